@@ -1,0 +1,35 @@
+# Two commands do all the set-up: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help install demo check test test-long bench clean
+
+help:  ## show the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+install: $(STAMP)  ## create .venv and install everything
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $(STAMP)
+
+demo: install  ## start an embedded broker, produce and consume with a group, print the rates
+	$(BIN)/python -m millstream demo
+
+check: install  ## lint, types, import directions and the fast tests
+	$(BIN)/python -m tests.check fast
+
+test: install  ## everything: check, all tests, real peers
+	$(BIN)/python -m tests.check full
+
+test-long: install  ## the same with the long property runs, kills and fuzzing
+	$(BIN)/python -m tests.check long
+
+bench: install  ## measure the broker, beside Apache Kafka when it is to be had
+	$(BIN)/python -m benchmarks broker
+
+clean:  ## remove what the targets made
+	rm -rf $(VENV) .cache build *.egg-info

@@ -1,0 +1,1 @@
+"""Everything that speaks Kafka: bytes, log, server, clients."""

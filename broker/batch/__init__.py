@@ -1,0 +1,1 @@
+"""RecordBatch v2: bytes on the wire and on disk."""

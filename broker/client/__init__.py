@@ -1,0 +1,1 @@
+"""Clients of any Kafka-protocol broker, embedded or over the network."""

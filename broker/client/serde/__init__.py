@@ -1,0 +1,1 @@
+"""Serdes: values to bytes and back."""

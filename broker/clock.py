@@ -1,0 +1,74 @@
+"""Clock: where time comes from. Nobody else asks the system for the time."""
+
+import threading
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Wall time for records and retention, monotonic time for waits."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        ...
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds that never go back; only differences mean anything."""
+        ...
+
+    def wait(self, condition: threading.Condition, timeout_ms: int | None) -> bool:
+        """Wait on a held condition; False when the time ran out first."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds since some start."""
+        return time.monotonic_ns() // 1_000_000
+
+    def wait(self, condition: threading.Condition, timeout_ms: int | None) -> bool:
+        """Wait on a held condition; False when the time ran out first."""
+        return condition.wait(None if timeout_ms is None else timeout_ms / 1000)
+
+
+class ManualClock:
+    """A clock that a test moves by hand; waiting threads wake when it moves."""
+
+    def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
+        """Start at a fixed instant."""
+        self._now_ms = now_ms
+        self._moved = threading.Condition()
+
+    def now_ms(self) -> int:
+        """The instant set by the test."""
+        return self._now_ms
+
+    def monotonic_ms(self) -> int:
+        """The same instant: manual time only goes forward."""
+        return self._now_ms
+
+    def advance(self, milliseconds: int) -> None:
+        """Move time forward and wake those who wait for it."""
+        assert milliseconds >= 0, "time does not go back"
+        with self._moved:
+            self._now_ms += milliseconds
+            self._moved.notify_all()
+
+    def wait(self, condition: threading.Condition, timeout_ms: int | None) -> bool:
+        """Wait on a held condition until notified or manual time has passed the deadline."""
+        deadline = None if timeout_ms is None else self._now_ms + timeout_ms
+        while True:
+            if condition.wait(POLL_SECONDS):
+                return True
+            if deadline is not None and self._now_ms >= deadline:
+                return False
+
+
+# A thread that waits on somebody's condition cannot also wait on the clock's: it looks again.
+POLL_SECONDS = 0.005

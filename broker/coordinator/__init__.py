@@ -1,0 +1,1 @@
+"""Groups, transactions and topics: state machines over storage."""

@@ -1,0 +1,1 @@
+"""Request value to response value, without sockets."""

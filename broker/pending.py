@@ -1,0 +1,44 @@
+"""Pending: an answer that comes later. Handlers return one when a request has to wait."""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Pending(Generic[T]):
+    """A response that will be there once data arrives, a group is complete or time is up.
+
+    Completed under the broker's lock, once; who waits is called at once, in the completing thread.
+    """
+
+    __slots__ = ("_callback", "_done", "_value")
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self._done = False
+        self._value: T | None = None
+        self._callback: Callable[[T], None] | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the answer is there."""
+        return self._done
+
+    def complete(self, value: T) -> bool:
+        """Give the answer; False if it was given before, which then stands."""
+        if self._done:
+            return False
+        self._done = True
+        self._value = value
+        if self._callback is not None:
+            self._callback(value)
+        return True
+
+    def then(self, callback: Callable[[T], None]) -> None:
+        """Call back with the answer: now if it is there, else when it comes. One callback only."""
+        assert self._callback is None, "a pending answer has one reader"
+        self._callback = callback
+        if self._done:
+            assert self._value is not None
+            callback(self._value)

@@ -1,0 +1,1 @@
+"""Wire messages: bytes to values and back, without I/O."""

@@ -1,0 +1,1 @@
+"""The TCP server: the only network code of the broker."""

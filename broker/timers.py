@@ -1,0 +1,77 @@
+"""Timers: what must happen at a given time, on the injected clock."""
+
+import heapq
+import itertools
+import threading
+from collections.abc import Callable
+
+from broker.clock import Clock
+
+
+class Timer:
+    """One scheduled call; cancelling it costs nothing."""
+
+    __slots__ = ("callback", "due_ms")
+
+    def __init__(self, due_ms: int, callback: Callable[[], None]) -> None:
+        """Due at a monotonic instant."""
+        self.due_ms = due_ms
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        """Never call; the heap forgets it when its time comes."""
+        self.callback = None
+
+
+class Timers:
+    """A heap of timers. Scheduling wakes the thread that runs them when its next deadline moves."""
+
+    def __init__(self, clock: Clock) -> None:
+        """No timers yet."""
+        self._clock = clock
+        self._heap: list[tuple[int, int, Timer]] = []
+        self._order = itertools.count()
+        self._changed = threading.Condition()
+
+    def schedule(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
+        """Call back after a delay, under whatever lock the runner of timers holds."""
+        timer = Timer(self._clock.monotonic_ms() + delay_ms, callback)
+        with self._changed:
+            first = not self._heap or timer.due_ms < self._heap[0][0]
+            heapq.heappush(self._heap, (timer.due_ms, next(self._order), timer))
+            if first:
+                self._changed.notify()
+        return timer
+
+    def run_due(self) -> int:
+        """Call what is due, in order of its time; return how many were called."""
+        called = 0
+        while (callback := self._pop_due()) is not None:
+            callback()
+            called += 1
+        return called
+
+    def _pop_due(self) -> Callable[[], None] | None:
+        with self._changed:
+            while self._heap:
+                due_ms, _, timer = self._heap[0]
+                if timer.callback is not None and due_ms > self._clock.monotonic_ms():
+                    return None
+                heapq.heappop(self._heap)
+                if timer.callback is not None:
+                    return timer.callback
+            return None
+
+    def wait_until_due(self, timeout_ms: int) -> None:
+        """Wait until a timer is due, another becomes the first, or the time is up."""
+        with self._changed:
+            wait_ms = timeout_ms
+            if self._heap:
+                wait_ms = min(wait_ms, self._heap[0][0] - self._clock.monotonic_ms())
+            if wait_ms > 0:
+                self._clock.wait(self._changed, wait_ms)
+
+    def wake(self) -> None:
+        """Wake whoever waits, to stop for example."""
+        with self._changed:
+            self._changed.notify_all()

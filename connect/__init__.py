@@ -1,0 +1,1 @@
+"""Millstream connect: not built yet; importing it gives nothing."""

@@ -1,0 +1,1 @@
+"""The command `millstream` and what stands above all packages."""

@@ -1,0 +1,1 @@
+"""Millstream sql: not built yet; importing it gives nothing."""

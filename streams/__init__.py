@@ -1,0 +1,1 @@
+"""Millstream streams: not built yet; importing it gives nothing."""

@@ -1,0 +1,1 @@
+"""Tests; sub-folders mirror the packages."""
