@@ -1,0 +1,59 @@
+"""The broker that real clients talk to.
+
+It is ours; MILLSTREAM_COMPAT_TARGET=kafka puts Apache Kafka in its place, to settle a doubt.
+"""
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.support.apache_kafka import ApacheKafka, KafkaRelease, fetch_apache_kafka
+from tests.support.millstream_broker import MillstreamBroker
+from tests.support.peer import PeerMissing
+
+Target = MillstreamBroker | ApacheKafka
+
+# Only what makes waiting shorter; everything else stays at the defaults that users get.
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.min.heartbeat.interval.ms": "200",
+    "group.consumer.heartbeat.interval.ms": "300",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
+}
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """One broker for the tests of one client."""
+    folder = tmp_path_factory.mktemp("broker")
+    if os.environ.get("MILLSTREAM_COMPAT_TARGET") == "kafka":
+        with ApacheKafka(folder, settings=SETTINGS) as kafka:
+            yield kafka
+    else:
+        with MillstreamBroker(folder, settings=SETTINGS) as broker:
+            yield broker
+
+
+@pytest.fixture(scope="module")
+def bootstrap(target: Target) -> str:
+    """The address that clients are given."""
+    return target.bootstrap
+
+
+@pytest.fixture
+def unique() -> Callable[[str], str]:
+    """Makes names that no other test uses, for topics and groups on the shared broker."""
+    return lambda prefix: f"{prefix}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(scope="session")
+def apache_kafka() -> KafkaRelease:
+    """The release of Apache Kafka with its tools and Java client, or a skip that says why not."""
+    try:
+        return fetch_apache_kafka()
+    except PeerMissing as missing:
+        pytest.skip(f"no Apache Kafka: {missing}")

@@ -1,0 +1,397 @@
+"""A real Apache Kafka (server, tools, Java client) from Maven, for tests and benchmarks.
+
+    with ApacheKafka(folder) as kafka:
+        kafka.bootstrap                                     # "127.0.0.1:43121"
+        kafka.run_tool("kafka-topics", "--bootstrap-server", kafka.bootstrap, "--list")
+
+Everything raises PeerMissing when Java or Maven is not there or cannot fetch the release.
+"""
+
+import base64
+import functools
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.support.maven import Artifact, copy_jars, find_newest_version
+from tests.support.peer import (
+    PeerMissing,
+    cache_folder,
+    fill_folder_once,
+    find_command,
+    wait_until,
+)
+
+TOOL_CLASSES = {
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "kafka-storage": "kafka.tools.StorageTool",
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
+    "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+}
+
+# A tool lives for a second or two: the optimising compiler would only compete for the cores.
+_SHORT_LIVED_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
+_QUIET_LOGGING = (
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
+)
+_STARTED = b"Kafka Server started"
+
+
+class ToolFailed(Exception):
+    """A Java program ended with an error; the text holds what it printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaRelease:
+    """One release of Apache Kafka on this machine: its version and the folder of its jars."""
+
+    version: str
+    jars: Path
+
+    def command(self, program: str, *args: str, jvm: Sequence[str] = _SHORT_LIVED_JVM) -> list[str]:
+        """The command line that runs a tool by its name, or any main class."""
+        main_class = TOOL_CLASSES.get(program, program)
+        return ["java", *jvm, *_QUIET_LOGGING, "-cp", f"{self.jars}/*", main_class, *args]
+
+    def run_tool(
+        self, program: str, *args: str, stdin: str | None = None, timeout_s: float = 60.0
+    ) -> str:
+        """Runs a tool to its end and returns what it printed; ToolFailed when it says it failed."""
+        return run_java(self.command(program, *args), stdin=stdin, timeout_s=timeout_s)
+
+    def compile(self, source: Path) -> str:
+        """Compiles one Java source file, once, and returns the class path to run it with."""
+        digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+        javac = find_command("javac")
+
+        def fill(folder: Path) -> None:
+            run_java([javac, "-cp", f"{self.jars}/*", "-d", str(folder), str(source)])
+
+        with cache_folder("java-classes") as cache:
+            classes = fill_folder_once(cache / f"{source.stem}-{self.version}-{digest}", fill)
+        return f"{classes}:{self.jars}/*"
+
+
+def java_command(class_path: str, main_class: str, *args: str) -> list[str]:
+    """The command line of a short-lived Java program."""
+    return ["java", *_SHORT_LIVED_JVM, *_QUIET_LOGGING, "-cp", class_path, main_class, *args]
+
+
+def run_java(command: Sequence[str], *, stdin: str | None = None, timeout_s: float = 60.0) -> str:
+    """Runs a Java program to its end and returns its standard output."""
+    done = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False
+    )
+    if done.returncode != 0:
+        raise ToolFailed(
+            f"{' '.join(command[-6:])} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        )
+    return done.stdout
+
+
+def fetch_apache_kafka() -> KafkaRelease:
+    """The newest release, or that of MILLSTREAM_KAFKA_VERSION; downloaded at the first call."""
+    fetched = _fetch_once(os.environ.get("MILLSTREAM_KAFKA_VERSION"))
+    if isinstance(fetched, PeerMissing):
+        raise PeerMissing(*fetched.args)
+    return fetched
+
+
+@functools.cache
+def _fetch_once(wanted: str | None) -> KafkaRelease | PeerMissing:
+    # The failure is kept too: a mirror that does not answer is asked once in a run.
+    try:
+        find_command("java")
+        with cache_folder("apache-kafka") as cache:
+            version = wanted or _newest_version(cache)
+            folder = fill_folder_once(cache / version, functools.partial(_copy_release, version))
+            return KafkaRelease(version, folder)
+    except PeerMissing as missing:
+        return missing
+
+
+def _newest_version(cache: Path) -> str:
+    # Asked once; removing the file, or the whole cache, asks again.
+    answer = cache / "newest-version"
+    if not answer.exists():
+        newest = find_newest_version("org.apache.kafka", "kafka_2.13", versions="[4,)")
+        answer.write_text(newest)
+    return answer.read_text()
+
+
+def _copy_release(version: str, folder: Path) -> None:
+    copy_jars(
+        [
+            Artifact("org.apache.kafka", "kafka_2.13", version),
+            Artifact("org.apache.kafka", "kafka-tools", version),
+        ],
+        folder,
+    )
+    # The logging backend must be of the same version as the interface that Kafka brought.
+    (interface,) = folder.glob("slf4j-api-*.jar")
+    logging_version = interface.stem.removeprefix("slf4j-api-")
+    copy_jars([Artifact("org.slf4j", "slf4j-simple", logging_version)], folder)
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlace:
+    """Where one node stands in its cluster: its id, its ports, and the controllers of all nodes."""
+
+    node_id: int
+    cluster_id: str
+    port: int
+    controller_port: int
+    voters: str
+    nodes: int
+
+
+class ApacheKafka:
+    """One Kafka node (broker and controller in one process) on ports of its own.
+
+    It may be stopped or killed and started again on the same data and ports.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+        heap_mb: int = 512,
+        place: NodePlace | None = None,
+    ) -> None:
+        self.release = fetch_apache_kafka()
+        self._own_folder = folder is None
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="apache-kafka-"))
+        self.data_dir = self.folder / "data"
+        self._place = place or _places(1)[0]
+        self._settings = dict(settings or {})
+        self._heap_mb = heap_mb
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self._place.port}"
+
+    @property
+    def node_id(self) -> int:
+        return self._place.node_id
+
+    @property
+    def pid(self) -> int | None:
+        """The process id while the node runs."""
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> Self:
+        """Starts the node and returns when it serves clients."""
+        self.launch()
+        self.wait_started()
+        return self
+
+    def launch(self) -> None:
+        """Starts the process without waiting: nodes of one cluster need each other to come up."""
+        assert self._process is None, "the node is running"
+        properties = self.folder / "server.properties"
+        if not self.data_dir.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            properties.write_text(self._properties())
+            format_arguments = ["format", "-t", self._place.cluster_id, "-c", str(properties)]
+            self.release.run_tool("kafka-storage", *format_arguments)
+        jvm = (f"-Xmx{self._heap_mb}m", f"-Xms{self._heap_mb}m", "-XX:+UseG1GC")
+        command = self.release.command("kafka.Kafka", str(properties), jvm=jvm)
+        with open(self.log_file, "wb") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+
+    def wait_started(self, *, timeout_s: float = 60.0) -> None:
+        """Returns when a launched node serves clients."""
+        process = self._process
+        assert process is not None, "the node was not launched"
+
+        def started() -> bool:
+            if process.poll() is not None:
+                raise ToolFailed(
+                    f"Kafka ended while starting:\n{self.log_file.read_text()[-4000:]}"
+                )
+            return _STARTED in self.log_file.read_bytes()
+
+        try:
+            wait_until(started, "the start of Apache Kafka", timeout_s=timeout_s)
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self) -> None:
+        """Shuts the node down in order, and removes a data folder made here."""
+        self._end(graceful=True)
+        if self._own_folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def kill(self) -> None:
+        """Ends the process at once, as a power cut would; the data stays."""
+        self._end(graceful=False)
+
+    def run_tool(self, program: str, *args: str, stdin: str | None = None) -> str:
+        """Runs a tool of the same release, by its name or main class, and returns its output."""
+        return self.release.run_tool(program, *args, stdin=stdin)
+
+    @property
+    def log_file(self) -> Path:
+        return self.folder / "server.log"
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _end(self, *, graceful: bool) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if graceful:
+            process.terminate()
+            try:
+                process.wait(timeout=30)
+                return
+            except subprocess.TimeoutExpired:
+                pass
+        process.kill()
+        process.wait()
+
+    def _properties(self) -> str:
+        place = self._place
+        replicas = str(min(3, place.nodes))
+        in_sync = str(min(2, place.nodes))
+        address = f"PLAINTEXT://127.0.0.1:{place.port}"
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": str(place.node_id),
+            "listeners": f"{address},CONTROLLER://127.0.0.1:{place.controller_port}",
+            "advertised.listeners": address,
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": place.voters,
+            "log.dirs": str(self.data_dir),
+            # A cluster of few nodes cannot hold three replicas of Kafka's own topics.
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": in_sync,
+            "share.coordinator.state.topic.replication.factor": replicas,
+            "share.coordinator.state.topic.min.isr": in_sync,
+            "default.replication.factor": replicas,
+            **self._settings,
+        }
+        return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+class ApacheKafkaCluster:
+    """Several Kafka nodes that replicate to each other, so that leaders can move."""
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        nodes: int = 3,
+        settings: Mapping[str, str] | None = None,
+        heap_mb: int = 384,
+    ) -> None:
+        self._own_folder = folder is None
+        self._folder = folder or Path(tempfile.mkdtemp(prefix="apache-kafka-"))
+        self.nodes = [
+            ApacheKafka(
+                self._folder / f"node-{place.node_id}",
+                settings=settings,
+                heap_mb=heap_mb,
+                place=place,
+            )
+            for place in _places(nodes)
+        ]
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(node.bootstrap for node in self.nodes)
+
+    def node(self, node_id: int) -> ApacheKafka:
+        """The node with this broker id, to stop, kill or start it alone."""
+        return next(node for node in self.nodes if node.node_id == node_id)
+
+    def start(self) -> Self:
+        """Starts all nodes and returns when all serve clients."""
+        for node in self.nodes:
+            node.launch()
+        for node in self.nodes:
+            node.wait_started()
+        return self
+
+    def stop(self) -> None:
+        """Ends all nodes at once: the last ones would find no controller to say goodbye to."""
+        for node in self.nodes:
+            node.kill()
+        if self._own_folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def run_tool(self, program: str, *args: str, stdin: str | None = None) -> str:
+        """Runs a tool of the same release, by its name or main class, and returns its output."""
+        return self.nodes[0].run_tool(program, *args, stdin=stdin)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def _places(nodes: int) -> list[NodePlace]:
+    ports = _free_ports(2 * nodes)
+    cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    controllers = {node_id: ports[nodes + node_id - 1] for node_id in range(1, nodes + 1)}
+    voters = ",".join(f"{node_id}@127.0.0.1:{port}" for node_id, port in controllers.items())
+    return [
+        NodePlace(node_id, cluster_id, ports[node_id - 1], controller_port, voters, nodes)
+        for node_id, controller_port in controllers.items()
+    ]
+
+
+def _free_ports(count: int) -> list[int]:
+    # All are held open until the last is chosen, so that no two are equal.
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
