@@ -1,0 +1,101 @@
+"""Configuration: Kafka's names and defaults, precedence, clear errors."""
+
+import pytest
+
+from broker.config import (
+    BrokerConfig,
+    TopicConfig,
+    format_value,
+    read_properties,
+    settings,
+)
+from broker.errors import ConfigError
+
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("properties", "retention_ms"),
+    [
+        ({}, 168 * HOUR_MS),
+        ({"log.retention.hours": "2"}, 2 * HOUR_MS),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3"}, 180_000),
+        (
+            {"log.retention.hours": "2", "log.retention.minutes": "3", "log.retention.ms": "4"},
+            4,
+        ),
+        ({"log.retention.hours": "-1"}, -1),
+        ({"log.retention.ms": "-1", "log.retention.hours": "5"}, -1),
+    ],
+)
+def test_retention_by_ms_wins_over_minutes_over_hours(
+    properties: dict[str, str], retention_ms: int
+) -> None:
+    assert BrokerConfig.from_properties(properties).topic_defaults().retention_ms == retention_ms
+
+
+def test_a_topic_sets_its_own_over_the_brokers() -> None:
+    config = BrokerConfig.from_properties({"log.segment.bytes": "2000", "message.max.bytes": "9"})
+    topic = config.topic_config({"segment.bytes": "1000", "cleanup.policy": "compact,delete"})
+    assert (topic.segment_bytes, topic.max_message_bytes) == (1000, 9)
+    assert topic.compacts
+    assert topic.deletes
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"log.segmnt.bytes": "1"}, 'setting "log.segmnt.bytes" is not known'),
+        ({"num.partitions": "0"}, 'setting "num.partitions" must be at least 1, not 0'),
+        ({"num.partitions": "two"}, 'setting "num.partitions" must be a whole number, not "two"'),
+        ({"delete.topic.enable": "1"}, 'setting "delete.topic.enable" must be a boolean, not "1"'),
+        ({"log.cleanup.policy": "burn"}, 'setting "log.cleanup.policy" cannot be "burn"'),
+    ],
+)
+def test_a_wrong_setting_is_named(properties: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig.from_properties(properties)
+    assert caught.value.message == message
+
+
+def test_an_unknown_setting_is_told_its_nearest() -> None:
+    with pytest.raises(ConfigError, match=r'did you mean "log\.segment\.bytes"'):
+        BrokerConfig.from_properties({"log.segmnt.bytes": "1"})
+
+
+def test_settings_of_a_cluster_are_accepted_without_meaning() -> None:
+    config = BrokerConfig.from_properties({"node.id": "7", "process.roles": "broker,controller"})
+    assert config.broker_id == 7
+
+
+def test_every_topic_setting_falls_back_to_a_broker_setting() -> None:
+    broker = settings(BrokerConfig)
+    for item in settings(TopicConfig).values():
+        assert item.broker_name in broker
+
+
+def test_defaults_of_topics_and_brokers_agree() -> None:
+    assert BrokerConfig().topic_defaults() == TopicConfig()
+
+
+def test_properties_are_read_as_java_writes_them() -> None:
+    text = "# note\n! note\na=1\nb : x=y\n\nc = one,\\\n  two\n"
+    assert read_properties(text, name="f") == {"a": "1", "b": "x=y", "c": "one,two"}
+
+
+def test_a_line_that_is_no_setting_is_shown_with_its_place() -> None:
+    with pytest.raises(ConfigError, match=r"server\.properties line 2"):
+        read_properties("a=1\nnothing\n", name="server.properties")
+
+
+def test_two_data_directories_are_refused() -> None:
+    with pytest.raises(ConfigError, match="names 2 directories"):
+        _ = BrokerConfig.from_properties({"log.dirs": "/a,/b"}).data_directory
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(True, "true"), (("a", "b"), "a,b"), (None, None), (5, "5"), (0.5, "0.5")],
+)
+def test_values_are_written_as_kafka_writes_them(value: object, text: str | None) -> None:
+    assert format_value(value) == text

@@ -1,0 +1,46 @@
+"""`python -m tests.check [fast|full|long]`: format, lint, types, import directions, tests."""
+
+import os
+import subprocess
+import sys
+import time
+
+STATIC = (
+    ("format", ["ruff", "format", "--check", "--quiet", "."]),
+    ("lint", ["ruff", "check", "--quiet", "."]),
+    ("types", ["mypy"]),
+    ("imports", ["tests.support.import_directions"]),
+    ("tidy", ["tests.support.tidy"]),
+)
+PYTEST = {
+    "fast": ["pytest", "-m", "not slow and not peer and not long", "-n", "2"],
+    "full": ["pytest", "-m", "not long", "-n", "2", "--dist", "loadgroup"],
+    "long": ["pytest", "-n", "2", "--dist", "loadgroup"],
+}
+
+
+def run(name: str, command: list[str], environment: dict[str, str]) -> bool:
+    """Run one check as a module of this interpreter; say how long it took."""
+    started = time.monotonic()
+    result = subprocess.run([sys.executable, "-m", *command], env=environment, check=False)
+    seconds = time.monotonic() - started
+    verdict = "ok" if result.returncode == 0 else f"FAILED (exit code {result.returncode})"
+    sys.stdout.write(f"== {name}: {verdict} in {seconds:.1f} s\n")
+    sys.stdout.flush()
+    return result.returncode == 0
+
+
+def main(level: str) -> int:
+    """Run the checks of a level; every one runs, even after a failure."""
+    if level not in PYTEST:
+        sys.stderr.write(f'level "{level}" is not known; one of {", ".join(PYTEST)}\n')
+        return 2
+    profile = "long" if level == "long" else "ci"
+    environment = {**os.environ, "HYPOTHESIS_PROFILE": profile}
+    checks = [*STATIC, ("tests", PYTEST[level])]
+    results = [run(name, command, environment) for name, command in checks]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "fast"))
