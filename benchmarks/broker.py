@@ -1,0 +1,115 @@
+"""The broker beside Apache Kafka, librdkafka as the client: throughput, latency, memory."""
+
+import argparse
+import itertools
+import statistics
+
+from benchmarks import librdkafka_load as load
+from benchmarks import raw_load
+from benchmarks.report import Report
+from benchmarks.sides import Side, both, resident_mb
+
+PARTITIONS = 4
+SIZES = {"100 B": (100, 1_000_000), "1 KiB": (1024, 400_000)}
+LATENCY_RECORDS = 10_000
+TOPICS = (f"bench-{number}" for number in itertools.count())
+
+
+def measure(report: Report, options: argparse.Namespace) -> None:
+    """Measure both sides in turns, so that a busy moment hits both."""
+    with both(report) as sides:
+        for side in sides:
+            report.say(f"   warming up {side.name}")
+            _throughput(side, 100, int(200_000 * options.scale))
+        for name, (size, count) in SIZES.items():
+            _compare_throughput(report, sides, name, size, int(count * options.scale), options)
+        _compare_latency(report, sides, options)
+        _compare_raw(report, sides, options)
+        theirs = resident_mb(sides[1].process_id) if len(sides) > 1 else None
+        ours = resident_mb(sides[0].process_id)
+        peer = _peer(sides)
+        report.add(
+            "resident memory afterwards", "MB", ours, theirs, peer=peer, higher_is_better=False
+        )
+
+
+def _peer(sides: list[Side]) -> str:
+    return sides[1].name if len(sides) > 1 else ""
+
+
+def _throughput(side: Side, size: int, count: int) -> tuple[float, float]:
+    topic = next(TOPICS)
+    load.create_topic(side.bootstrap, topic, PARTITIONS, {})
+    produced = load.in_process(load.produce, side.bootstrap, topic, count, size)
+    consumed = load.in_process(load.consume, side.bootstrap, topic, PARTITIONS, count)
+    return produced, consumed
+
+
+def _medians(rounds: list[list[tuple[float, ...]]], column: int) -> list[float]:
+    """Median of one column for each side, from rounds of (side -> columns)."""
+    return [
+        statistics.median(round_[side][column] for round_ in rounds)
+        for side in range(len(rounds[0]))
+    ]
+
+
+def _compare_throughput(
+    report: Report,
+    sides: list[Side],
+    name: str,
+    size: int,
+    count: int,
+    options: argparse.Namespace,
+) -> None:
+    rounds: list[list[tuple[float, ...]]] = [
+        [_throughput(side, size, count) for side in sides] for _ in range(options.rounds)
+    ]
+    for column, what in enumerate(("produce", "consume")):
+        values = [value / 1000 for value in _medians(rounds, column)]
+        _add(report, sides, f"{what} {name}", "k records/s", values)
+
+
+def _compare_latency(report: Report, sides: list[Side], options: argparse.Namespace) -> None:
+    rounds: list[list[tuple[float, ...]]] = []
+    for _ in range(options.rounds):
+        taken: list[tuple[float, ...]] = []
+        for side in sides:
+            topic = next(TOPICS)
+            load.create_topic(side.bootstrap, topic, 1, {})
+            count = max(int(LATENCY_RECORDS * options.scale), 2000)
+            taken.append(load.in_process(_latency, side.bootstrap, topic, count))
+        rounds.append(taken)
+    for column, what in enumerate(("p50", "p99")):
+        values = _medians(rounds, column)
+        _add(report, sides, f"latency {what} at 1,000/s", "ms", values, higher_is_better=False)
+
+
+def _latency(bootstrap: str, topic: str, count: int) -> tuple[float, float]:
+    return load.latency(bootstrap, topic, count)
+
+
+def _compare_raw(report: Report, sides: list[Side], options: argparse.Namespace) -> None:
+    rounds: list[list[tuple[float, ...]]] = []
+    for _ in range(options.rounds):
+        taken: list[tuple[float, ...]] = []
+        for side in sides:
+            topic = next(TOPICS)
+            load.create_topic(side.bootstrap, topic, 1, {})
+            requests = int(10_000 * options.scale)
+            taken.append(load.in_process(raw_load.run, side.bootstrap, topic, requests))
+        rounds.append(taken)
+    _add(report, sides, "raw produce, 64 KB batches", "requests/s", _medians(rounds, 0))
+    _add(report, sides, "raw fetch, 1 MB each", "MB/s", _medians(rounds, 1))
+
+
+def _add(
+    report: Report,
+    sides: list[Side],
+    name: str,
+    unit: str,
+    values: list[float],
+    *,
+    higher_is_better: bool = True,
+) -> None:
+    theirs = values[1] if len(values) > 1 else None
+    report.add(name, unit, values[0], theirs, peer=_peer(sides), higher_is_better=higher_is_better)
