@@ -26,6 +26,14 @@ SETTINGS = {
 }
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Lets pass the warnings that clients raise about themselves; all others stay errors."""
+    # kafka-python reads its message descriptions by a deprecated function of the library.
+    config.addinivalue_line(
+        "filterwarnings", "ignore:(read|open)_text is deprecated:DeprecationWarning"
+    )
+
+
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """One broker for the tests of one client."""
