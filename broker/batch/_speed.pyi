@@ -1,0 +1,13 @@
+"""Types of _speed.c: the functions of broker.batch.records, compiled."""
+
+from array import array
+from collections.abc import Sequence
+
+from broker.batch.records import Record, Row, RowHeaders, Section
+
+def encode_rows(rows: Sequence[Row]) -> tuple[bytes, int, int]: ...
+def encode_kept(records: Sequence[Record], base_offset: int, base_timestamp: int) -> bytes: ...
+def decode_rows(data: bytes, section: Section, row_type: type[Record]) -> list[Record]: ...
+def decode_arrays(
+    data: bytes, section: Section, longs: Sequence[array[int]], ints: Sequence[array[int]]
+) -> RowHeaders | None: ...

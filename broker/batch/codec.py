@@ -1,0 +1,444 @@
+"""Record batches: check outside bytes, place them in a log, and read or write their records.
+
+The broker's path only checks and places: one header, one CRC-32C per batch, the records stay
+opaque. The layout is at the top of broker/batch/layout.py. A reader of records decompresses within
+a limit and decodes through _speed.c when it was built, else through broker/batch/records.py.
+"""
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from struct import Struct
+from typing import TypedDict, Unpack
+
+from crc32c import crc32c
+
+from broker.batch import records as _python
+from broker.batch.compression import CODEC_NAMES, DECOMPRESSED_BYTES_MAX, codec_id
+from broker.batch.compression import compress as _compress
+from broker.batch.compression import decompress as _decompress
+from broker.batch.layout import (
+    ATTRIBUTES_AT,
+    BATCH_LENGTH_MIN,
+    CODEC_MASK,
+    CONTROL_BIT,
+    CRC_AT,
+    DELETE_HORIZON_BIT,
+    HEADER,
+    HEADER_BYTES,
+    LENGTH_END,
+    LOG_APPEND_TIME_BIT,
+    MAGIC,
+    MAGIC_AT,
+    MAX_TIMESTAMP_AT,
+    NO_LEADER_EPOCH,
+    NO_SEQUENCE,
+    RECORD_BYTES_MIN,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    read_header,
+)
+from broker.batch.records import INT64_MAX, Bytes, Record, Row, RowHeaders, Section
+from broker.errors import CorruptBatch, ErrorCode
+from broker.model import ProducerIdentity
+
+try:
+    from broker.batch import _speed as _native
+except ImportError:
+    _native = _python  # type: ignore[misc]
+
+INT64 = Struct(">q")
+INT32 = Struct(">i")
+UINT32 = Struct(">I")
+UINT16 = Struct(">H")
+
+CODEC_LAST = len(CODEC_NAMES) - 1
+RECORD_OVERHEAD_BYTES_MAX = 21  # sizes, deltas and attributes of a record at their longest
+HEADER_OVERHEAD_BYTES_MAX = 10
+MARKER_KEY = Struct(">hh")
+MARKER_VALUE = Struct(">hi")
+MARKER_VERSION = 0
+MARKER_ABORT = 0
+MARKER_COMMIT = 1
+
+Buffer = bytes | bytearray | memoryview
+
+# --- checking and placing -----------------------------------------------------------------------
+
+
+def check_batches(
+    view: memoryview, *, batch_bytes_max: int, from_client: bool = True
+) -> list[BatchHeader]:
+    """Split and check outside bytes; any fault raises CorruptBatch with the code to answer.
+
+    Only headers and checksums are looked at. What only a client must not do (send control batches,
+    leave offsets out) is checked when `from_client`.
+    """
+    headers = []
+    position = 0
+    end = len(view)
+    while position < end:
+        header = _checked_header(view, position)
+        size = header.size
+        if size > batch_bytes_max:
+            raise CorruptBatch(
+                f"batch of {size} bytes is larger than the {batch_bytes_max} allowed",
+                ErrorCode.MESSAGE_TOO_LARGE,
+            )
+        if crc32c(view[position + ATTRIBUTES_AT : position + size]) != header.crc:
+            raise CorruptBatch(f"batch at byte {position} fails its CRC-32C")
+        _check_fields(header, position)
+        if from_client:
+            _check_client_fields(header)
+        headers.append(header)
+        position += size
+    if not headers:
+        raise CorruptBatch("there is no record batch", ErrorCode.INVALID_RECORD)
+    return headers
+
+
+def _checked_header(view: memoryview, position: int) -> BatchHeader:
+    """The header of a batch that lies whole inside the view and has our magic."""
+    rest = len(view) - position
+    if rest > MAGIC_AT and view[position + MAGIC_AT] < MAGIC:
+        raise CorruptBatch(
+            f"message format v{view[position + MAGIC_AT]} is not taken, only v{MAGIC}",
+            ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        )
+    if rest < HEADER_BYTES:
+        raise CorruptBatch(f"{rest} bytes at byte {position} are no batch")
+    header = BatchHeader(*HEADER.unpack_from(view, position))
+    if header.magic != MAGIC:
+        raise CorruptBatch(f"batch at byte {position} has magic {header.magic}")
+    if not BATCH_LENGTH_MIN <= header.batch_length <= rest - LENGTH_END:
+        raise CorruptBatch(
+            f"batch at byte {position} says it has {header.batch_length} bytes, "
+            f"there are {rest - LENGTH_END}"
+        )
+    return header
+
+
+def _check_fields(header: BatchHeader, position: int) -> None:
+    if header.codec > CODEC_LAST:
+        raise CorruptBatch(
+            f"compression id {header.codec} is not known", ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        )
+    if not 0 <= header.record_count <= header.last_offset_delta + 1 or header.last_offset_delta < 0:
+        raise CorruptBatch(
+            f"batch at byte {position} has {header.record_count} records in "
+            f"{header.last_offset_delta + 1} offsets",
+            ErrorCode.INVALID_RECORD,
+        )
+
+
+def _check_client_fields(header: BatchHeader) -> None:
+    if header.record_count != header.last_offset_delta + 1:
+        raise CorruptBatch(
+            f"batch has {header.record_count} records in {header.last_offset_delta + 1} offsets",
+            ErrorCode.INVALID_RECORD,
+        )
+    if header.is_control:
+        raise CorruptBatch("clients may not write control batches", ErrorCode.INVALID_RECORD)
+    if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
+        raise CorruptBatch(
+            f"batch of producer {header.producer_id} has epoch {header.producer_epoch} and "
+            f"sequence {header.base_sequence}",
+            ErrorCode.INVALID_RECORD,
+        )
+    if header.is_transactional and header.producer_id < 0:
+        raise CorruptBatch("transactional batch has no producer id", ErrorCode.INVALID_RECORD)
+
+
+def check_batch_at(view: memoryview, position: int) -> BatchHeader | None:
+    """The header of the batch at a position, or None when it is torn or bad."""
+    try:
+        header = _checked_header(view, position)
+        _check_fields(header, position)
+    except CorruptBatch:
+        return None
+    if crc32c(view[position + ATTRIBUTES_AT : position + header.size]) != header.crc:
+        return None
+    return header
+
+
+def split_batches(view: memoryview, *, check_crc: bool = True) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each whole batch of a fetch answer; a cut last batch is left out."""
+    position = 0
+    end = len(view)
+    while position + HEADER_BYTES <= end:
+        length = INT32.unpack_from(view, position + 8)[0]
+        if length > end - position - LENGTH_END:
+            return
+        header = _checked_header(view, position)
+        if check_crc and (
+            crc32c(view[position + ATTRIBUTES_AT : position + header.size]) != header.crc
+        ):
+            raise CorruptBatch(f"batch at offset {header.base_offset} fails its CRC-32C")
+        yield position, header
+        position += header.size
+
+
+def place_batch(view: memoryview, position: int, *, base_offset: int, leader_epoch: int) -> None:
+    """Give a batch its place in a log; neither field is under the CRC."""
+    INT64.pack_into(view, position, base_offset)
+    INT32.pack_into(view, position + LENGTH_END, leader_epoch)
+
+
+def stamp_append_time(view: memoryview, position: int, now_ms: int) -> None:
+    """Give all records of a batch the broker's time."""
+    size = LENGTH_END + INT32.unpack_from(view, position + 8)[0]
+    attributes = UINT16.unpack_from(view, position + ATTRIBUTES_AT)[0]
+    UINT16.pack_into(view, position + ATTRIBUTES_AT, attributes | LOG_APPEND_TIME_BIT)
+    INT64.pack_into(view, position + MAX_TIMESTAMP_AT, now_ms)
+    crc = crc32c(view[position + ATTRIBUTES_AT : position + size])
+    UINT32.pack_into(view, position + CRC_AT, crc)
+
+
+# --- reading records ----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Columns:
+    """A batch's records by column: one buffer, and where in it each key and value lies.
+
+    Nulls have start and end -1. `headers` is None when no record has any.
+    """
+
+    buffer: bytes
+    offsets: "array[int]"
+    timestamps: "array[int]"
+    key_starts: "array[int]"
+    key_ends: "array[int]"
+    value_starts: "array[int]"
+    value_ends: "array[int]"
+    headers: RowHeaders | None
+
+    def __len__(self) -> int:
+        """Number of records."""
+        return len(self.offsets)
+
+
+def decode_records(
+    view: Buffer, position: int = 0, *, bytes_max: int = DECOMPRESSED_BYTES_MAX
+) -> list[Record]:
+    """The records of the batch at a position; its CRC is taken as checked."""
+    header, data = _section(view, position, bytes_max)
+    try:
+        return _native.decode_rows(data, _surroundings(header), Record)
+    except ValueError as error:
+        raise CorruptBatch(f"batch at offset {header.base_offset}: {error}") from error
+
+
+def decode_columns(
+    view: Buffer, position: int = 0, *, bytes_max: int = DECOMPRESSED_BYTES_MAX
+) -> Columns:
+    """The records of the batch at a position as columns, no object per record."""
+    header, data = _section(view, position, bytes_max)
+    count = header.record_count
+    longs = array("q", bytes(8 * count)), array("q", bytes(8 * count))
+    ints = [array("i", bytes(4 * count)) for _ in range(4)]
+    try:
+        headers = _native.decode_arrays(data, _surroundings(header), longs, ints)
+    except ValueError as error:
+        raise CorruptBatch(f"batch at offset {header.base_offset}: {error}") from error
+    key_starts, key_ends, value_starts, value_ends = ints
+    return Columns(data, *longs, key_starts, key_ends, value_starts, value_ends, headers)
+
+
+def _surroundings(header: BatchHeader) -> Section:
+    fixed = header.has_log_append_time
+    return Section(
+        header.record_count,
+        header.last_offset_delta,
+        header.base_offset,
+        header.max_timestamp if fixed else header.base_timestamp,
+        fixed,
+    )
+
+
+def _section(view: Buffer, position: int, bytes_max: int) -> tuple[BatchHeader, bytes]:
+    """The header and the decompressed records section; counts that lie are refused here."""
+    whole = memoryview(view)
+    header = _checked_header(whole, position)
+    _check_fields(header, position)
+    if not 0 <= header.base_offset <= INT64_MAX - header.last_offset_delta:
+        raise CorruptBatch(f"batch at byte {position} has base offset {header.base_offset}")
+    body = whole[position + HEADER_BYTES : position + header.size]
+    data = _decompress(header.codec, body, bytes_max=bytes_max) if header.codec else bytes(body)
+    if header.record_count * RECORD_BYTES_MIN > len(data):
+        raise CorruptBatch(
+            f"batch at offset {header.base_offset} has {len(data)} bytes for "
+            f"{header.record_count} records"
+        )
+    return header, data
+
+
+# --- writing records ----------------------------------------------------------------------------
+
+
+class BatchFields(TypedDict, total=False):
+    """What a batch says besides its records; each may be left out."""
+
+    compression: str
+    level: int | None
+    producer: ProducerIdentity
+    base_sequence: int
+    transactional: bool
+    control: bool
+    base_offset: int
+    leader_epoch: int
+
+
+def encode_batch(records: Iterable[Row], **fields: Unpack[BatchFields]) -> bytes:
+    """A batch of (key, value, headers, timestamp_ms) rows, at least one."""
+    rows = records if isinstance(records, (list, tuple)) else list(records)
+    assert rows, "a batch has at least one record"
+    section, base_timestamp, max_timestamp = _native.encode_rows(rows)
+    producer = fields.get("producer", ProducerIdentity())
+    codec = codec_id(fields.get("compression", "none"))
+    transactional = TRANSACTIONAL_BIT if fields.get("transactional") else 0
+    control = CONTROL_BIT if fields.get("control") else 0
+    header = BatchHeader(
+        base_offset=fields.get("base_offset", 0),
+        batch_length=0,
+        leader_epoch=fields.get("leader_epoch", NO_LEADER_EPOCH),
+        magic=MAGIC,
+        crc=0,
+        attributes=codec | transactional | control,
+        last_offset_delta=len(rows) - 1,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        base_sequence=fields.get("base_sequence", NO_SEQUENCE),
+        record_count=len(rows),
+    )
+    return _assemble(header, section, fields.get("level"))
+
+
+def encode_retained(
+    header: BatchHeader,
+    records: Sequence[Record],
+    *,
+    delete_horizon_ms: int | None = None,
+    level: int | None = None,
+) -> bytes:
+    """A batch again with the records compaction keeps, maybe none.
+
+    Offsets, producer, sequence and compression stay. A delete horizon, once set, stays too.
+    """
+    if not records:
+        return _assemble(_emptied(header), b"", level)
+    horizon = header.delete_horizon_ms if delete_horizon_ms is None else delete_horizon_ms
+    kept = replace(header, record_count=len(records))
+    if horizon is not None:
+        kept.base_timestamp = horizon
+        kept.attributes |= DELETE_HORIZON_BIT
+    if not header.has_log_append_time:
+        kept.max_timestamp = max(record.timestamp_ms for record in records)
+    section = _native.encode_kept(records, kept.base_offset, kept.base_timestamp)
+    return _assemble(kept, section, level)
+
+
+def _emptied(header: BatchHeader) -> BatchHeader:
+    """The header alone, as Kafka keeps it for the sake of the producer's last sequence."""
+    return replace(
+        header,
+        attributes=header.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT),
+        base_timestamp=header.max_timestamp,
+        record_count=0,
+    )
+
+
+def _assemble(header: BatchHeader, section: bytes, level: int | None) -> bytes:
+    """Compress the section, fill in length and CRC, join."""
+    body = _compress(header.codec, section, level=level) if header.codec else section
+    header.batch_length = BATCH_LENGTH_MIN + len(body)
+    head = bytearray(header.pack())
+    crc = crc32c(body, crc32c(memoryview(head)[ATTRIBUTES_AT:]))
+    UINT32.pack_into(head, CRC_AT, crc)
+    return b"".join((head, body))
+
+
+class BatchBuilder:
+    """Collects records until a batch is full; a single larger record makes a batch of its own."""
+
+    __slots__ = ("_bytes_max", "_rows", "size_estimate")
+
+    def __init__(self, bytes_max: int) -> None:
+        """Start an empty batch that should not grow past `bytes_max`."""
+        self._bytes_max = bytes_max
+        self._rows: list[Row] = []
+        self.size_estimate = HEADER_BYTES
+
+    def __len__(self) -> int:
+        """Records so far."""
+        return len(self._rows)
+
+    def append(
+        self,
+        key: Bytes | None,
+        value: Bytes | None,
+        headers: Sequence[tuple[str, Bytes | None]],
+        timestamp_ms: int,
+    ) -> bool:
+        """Add a record; False, and nothing added, when it does not fit."""
+        size = self.size_estimate + RECORD_OVERHEAD_BYTES_MAX
+        if key is not None:
+            size += len(key)
+        if value is not None:
+            size += len(value)
+        for name, data in headers:
+            size += HEADER_OVERHEAD_BYTES_MAX + 3 * len(name) + (0 if data is None else len(data))
+        if size > self._bytes_max and self._rows:
+            return False
+        self._rows.append((key, value, headers, timestamp_ms))
+        self.size_estimate = size
+        return True
+
+    def build(self, **fields: Unpack[BatchFields]) -> bytes:
+        """Encode what was collected, at least one record."""
+        return encode_batch(self._rows, **fields)
+
+
+def control_batch(
+    *, commit: bool, producer: ProducerIdentity, coordinator_epoch: int, timestamp_ms: int
+) -> bytes:
+    """The marker that ends a transaction."""
+    key = MARKER_KEY.pack(MARKER_VERSION, MARKER_COMMIT if commit else MARKER_ABORT)
+    value = MARKER_VALUE.pack(MARKER_VERSION, coordinator_epoch)
+    return encode_batch(
+        [(key, value, (), timestamp_ms)], producer=producer, transactional=True, control=True
+    )
+
+
+def read_control(record: Record) -> tuple[bool, int]:
+    """Whether a marker commits, and its coordinator's epoch; later versions are read as ours."""
+    key, value = record.key or b"", record.value or b""
+    if len(key) < MARKER_KEY.size or len(value) < MARKER_VALUE.size:
+        raise CorruptBatch(f"control record at offset {record.offset} is cut short")
+    kind = MARKER_KEY.unpack_from(key)[1]
+    if kind not in (MARKER_ABORT, MARKER_COMMIT):
+        raise CorruptBatch(f"control record at offset {record.offset} has type {kind}")
+    return kind == MARKER_COMMIT, MARKER_VALUE.unpack_from(value)[1]
+
+
+__all__ = [
+    "BatchBuilder",
+    "BatchFields",
+    "BatchHeader",
+    "Columns",
+    "Record",
+    "check_batch_at",
+    "check_batches",
+    "control_batch",
+    "decode_columns",
+    "decode_records",
+    "encode_batch",
+    "encode_retained",
+    "place_batch",
+    "read_control",
+    "read_header",
+    "split_batches",
+    "stamp_append_time",
+]
