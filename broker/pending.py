@@ -10,13 +10,15 @@ class Pending(Generic[T]):
     """A response that will be there once data arrives, a group is complete or time is up.
 
     Completed under the broker's lock, once; who waits is called at once, in the completing thread.
+    Whoever no longer wants the answer abandons it, so that nothing is kept for it.
     """
 
-    __slots__ = ("_callback", "_done", "_value")
+    __slots__ = ("_callback", "_done", "_on_abandon", "_value")
 
-    def __init__(self) -> None:
-        """Nothing yet."""
+    def __init__(self, on_abandon: Callable[[], None] | None = None) -> None:
+        """Nothing yet; `on_abandon` is called when nobody wants the answer any more."""
         self._done = False
+        self._on_abandon = on_abandon
         self._value: T | None = None
         self._callback: Callable[[T], None] | None = None
 
@@ -34,6 +36,15 @@ class Pending(Generic[T]):
         if self._callback is not None:
             self._callback(value)
         return True
+
+    def abandon(self) -> None:
+        """Nobody wants the answer: let go of what waits for it. Called under the broker's lock."""
+        if self._done:
+            return
+        self._callback = None
+        if self._on_abandon is not None:
+            self._done = True
+            self._on_abandon()
 
     def then(self, callback: Callable[[T], None]) -> None:
         """Call back with the answer: now if it is there, else when it comes. One callback only."""
