@@ -1,0 +1,128 @@
+"""Settings of the clients: Kafka's names with underscores, Kafka's defaults."""
+
+import difflib
+from dataclasses import dataclass, fields
+from typing import TypeVar, cast
+
+from broker.errors import ConfigError
+
+T = TypeVar("T")
+
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkConfig:
+    """How to reach brokers over TCP."""
+
+    bootstrap_servers: str
+    client_id: str = "millstream"
+    security_protocol: str = "PLAINTEXT"
+    ssl_ca_location: str | None = None
+    ssl_certificate_location: str | None = None
+    ssl_key_location: str | None = None
+    ssl_key_password: str | None = None
+    ssl_endpoint_identification_algorithm: str = "https"  # "": do not check the host name
+    sasl_mechanism: str = "PLAIN"
+    sasl_username: str = ""
+    sasl_password: str = ""
+    reconnect_backoff_ms: int = 50
+    reconnect_backoff_max_ms: int = 1000
+    socket_connection_setup_timeout_ms: int = 10_000
+    send_buffer_bytes: int = 131_072
+    receive_buffer_bytes: int = 65_536
+    receive_bytes_max: int = 256 * 1024 * 1024  # a longer response is a lie or a mistake
+    requests_in_flight_max: int = 100  # per connection, whatever they are
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, before the first connection."""
+        parse_servers(self.bootstrap_servers)
+        one_of("security_protocol", self.security_protocol, SECURITY_PROTOCOLS)
+        one_of("sasl_mechanism", self.sasl_mechanism, ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"))
+        one_of(
+            "ssl_endpoint_identification_algorithm",
+            self.ssl_endpoint_identification_algorithm,
+            ("https", "", "none"),
+        )
+        at_least("reconnect_backoff_ms", self.reconnect_backoff_ms, 0)
+        at_least("requests_in_flight_max", self.requests_in_flight_max, 1)
+        at_least("receive_bytes_max", self.receive_bytes_max, 1024)
+        if self.uses_sasl and not self.sasl_username:
+            raise ConfigError(
+                f'"security_protocol" {self.security_protocol} needs a "sasl_username"'
+            )
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self.security_protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether connections authenticate."""
+        return self.security_protocol.startswith("SASL")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterConfig:
+    """How to follow the cluster and how long to try."""
+
+    metadata_max_age_ms: int = 300_000
+    request_timeout_ms: int = 30_000
+    default_api_timeout_ms: int = 60_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1000
+    allow_auto_create_topics: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        for name in ("metadata_max_age_ms", "retry_backoff_ms", "retry_backoff_max_ms"):
+            at_least(name, getattr(self, name), 0)
+        for name in ("request_timeout_ms", "default_api_timeout_ms"):
+            at_least(name, getattr(self, name), 1)
+
+
+def parse_servers(text: str) -> list[tuple[str, int]]:
+    """Read "host:port,host:port"; IPv6 addresses stand in brackets."""
+    servers = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        host, _, port = part.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise ConfigError(
+                f'bootstrap server "{part}" is not "host:port"',
+                hint='give one or more as "host:port,host:port"',
+            )
+        servers.append((host.strip("[]"), int(port)))
+    if not servers:
+        raise ConfigError('"bootstrap_servers" names no server', hint='give "host:port"')
+    return servers
+
+
+def one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    """Refuse a value that is not in the list."""
+    if value not in allowed:
+        choices = ", ".join(repr(choice) for choice in allowed)
+        raise ConfigError(f'"{name}" is {value!r}', hint=f"it may be {choices}")
+
+
+def at_least(name: str, value: int, least: int) -> None:
+    """Refuse a value that is too small."""
+    if value < least:
+        raise ConfigError(f'"{name}" is {value}', hint=f"it must be at least {least}")
+
+
+def take(cls: type[T], options: dict[str, object]) -> T:
+    """Make a config of the options that belong to it, and remove them from `options`."""
+    names = {item.name for item in fields(cast("type[NetworkConfig]", cls))}
+    return cls(**{name: options.pop(name) for name in list(options) if name in names})
+
+
+def refuse_unknown(options: dict[str, object], *classes: type[object]) -> None:
+    """Name the options nobody took, and what they may have been meant to be."""
+    if not options:
+        return
+    known = [item.name for cls in classes for item in fields(cast("type[NetworkConfig]", cls))]
+    name = sorted(options)[0]
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f'did you mean "{near[0]}"?' if near else f"settings are {', '.join(sorted(known))}"
+    raise ConfigError(f'unknown setting "{name}"', hint=hint)
