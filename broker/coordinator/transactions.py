@@ -1,0 +1,414 @@
+"""TransactionCoordinator: all transactional ids, kept in __transaction_state.
+
+The end of a transaction takes three steps, each safe before the next is made:
+
+    1. PREPARE_COMMIT or PREPARE_ABORT in __transaction_state: from here on the outcome is fixed
+    2. a marker in every partition of the transaction: readers see it, the group coordinator
+       applies or drops the offsets that were committed with it
+    3. COMPLETE_COMMIT or COMPLETE_ABORT in __transaction_state: the next one may begin
+
+A crash in between is finished by `load`: it repeats step 2, which does no harm. States change in
+memory when their record is appended; an answer that tells of one waits until it is durable.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, TypeAlias, TypeVar
+
+from broker.batch.codec import control_batch
+from broker.clock import Clock
+from broker.config import BrokerConfig
+from broker.coordinator import transaction as machine
+from broker.coordinator.internal_topics import InternalLog, Written, partition_for
+from broker.coordinator.producer_ids import ProducerIds
+from broker.coordinator.topics import TopicCatalog
+from broker.coordinator.transaction import Transaction, TransactionState
+from broker.coordinator.transaction_log import read_transactions, to_record, to_tombstone
+from broker.errors import BrokerError, ErrorCode, StorageError
+from broker.model import (
+    GROUP_TOPIC,
+    LEADER_EPOCH,
+    TRANSACTION_TOPIC,
+    ProducerIdentity,
+    TopicPartition,
+)
+from broker.pending import Pending
+from broker.storage.data_directory import DataDirectory
+from broker.timers import Timers
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+MARKER_RETRY_MS = 500
+COORDINATOR_EPOCH = LEADER_EPOCH
+
+# A partition that knows a newer epoch than the marker's has seen the end of the transaction.
+MARKER_IS_LATE = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+
+# Who produces is told otherwise than who asks the coordinator: codes all producers know.
+PRODUCE_ERRORS = {
+    ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.CONCURRENT_TRANSACTIONS: ErrorCode.NOT_ENOUGH_REPLICAS,
+}
+
+Answer: TypeAlias = T | Pending[T]
+
+
+class OffsetsOfTransactions(Protocol):
+    """What is asked of the group coordinator."""
+
+    def complete_transaction(self, producer: ProducerIdentity, commit: bool) -> None:
+        """Apply or drop the offsets that a producer's transaction committed."""
+        ...
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A transactional id, its newest record, and who waits for the end of its transaction."""
+
+    transaction: Transaction
+    written: Written | None = None
+    waiters: list[Pending[ProducerIdentity]] = field(default_factory=list)
+
+
+class TransactionCoordinator:
+    """Answers what producers ask about transactions; a refusal is a BrokerError."""
+
+    def __init__(
+        self,
+        *,
+        config: BrokerConfig,
+        clock: Clock,
+        timers: Timers,
+        topics: TopicCatalog,
+        storage: DataDirectory,
+        groups: OffsetsOfTransactions,
+    ) -> None:
+        """Nothing is known before `load`."""
+        self._config = config
+        self._clock = clock
+        self._timers = timers
+        self._topics = topics
+        self._storage = storage
+        self._groups = groups
+        self._producer_ids = ProducerIds(storage.path)
+        self._entries: dict[str, _Entry] = {}
+        self._log = InternalLog(
+            TRANSACTION_TOPIC,
+            partition_count=config.transaction_state_log_num_partitions,
+            topics=topics,
+            storage=storage,
+            clock=clock,
+        )
+
+    def load(self) -> None:
+        """Read what was written, finish what was decided, and start to watch the time."""
+        topic = self._topics.get(TRANSACTION_TOPIC)
+        if topic is not None:
+            self._log.partition_count = topic.partition_count
+        self._producer_ids.load()
+        for name, transaction in read_transactions(self._log).items():
+            self._entries[name] = _Entry(transaction)
+            newest = max(transaction.producer_id, transaction.next_producer_id)
+            self._producer_ids.skip_past(newest)
+        for entry in self._entries.values():
+            if entry.transaction.state.is_prepared:
+                self._write_markers(entry)
+        self._watch_timeouts()
+        self._watch_expiry()
+
+    # What producers ask
+
+    def init_producer_id(
+        self, transactional_id: str | None, *, timeout_ms: int, expected: ProducerIdentity
+    ) -> Answer[ProducerIdentity]:
+        """Id and epoch for a producer that starts; the one before it is fenced."""
+        if transactional_id is None:
+            return ProducerIdentity(self._producer_ids.next(), 0)
+        if not transactional_id:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "a transactional id cannot be empty")
+        if not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
+            raise BrokerError(
+                ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+                f"timeout of {timeout_ms} ms is not between 1 and "
+                f"{self._config.transaction_max_timeout_ms} ms",
+                hint="the upper bound is the broker's setting transaction.max.timeout.ms",
+            )
+        entry = self._entries.get(transactional_id)
+        if entry is None:
+            entry = _Entry(Transaction(transactional_id, self._producer_ids.next()))
+        after = machine.initialise(
+            entry.transaction,
+            expected,
+            timeout_ms=timeout_ms,
+            now_ms=self._clock.now_ms(),
+            new_producer_id=self._producer_ids.next,
+        )
+        self._store(entry, after)
+        self._entries[transactional_id] = entry
+        if after.state is TransactionState.PREPARE_ABORT:
+            self._finish(entry)
+            raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS, "an open transaction is aborted")
+        return self._log.answer_when_durable(entry.written, after.producer)
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: ProducerIdentity,
+        partitions: Collection[TopicPartition],
+        *,
+        client_version: int = machine.TRANSACTIONS_V1,
+    ) -> Answer[ErrorCode]:
+        """Make partitions part of the producer's transaction."""
+        entry = self._entry(transactional_id)
+        after = machine.add_partitions(
+            entry.transaction,
+            producer,
+            partitions,
+            now_ms=self._clock.now_ms(),
+            client_version=client_version,
+        )
+        self._store(entry, after)
+        return self._log.answer_when_durable(entry.written, ErrorCode.NONE)
+
+    def offsets_partition(self, group_id: str) -> TopicPartition:
+        """The partition in which a transaction's offsets of a group are kept."""
+        topic = self._topics.ensure_internal(GROUP_TOPIC)
+        return TopicPartition(GROUP_TOPIC, partition_for(group_id, topic.partition_count))
+
+    def end(
+        self,
+        transactional_id: str,
+        producer: ProducerIdentity,
+        *,
+        commit: bool,
+        client_version: int = machine.TRANSACTIONS_V1,
+    ) -> Answer[ProducerIdentity]:
+        """Commit or abort; answers id and epoch to go on with, when the next one may begin."""
+        entry = self._entry(transactional_id)
+        after = machine.end(
+            entry.transaction,
+            producer,
+            commit=commit,
+            now_ms=self._clock.now_ms(),
+            new_producer_id=self._producer_ids.next,
+            client_version=client_version,
+        )
+        if after is entry.transaction:
+            return self._log.answer_when_durable(entry.written, after.visible_producer)
+        self._store(entry, after)
+        pending: Pending[ProducerIdentity] = Pending()
+        entry.waiters.append(pending)
+        self._finish(entry)
+        return after.visible_producer if pending.done else pending
+
+    def missing_partitions(
+        self,
+        transactional_id: str,
+        producer: ProducerIdentity,
+        partitions: Collection[TopicPartition],
+    ) -> set[TopicPartition]:
+        """Those of the partitions that the producer's transaction does not hold."""
+        entry = self._entry(transactional_id)
+        return machine.missing_partitions(entry.transaction, producer, partitions)
+
+    def verify(
+        self,
+        transactional_id: str,
+        producer: ProducerIdentity,
+        partitions: Collection[TopicPartition],
+        *,
+        refusal: ErrorCode = ErrorCode.INVALID_TXN_STATE,
+    ) -> None:
+        """Refuse to write into partitions that are not part of the producer's transaction."""
+        try:
+            missing = self.missing_partitions(transactional_id, producer, partitions)
+        except BrokerError as error:
+            code = PRODUCE_ERRORS.get(error.code, error.code)
+            raise BrokerError(code, error.message, at=error.at) from error
+        if missing:
+            names = ", ".join(str(partition) for partition in sorted(missing))
+            raise BrokerError(refusal, f"{names} was not added to the transaction")
+
+    # What tools ask
+
+    def transactions(self) -> list[Transaction]:
+        """Every transactional id, in order."""
+        return [self._entries[name].transaction for name in sorted(self._entries)]
+
+    def get(self, transactional_id: str) -> Transaction | None:
+        """One transactional id."""
+        entry = self._entries.get(transactional_id)
+        return None if entry is None else entry.transaction
+
+    def write_markers(
+        self,
+        producer: ProducerIdentity,
+        partitions: Iterable[TopicPartition],
+        *,
+        commit: bool,
+        coordinator_epoch: int,
+    ) -> Answer[dict[TopicPartition, ErrorCode]]:
+        """End a producer's transaction in some partitions, whatever the coordinator knows of it."""
+        results: dict[TopicPartition, ErrorCode] = {}
+        written: list[Written] = []
+        for partition in partitions:
+            try:
+                done = self._write_marker(
+                    producer, partition, commit=commit, coordinator_epoch=coordinator_epoch
+                )
+            except BrokerError as error:
+                results[partition] = error.code
+                continue
+            found = done is not None
+            results[partition] = ErrorCode.NONE if found else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if done is not None:
+                written.append(done)
+        pending: Pending[dict[TopicPartition, ErrorCode]] = Pending()
+        self._when_all_durable(written, lambda: _complete(pending, results))
+        return results if pending.done else pending
+
+    # The end of a transaction
+
+    def _finish(self, entry: _Entry) -> None:
+        assert entry.written is not None
+        self._log.when_durable(entry.written, partial(self._write_markers, entry))
+
+    def _write_markers(self, entry: _Entry) -> None:
+        written: list[Written] = []
+        for partition in sorted(entry.transaction.partitions):
+            try:
+                done = self._write_marker(
+                    entry.transaction.producer,
+                    partition,
+                    commit=entry.transaction.is_commit,
+                    coordinator_epoch=COORDINATOR_EPOCH,
+                )
+            except (BrokerError, StorageError, OSError) as error:
+                if isinstance(error, BrokerError) and error.code in MARKER_IS_LATE:
+                    logger.warning("%s refused a late marker: %s", partition, error)
+                    continue
+                self._try_again(entry, error, self._write_markers)
+                return
+            if done is not None:
+                written.append(done)
+        self._when_all_durable(written, partial(self._complete, entry))
+
+    def _write_marker(
+        self,
+        producer: ProducerIdentity,
+        partition: TopicPartition,
+        *,
+        commit: bool,
+        coordinator_epoch: int,
+    ) -> Written | None:
+        """Write one marker; None if the partition is gone, with what it held."""
+        log = self._storage.get(partition)
+        if log is None:
+            return None
+        now_ms = self._clock.now_ms()
+        marker = control_batch(
+            commit=commit,
+            producer=producer,
+            coordinator_epoch=coordinator_epoch,
+            timestamp_ms=now_ms,
+        )
+        appended = log.append(memoryview(bytearray(marker)), origin="coordinator", now_ms=now_ms)
+        if partition.topic == GROUP_TOPIC:
+            self._groups.complete_transaction(producer, commit)
+        return Written(log, appended.last_offset)
+
+    def _complete(self, entry: _Entry) -> None:
+        prepared = entry.transaction
+        try:
+            self._store(entry, machine.complete(prepared, now_ms=self._clock.now_ms()))
+        except (BrokerError, StorageError, OSError) as error:
+            self._try_again(entry, error, self._complete)
+            return
+        waiters, entry.waiters = entry.waiters, []
+        for pending in waiters:
+            pending.complete(prepared.visible_producer)
+
+    def _try_again(self, entry: _Entry, error: Exception, step: Callable[[_Entry], None]) -> None:
+        name = entry.transaction.transactional_id
+        logger.warning('cannot end the transaction of "%s" yet: %s', name, error)
+        self._timers.schedule(MARKER_RETRY_MS, partial(step, entry))
+
+    def _when_all_durable(self, written: list[Written], callback: Callable[[], None]) -> None:
+        remaining = len(written)
+        if not remaining:
+            callback()
+
+        def count() -> None:
+            nonlocal remaining
+            remaining -= 1
+            if not remaining:
+                callback()
+
+        for done in written:
+            self._log.when_durable(done, count)
+
+    # Time
+
+    def _watch_timeouts(self) -> None:
+        now_ms = self._clock.now_ms()
+        for entry in list(self._entries.values()):
+            if machine.is_overdue(entry.transaction, now_ms=now_ms):
+                self._abort_overdue(entry, now_ms)
+        interval_ms = self._config.transaction_abort_timed_out_transaction_cleanup_interval_ms
+        self._timers.schedule(interval_ms, self._watch_timeouts)
+
+    def _abort_overdue(self, entry: _Entry, now_ms: int) -> None:
+        name = entry.transaction.transactional_id
+        try:
+            self._store(entry, machine.fence(entry.transaction, now_ms=now_ms))
+        except (BrokerError, StorageError, OSError) as error:
+            logger.warning('cannot abort the overdue transaction of "%s" yet: %s', name, error)
+            return
+        logger.info('aborted the transaction of "%s": it was open for too long', name)
+        self._finish(entry)
+
+    def _watch_expiry(self) -> None:
+        now_ms = self._clock.now_ms()
+        expiration_ms = self._config.transactional_id_expiration_ms
+        for name, entry in list(self._entries.items()):
+            if machine.is_expired(entry.transaction, now_ms=now_ms, expiration_ms=expiration_ms):
+                self._forget(name)
+        interval_ms = self._config.transaction_remove_expired_transaction_cleanup_interval_ms
+        self._timers.schedule(interval_ms, self._watch_expiry)
+
+    def _forget(self, name: str) -> None:
+        try:
+            self._log.append(self._log.partition_for(name), [to_tombstone(name)])
+        except (BrokerError, StorageError, OSError) as error:
+            logger.warning('cannot forget the transactional id "%s" yet: %s', name, error)
+            return
+        del self._entries[name]
+
+    # Entries
+
+    def _entry(self, transactional_id: str) -> _Entry:
+        if not transactional_id:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "a transactional id cannot be empty")
+        entry = self._entries.get(transactional_id)
+        if entry is None:
+            raise BrokerError(
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+                f'transactional id "{transactional_id[:100]}" is not known',
+            )
+        return entry
+
+    def _store(self, entry: _Entry, transaction: Transaction) -> None:
+        """Write down what changed; the memory follows only when that worked."""
+        if transaction is entry.transaction:
+            return
+        number = self._log.partition_for(transaction.transactional_id)
+        entry.written = self._log.append(number, [to_record(transaction)])
+        entry.transaction = transaction
+
+
+def _complete(pending: Pending[T], answer: T) -> None:
+    pending.complete(answer)
