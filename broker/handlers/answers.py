@@ -1,0 +1,52 @@
+"""Responses made of answers that are there at once or come later."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from broker.pending import Pending
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def follow(answer: T | Pending[T], step: Callable[[T], R | Pending[R]]) -> R | Pending[R]:
+    """What a step makes of an answer: now, or when the answer and the step's own are there."""
+    if not isinstance(answer, Pending):
+        return step(answer)
+    pending: Pending[R] = Pending()
+
+    def go_on(value: T) -> None:
+        made = step(value)
+        if isinstance(made, Pending):
+            made.then(partial(_complete, pending))
+        else:
+            pending.complete(made)
+
+    answer.then(go_on)
+    return pending
+
+
+def gather(answers: Sequence[T | Pending[T]]) -> list[T] | Pending[list[T]]:
+    """All answers in their order, once the last is there."""
+    values: dict[int, T] = {}
+    pending: Pending[list[T]] = Pending()
+
+    def take(index: int, value: T) -> None:
+        values[index] = value
+        if len(values) == len(answers):
+            pending.complete(in_order())
+
+    def in_order() -> list[T]:
+        return [values[index] for index in range(len(answers))]
+
+    for index, answer in enumerate(answers):
+        if isinstance(answer, Pending):
+            answer.then(partial(take, index))
+        else:
+            take(index, answer)
+    return in_order() if len(values) == len(answers) else pending
+
+
+def _complete(pending: Pending[R], value: R) -> None:
+    pending.complete(value)

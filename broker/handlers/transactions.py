@@ -1,0 +1,398 @@
+"""Producer ids and transactions: what versions of the protocol say differently, and shapes."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from broker.coordinator.transaction import TRANSACTIONS_V1, TRANSACTIONS_V2, TransactionState
+from broker.errors import BrokerError, ErrorCode
+from broker.handlers.answers import follow, gather
+from broker.handlers.partitions import find_log
+from broker.handlers.state import BrokerState, Handler, RequestContext
+from broker.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdentity, TopicPartition
+from broker.pending import Pending
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages import transactions as wire
+
+PRODUCER_FENCED_VERSION_MIN = 2  # older clients know INVALID_PRODUCER_EPOCH only
+INIT_FENCED_VERSION_MIN = 4
+ADD_MANY_VERSION_MIN = 4
+ADD_ABORTABLE_VERSION_MIN = 5
+END_NEW_EPOCH_VERSION_MIN = 5
+OFFSETS_ABORTABLE_VERSION_MIN = 4
+OFFSETS_IMPLICIT_VERSION_MIN = 5
+
+STATES_BY_TITLE = {state.title: state for state in TransactionState}
+
+
+def init_producer_id(
+    state: BrokerState, request: wire.InitProducerIdRequest, context: RequestContext
+) -> wire.InitProducerIdResponse | Pending[wire.InitProducerIdResponse]:
+    """A producer starts, idempotent or transactional."""
+    expected = ProducerIdentity(request.producer_id, request.producer_epoch)
+    try:
+        _check_init(request, expected)
+        answer = state.transactions.init_producer_id(
+            request.transactional_id,
+            timeout_ms=request.transaction_timeout_ms,
+            expected=expected,
+        )
+    except BrokerError as error:
+        modern = context.version >= INIT_FENCED_VERSION_MIN
+        return wire.InitProducerIdResponse(
+            error_code=_fencing_code(error.code, modern=modern), producer_epoch=NO_PRODUCER_EPOCH
+        )
+    return follow(
+        answer,
+        lambda producer: wire.InitProducerIdResponse(
+            producer_id=producer.producer_id, producer_epoch=producer.epoch
+        ),
+    )
+
+
+def _check_init(request: wire.InitProducerIdRequest, expected: ProducerIdentity) -> None:
+    if (expected.producer_id == NO_PRODUCER_ID) != (expected.epoch == NO_PRODUCER_EPOCH):
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "a producer id needs its epoch")
+    if request.keep_prepared_txn:
+        raise BrokerError(ErrorCode.UNSUPPORTED_VERSION, "two phase commit is not supported")
+    if request.enable2_pc:
+        raise BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+
+
+def _fencing_code(code: ErrorCode, *, modern: bool) -> ErrorCode:
+    if code is ErrorCode.PRODUCER_FENCED and not modern:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return code
+
+
+def add_partitions_to_txn(
+    state: BrokerState, request: wire.AddPartitionsToTxnRequest, context: RequestContext
+) -> wire.AddPartitionsToTxnResponse | Pending[wire.AddPartitionsToTxnResponse]:
+    """Partitions join a transaction; since version 4 of several transactions at once."""
+    if context.version < ADD_MANY_VERSION_MIN:
+        only = wire.AddPartitionsToTxnTransaction(
+            request.v3_and_below_transactional_id,
+            request.v3_and_below_producer_id,
+            request.v3_and_below_producer_epoch,
+            topics=request.v3_and_below_topics,
+        )
+        return follow(
+            _add_to_one(state, only, context.version),
+            lambda results: wire.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results),
+        )
+    answers = [
+        follow(
+            _add_to_one(state, asked, context.version),
+            partial(wire.AddPartitionsToTxnResult, asked.transactional_id),
+        )
+        for asked in request.transactions
+    ]
+    return follow(
+        gather(answers),
+        lambda results: wire.AddPartitionsToTxnResponse(results_by_transaction=results),
+    )
+
+
+def _add_to_one(
+    state: BrokerState, asked: wire.AddPartitionsToTxnTransaction, version: int
+) -> list[wire.AddPartitionsToTxnTopicResult] | Pending[list[wire.AddPartitionsToTxnTopicResult]]:
+    partitions = _partitions_of((topic.name, topic.partitions) for topic in asked.topics)
+    producer = ProducerIdentity(asked.producer_id, asked.producer_epoch)
+    unknown = {partition for partition in partitions if state.storage.get(partition) is None}
+    if unknown:
+        return _add_results(
+            asked,
+            lambda partition: (
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                if partition in unknown
+                else ErrorCode.OPERATION_NOT_ATTEMPTED
+            ),
+        )
+    try:
+        if asked.verify_only:
+            return _verify_one(state, asked, producer, version)
+        many = version >= ADD_MANY_VERSION_MIN
+        answer = state.transactions.add_partitions(
+            asked.transactional_id,
+            producer,
+            partitions,
+            client_version=TRANSACTIONS_V2 if many else TRANSACTIONS_V1,
+        )
+    except BrokerError as error:
+        code = _fencing_code(error.code, modern=version >= PRODUCER_FENCED_VERSION_MIN)
+        return _add_results(asked, lambda _: code)
+    return follow(answer, lambda code: _add_results(asked, lambda _: code))
+
+
+def _verify_one(
+    state: BrokerState,
+    asked: wire.AddPartitionsToTxnTransaction,
+    producer: ProducerIdentity,
+    version: int,
+) -> list[wire.AddPartitionsToTxnTopicResult]:
+    partitions = _partitions_of((topic.name, topic.partitions) for topic in asked.topics)
+    missing = state.transactions.missing_partitions(asked.transactional_id, producer, partitions)
+    abortable = version >= ADD_ABORTABLE_VERSION_MIN
+    refusal = ErrorCode.TRANSACTION_ABORTABLE if abortable else ErrorCode.INVALID_TXN_STATE
+    return _add_results(
+        asked, lambda partition: refusal if partition in missing else ErrorCode.NONE
+    )
+
+
+def _add_results(
+    asked: wire.AddPartitionsToTxnTransaction, code_of: Callable[[TopicPartition], ErrorCode]
+) -> list[wire.AddPartitionsToTxnTopicResult]:
+    return [
+        wire.AddPartitionsToTxnTopicResult(
+            topic.name,
+            [
+                wire.AddPartitionsToTxnPartitionResult(
+                    number, code_of(TopicPartition(topic.name, number))
+                )
+                for number in topic.partitions
+            ],
+        )
+        for topic in asked.topics
+    ]
+
+
+def add_offsets_to_txn(
+    state: BrokerState, request: wire.AddOffsetsToTxnRequest, context: RequestContext
+) -> wire.AddOffsetsToTxnResponse | Pending[wire.AddOffsetsToTxnResponse]:
+    """A group's offsets join a transaction."""
+    try:
+        answer = state.transactions.add_partitions(
+            request.transactional_id,
+            ProducerIdentity(request.producer_id, request.producer_epoch),
+            [state.transactions.offsets_partition(request.group_id)],
+        )
+    except BrokerError as error:
+        modern = context.version >= PRODUCER_FENCED_VERSION_MIN
+        return wire.AddOffsetsToTxnResponse(error_code=_fencing_code(error.code, modern=modern))
+    return follow(answer, lambda code: wire.AddOffsetsToTxnResponse(error_code=code))
+
+
+def end_txn(
+    state: BrokerState, request: wire.EndTxnRequest, context: RequestContext
+) -> wire.EndTxnResponse | Pending[wire.EndTxnResponse]:
+    """Commit or abort."""
+    moves = context.version >= END_NEW_EPOCH_VERSION_MIN
+    try:
+        answer = state.transactions.end(
+            request.transactional_id,
+            ProducerIdentity(request.producer_id, request.producer_epoch),
+            commit=request.committed,
+            client_version=TRANSACTIONS_V2 if moves else TRANSACTIONS_V1,
+        )
+    except BrokerError as error:
+        modern = context.version >= PRODUCER_FENCED_VERSION_MIN
+        return wire.EndTxnResponse(error_code=_fencing_code(error.code, modern=modern))
+    return follow(
+        answer,
+        lambda producer: wire.EndTxnResponse(
+            producer_id=producer.producer_id, producer_epoch=producer.epoch
+        ),
+    )
+
+
+def txn_offset_commit(
+    state: BrokerState, request: wire.TxnOffsetCommitRequest, context: RequestContext
+) -> wire.TxnOffsetCommitResponse | Pending[wire.TxnOffsetCommitResponse]:
+    """Offsets that count when the transaction commits; since version 5 they join it unasked."""
+    producer = ProducerIdentity(request.producer_id, request.producer_epoch)
+    partition = state.transactions.offsets_partition(request.group_id)
+    try:
+        if context.version < OFFSETS_IMPLICIT_VERSION_MIN:
+            abortable = context.version >= OFFSETS_ABORTABLE_VERSION_MIN
+            state.transactions.verify(
+                request.transactional_id,
+                producer,
+                [partition],
+                refusal=(
+                    ErrorCode.TRANSACTION_ABORTABLE if abortable else ErrorCode.INVALID_TXN_STATE
+                ),
+            )
+            return state.groups.commit_transactional_offsets(request)
+        joined = state.transactions.add_partitions(
+            request.transactional_id, producer, [partition], client_version=TRANSACTIONS_V2
+        )
+    except BrokerError as error:
+        code = OFFSET_ERRORS.get(error.code, error.code)
+        return refuse_offsets(request, code)
+    return follow(joined, lambda _: state.groups.commit_transactional_offsets(request))
+
+
+# Kafka's group coordinator turns what a partition says into what clients of offsets know.
+OFFSET_ERRORS = {
+    ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
+
+
+def refuse_offsets(
+    request: wire.TxnOffsetCommitRequest, code: ErrorCode
+) -> wire.TxnOffsetCommitResponse:
+    """The same error for every partition."""
+    return wire.TxnOffsetCommitResponse(
+        topics=[
+            wire.TxnOffsetCommitResponseTopic(
+                topic.name,
+                [
+                    wire.TxnOffsetCommitResponsePartition(part.partition_index, code)
+                    for part in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def write_txn_markers(
+    state: BrokerState, request: wire.WriteTxnMarkersRequest, context: RequestContext
+) -> wire.WriteTxnMarkersResponse | Pending[wire.WriteTxnMarkersResponse]:
+    """End transactions in single partitions: how a hanging one is aborted by hand."""
+    answers = [_write_marker(state, marker) for marker in request.markers]
+    return follow(gather(answers), lambda results: wire.WriteTxnMarkersResponse(results))
+
+
+def _write_marker(
+    state: BrokerState, marker: wire.WritableTxnMarker
+) -> wire.WritableTxnMarkerResult | Pending[wire.WritableTxnMarkerResult]:
+    def result(codes: dict[TopicPartition, ErrorCode]) -> wire.WritableTxnMarkerResult:
+        return wire.WritableTxnMarkerResult(
+            marker.producer_id,
+            [
+                wire.WritableTxnMarkerTopicResult(
+                    topic.name,
+                    [
+                        wire.WritableTxnMarkerPartitionResult(
+                            number, codes[TopicPartition(topic.name, number)]
+                        )
+                        for number in topic.partition_indexes
+                    ],
+                )
+                for topic in marker.topics
+            ],
+        )
+
+    answer = state.transactions.write_markers(
+        ProducerIdentity(marker.producer_id, marker.producer_epoch),
+        _partitions_of((topic.name, topic.partition_indexes) for topic in marker.topics),
+        commit=marker.transaction_result,
+        coordinator_epoch=marker.coordinator_epoch,
+    )
+    return follow(answer, result)
+
+
+def describe_producers(
+    state: BrokerState, request: wire.DescribeProducersRequest, context: RequestContext
+) -> wire.DescribeProducersResponse:
+    """Who writes to partitions, and what they have open there."""
+    return wire.DescribeProducersResponse(
+        topics=[
+            wire.TopicResponse(
+                topic.name,
+                [
+                    _producers_of(state, TopicPartition(topic.name, number))
+                    for number in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _producers_of(state: BrokerState, partition: TopicPartition) -> wire.PartitionResponse:
+    try:
+        log = find_log(state, partition)
+    except BrokerError as error:
+        return wire.PartitionResponse(partition.partition, error.code, error.message)
+    return wire.PartitionResponse(
+        partition.partition,
+        active_producers=[
+            wire.ProducerState(
+                entry.producer_id,
+                entry.epoch,
+                entry.last_sequence,
+                entry.last_timestamp_ms,
+                entry.coordinator_epoch,
+                entry.transaction_first_offset,
+            )
+            for entry in log.producers.entries()
+        ],
+    )
+
+
+def describe_transactions(
+    state: BrokerState, request: wire.DescribeTransactionsRequest, context: RequestContext
+) -> wire.DescribeTransactionsResponse:
+    """Where transactional ids stand."""
+    return wire.DescribeTransactionsResponse(
+        transaction_states=[_description(state, name) for name in request.transactional_ids]
+    )
+
+
+def _description(state: BrokerState, transactional_id: str) -> wire.TransactionState:
+    if not transactional_id:
+        return wire.TransactionState(ErrorCode.INVALID_REQUEST, transactional_id)
+    found = state.transactions.get(transactional_id)
+    if found is None:
+        return wire.TransactionState(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id)
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in sorted(found.partitions):
+        by_topic.setdefault(topic, []).append(number)
+    return wire.TransactionState(
+        transactional_id=transactional_id,
+        transaction_state=found.state.title,
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.start_ms,
+        producer_id=found.producer_id,
+        producer_epoch=found.epoch,
+        topics=[wire.TopicData(topic, numbers) for topic, numbers in by_topic.items()],
+    )
+
+
+def list_transactions(
+    state: BrokerState, request: wire.ListTransactionsRequest, context: RequestContext
+) -> wire.ListTransactionsResponse:
+    """Transactional ids by state, producer id, age and name."""
+    try:
+        pattern = re.compile(request.transactional_id_pattern or ".*", re.DOTALL)
+    except (re.error, OverflowError, RecursionError):
+        return wire.ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+    states = {STATES_BY_TITLE.get(title) for title in request.state_filters}
+    producer_ids = set(request.producer_id_filters)
+    started_before_ms = state.clock.now_ms() - request.duration_filter
+    return wire.ListTransactionsResponse(
+        unknown_state_filters=[
+            title for title in request.state_filters if title not in STATES_BY_TITLE
+        ],
+        transaction_states=[
+            wire.ListTransactionsResponseTransactionState(
+                found.transactional_id, found.producer_id, found.state.title
+            )
+            for found in state.transactions.transactions()
+            if (not states or found.state in states)
+            and (not producer_ids or found.producer_id in producer_ids)
+            and (request.duration_filter < 0 or found.start_ms < started_before_ms)
+            and pattern.fullmatch(found.transactional_id)
+        ],
+    )
+
+
+def _partitions_of(topics: Iterable[tuple[str, Sequence[int]]]) -> list[TopicPartition]:
+    return [TopicPartition(name, number) for name, numbers in topics for number in numbers]
+
+
+HANDLERS: dict[ApiKey, Handler] = {
+    ApiKey.INIT_PRODUCER_ID: init_producer_id,
+    ApiKey.ADD_PARTITIONS_TO_TXN: add_partitions_to_txn,
+    ApiKey.ADD_OFFSETS_TO_TXN: add_offsets_to_txn,
+    ApiKey.END_TXN: end_txn,
+    ApiKey.TXN_OFFSET_COMMIT: txn_offset_commit,
+    ApiKey.WRITE_TXN_MARKERS: write_txn_markers,
+    ApiKey.DESCRIBE_PRODUCERS: describe_producers,
+    ApiKey.DESCRIBE_TRANSACTIONS: describe_transactions,
+    ApiKey.LIST_TRANSACTIONS: list_transactions,
+}
+REFUSALS = {ApiKey.TXN_OFFSET_COMMIT: refuse_offsets}
