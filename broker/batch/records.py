@@ -116,8 +116,9 @@ def _encode(
 def _add_sized(body: list[bytes], data: Bytes | None) -> None:
     if data is None:
         body.append(b"\1")
-    else:
-        body += (_size(len(data)), bytes(data))
+        return
+    copied = data if type(data) is bytes else bytes(memoryview(data))
+    body += (_size(len(copied)), copied)
 
 
 # --- decoding ---------------------------------------------------------------------------------
