@@ -23,10 +23,10 @@ class TransactionLogValue:
     """TransactionLogValue."""
 
     producer_id: int = wire.int64()
-    previous_producer_id: int = wire.int64(default=-1, tag=0, tagged="1+")
-    next_producer_id: int = wire.int64(default=-1, tag=1, tagged="1+")
+    previous_producer_id: int = wire.int64("1+", default=-1, tag=0)
+    next_producer_id: int = wire.int64("1+", default=-1, tag=1)
     producer_epoch: int = wire.int16()
-    next_producer_epoch: int = wire.int16(default=-1, tag=3, tagged="1+")
+    next_producer_epoch: int = wire.int16("1+", default=-1, tag=3)
     transaction_timeout_ms: int = wire.int32()
     transaction_status: int = wire.int8()
     transaction_partitions: list[PartitionsSchema] | None = wire.array(
@@ -34,4 +34,4 @@ class TransactionLogValue:
     )
     transaction_last_update_timestamp_ms: int = wire.int64()
     transaction_start_timestamp_ms: int = wire.int64()
-    client_transaction_version: int = wire.int16(tag=2, tagged="1+")
+    client_transaction_version: int = wire.int16("1+", tag=2)
