@@ -10,6 +10,7 @@ know yet.
 
 from dataclasses import dataclass
 from struct import Struct
+from struct import error as StructError
 from typing import TypeVar, cast
 
 from broker.errors import MalformedMessage, UnsupportedVersion
@@ -18,7 +19,7 @@ from broker.protocol.api_keys import ApiKey
 from broker.protocol.message import Attachment, Attachments
 from broker.protocol.messages import REQUESTS, RESPONSES
 from broker.protocol.messages.headers import RequestHeader
-from broker.protocol.primitives import skip_tagged_fields
+from broker.protocol.primitives import read_nullable_string, skip_tagged_fields
 from broker.protocol.wire import SPECS, Versions
 
 T = TypeVar("T")
@@ -55,6 +56,19 @@ def peek_header(frame: memoryview) -> tuple[int, int, int]:
 def decode_request(frame: memoryview) -> Request:
     """Decode a request frame, without its size; unknown APIs and versions are refused."""
     key, version, correlation_id = peek_header(frame)
+    api_key, cls, flexible = _INCOMING.get((key, version)) or _incoming(key, version)
+    client_id, position = _client_id(frame)
+    if flexible:
+        position = _skip_tags(frame, position)
+    body, position = codec.decode(cls, frame, version, position)
+    return Request(api_key, version, correlation_id, client_id, body)
+
+
+# What a request's first bytes announce: the API, its class, whether the header has tags.
+_INCOMING: dict[tuple[int, int], tuple[ApiKey, type[object], bool]] = {}
+
+
+def _incoming(key: int, version: int) -> tuple[ApiKey, type[object], bool]:
     try:
         api_key = ApiKey(key)
     except ValueError:
@@ -62,11 +76,17 @@ def decode_request(frame: memoryview) -> Request:
     cls = REQUESTS[api_key]
     if version not in SPECS[cls].versions:
         raise UnsupportedVersion(f"{api_key.name} version {version} is not known")
-    header, position = codec.decode(RequestHeader, frame, 1)
-    if codec.is_flexible(cls, version):
-        position = _skip_tags(frame, position)
-    body, position = codec.decode(cls, frame, version, position)
-    return Request(api_key, version, correlation_id, header.client_id or "", body)
+    found = (api_key, cls, codec.is_flexible(cls, version))
+    _INCOMING[(key, version)] = found
+    return found
+
+
+def _client_id(frame: memoryview) -> tuple[str, int]:
+    try:
+        client_id, position = read_nullable_string(frame, REQUEST_PREFIX.size)
+    except StructError as error:
+        raise MalformedMessage("header ends too early") from error
+    return client_id or "", position
 
 
 def _skip_tags(frame: memoryview, position: int) -> int:

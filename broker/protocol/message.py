@@ -39,6 +39,10 @@ Encoder = Callable[[object, bytearray, Attachments], None]
 _DECODERS: dict[tuple[type[object], int, bool], Decoder] = {}
 _ENCODERS: dict[tuple[type[object], int, bool], Encoder] = {}
 
+# Whole messages know by themselves whether they are flexible; parts are what their message is.
+_TOP_DECODERS: dict[tuple[type[object], int], Decoder] = {}
+_TOP_ENCODERS: dict[tuple[type[object], int], Encoder] = {}
+
 
 def is_flexible(cls: type[object], version: int) -> bool:
     """Whether this version of the message has compact types and tagged fields."""
@@ -48,8 +52,7 @@ def is_flexible(cls: type[object], version: int) -> bool:
 
 def decode(cls: type[T], buffer: memoryview, version: int, position: int = 0) -> tuple[T, int]:
     """Decode one message; return it and the position after it."""
-    key = (cls, version, is_flexible(cls, version))
-    decoder = _DECODERS.get(key) or _decoder(*key)
+    decoder = _TOP_DECODERS.get((cls, version)) or _top_decoder(cls, version)
     try:
         message, position = decoder(buffer, position)
     except (StructError, IndexError) as error:
@@ -60,9 +63,22 @@ def decode(cls: type[T], buffer: memoryview, version: int, position: int = 0) ->
 def encode(message: object, version: int, out: bytearray, attachments: Attachments) -> None:
     """Append the message to `out`; record bytes go to `attachments` with their position."""
     cls = type(message)
-    key = (cls, version, is_flexible(cls, version))
-    encoder = _ENCODERS.get(key) or _encoder(*key)
+    encoder = _TOP_ENCODERS.get((cls, version)) or _top_encoder(cls, version)
     encoder(message, out, attachments)
+
+
+def _top_decoder(cls: type[object], version: int) -> Decoder:
+    flexible = is_flexible(cls, version)
+    found = _DECODERS.get((cls, version, flexible)) or _decoder(cls, version, flexible)
+    _TOP_DECODERS[(cls, version)] = found
+    return found
+
+
+def _top_encoder(cls: type[object], version: int) -> Encoder:
+    flexible = is_flexible(cls, version)
+    found = _ENCODERS.get((cls, version, flexible)) or _encoder(cls, version, flexible)
+    _TOP_ENCODERS[(cls, version)] = found
+    return found
 
 
 def to_bytes(message: object, version: int) -> bytes:
@@ -217,7 +233,12 @@ def _decode_array(
     name, wire = field
     version, flexible = how
     counter = source.primitive("read_compact_count" if flexible else "read_count")
-    source.add(f"size, position = {counter}(buffer, position)", indent)
+    if flexible:
+        # A count below 127 is one byte; the common case is one element, without a call.
+        source.add("if buffer[position] == 2: size = 1; position += 1", indent)
+        source.add(f"else: size, position = {counter}(buffer, position)", indent)
+    else:
+        source.add(f"size, position = {counter}(buffer, position)", indent)
     if version in wire.nullable:
         source.add(f"v_{name} = None if size < 0 else []", indent)
     else:
@@ -243,8 +264,9 @@ def _decode_array(
 def _decode_tagged(source: _Source, cls: type[object], version: int) -> None:
     wires = _wires(cls, version, tagged=True)
     if not wires:
+        # Nearly always there are none: one byte, 0.
         skip = source.primitive("skip_tagged_fields")
-        source.add(f"position = {skip}(buffer, position)")
+        source.add(f"position = {skip}(buffer, position) if buffer[position] else position + 1")
         return
     source.names["ABSENT"] = object()
     for name, _ in wires:
