@@ -55,11 +55,30 @@ def admin(bootstrap: str) -> AdminClient:
 
 
 @pytest.fixture
-def topic(admin: AdminClient, unique: Unique) -> str:
+def topic(admin: AdminClient, bootstrap: str, unique: Unique) -> str:
     """A topic of four partitions."""
     name = unique("orders")
     admin.create_topics([NewTopic(name, 4, 1)])[name].result(30)
+    wait_leaders(bootstrap, name)
     return name
+
+
+def wait_leaders(bootstrap: str, topic: str) -> None:
+    """Returns when the leaders of the four partitions answer.
+
+    Before that a producer has to send its first batch again, and may do so after its second.
+    """
+    with consumer(bootstrap) as probe:
+
+        def answered() -> bool:
+            try:
+                for partition in range(4):
+                    probe.get_watermark_offsets(TopicPartition(topic, partition), timeout=5)
+            except KafkaException:
+                return False
+            return True
+
+        wait_until(answered, "the election of the leaders")
 
 
 def produce(bootstrap: str, topic: str, values: Sequence[str], **settings: object) -> None:

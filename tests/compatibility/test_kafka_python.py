@@ -65,9 +65,12 @@ class Clients:
         return self._stack.enter_context(KafkaAdminClient(bootstrap_servers=self._bootstrap))
 
     def topic(self, name: str) -> str:
-        """Makes a topic of four partitions and returns when all can be written."""
+        """Makes a topic of four partitions and returns when their leaders answer."""
+        admin = self.admin()
         options = {"num_partitions": 4, "replication_factor": 1}
-        self.admin().create_topics({name: options}, wait_for_metadata=True)
+        admin.create_topics({name: options}, wait_for_metadata=True)
+        ends = {TopicPartition(name, each): OffsetSpec.LATEST for each in range(4)}
+        admin.list_partition_offsets(ends)
         return name
 
 
