@@ -1,0 +1,67 @@
+"""What a batch must be like to be appended: timestamps, keys, compression of the topic."""
+
+from broker.batch.codec import decode_records, encode_retained
+from broker.batch.compression import CODEC_IDS
+from broker.batch.layout import CODEC_MASK, BatchHeader, read_header
+from broker.config import LONG_MAX, TopicConfig
+from broker.errors import BrokerError, CorruptBatch, ErrorCode
+from broker.model import NO_TIMESTAMP
+
+
+def check_timestamps(
+    records: memoryview, header: BatchHeader, config: TopicConfig, now_ms: int
+) -> None:
+    """Refuse records too far from the broker's time; INVALID_TIMESTAMP.
+
+    The latest record is in the header; the earliest is not, so a bound on the past, which is not
+    set by default, has the records looked at.
+    """
+    if header.max_timestamp - now_ms > config.message_timestamp_after_max_ms:
+        raise BrokerError(
+            ErrorCode.INVALID_TIMESTAMP,
+            f"timestamp {header.max_timestamp} is {header.max_timestamp - now_ms} ms ahead",
+            hint="see message.timestamp.after.max.ms",
+        )
+    if config.message_timestamp_before_max_ms == LONG_MAX:
+        return
+    oldest_ms = now_ms - config.message_timestamp_before_max_ms
+    for record in decode_records(records):
+        if NO_TIMESTAMP != record.timestamp_ms < oldest_ms:
+            raise BrokerError(
+                ErrorCode.INVALID_TIMESTAMP,
+                f"timestamp {record.timestamp_ms} is {now_ms - record.timestamp_ms} ms ago",
+                hint="see message.timestamp.before.max.ms",
+            )
+
+
+def check_keys(records: memoryview) -> None:
+    """Refuse records without key, which compaction could never remove; INVALID_RECORD."""
+    for record in decode_records(records):
+        if record.key is None:
+            raise BrokerError(ErrorCode.INVALID_RECORD, "a record for a compacted topic has no key")
+
+
+def recompress(records: memoryview, header: BatchHeader, config: TopicConfig) -> memoryview | None:
+    """The batch in the compression its topic asks for; None when it is so already."""
+    wanted = config.compression_type
+    if wanted == "producer":
+        return None
+    codec = CODEC_IDS["none" if wanted == "uncompressed" else wanted]
+    if header.codec == codec:
+        return None
+    try:
+        kept = decode_records(records)
+    except CorruptBatch as error:
+        raise BrokerError(error.code, error.message) from error
+    target = read_header(records)
+    target.attributes = target.attributes & ~CODEC_MASK | codec
+    return memoryview(bytearray(encode_retained(target, kept, level=_level(wanted, config))))
+
+
+def _level(codec: str, config: TopicConfig) -> int | None:
+    if codec == "gzip":
+        level = config.compression_gzip_level
+        return None if level < 0 else level
+    if codec == "lz4":
+        return config.compression_lz4_level
+    return config.compression_zstd_level if codec == "zstd" else None

@@ -1,0 +1,38 @@
+"""LogContext: what all logs of a data directory share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING
+
+from broker.clock import Clock
+from broker.storage.files import FileSystem, OpenFiles
+
+if TYPE_CHECKING:
+    from broker.storage.partition_log import PartitionLog
+
+OPEN_FILES_MAX = 4096
+LOADED_INDEXES_MAX = 8
+
+
+def _nothing(_: "PartitionLog") -> None:
+    pass
+
+
+@dataclass(slots=True, kw_only=True)
+class LogContext:
+    """The disk, the clock and the bounds that the logs live within."""
+
+    clock: Clock
+    files: FileSystem = field(default_factory=FileSystem)
+    random: Random = field(default_factory=Random)
+    open_files: OpenFiles = field(default_factory=lambda: OpenFiles(OPEN_FILES_MAX))
+    # Indexes of segments no longer written to, which can be read again.
+    loaded_indexes: OpenFiles = field(default_factory=lambda: OpenFiles(LOADED_INDEXES_MAX))
+    # Acknowledge only what is on the disk: the high watermark waits for fsync.
+    acknowledge_durable: bool = False
+    producer_expiration_ms: int = 86_400_000
+    # Told when a log has something to be made durable.
+    needs_flush: Callable[["PartitionLog"], None] = _nothing
+    # Files renamed for deletion, with the monotonic time from which on they may go.
+    discarded: list[tuple[int, str]] = field(default_factory=list)

@@ -1,0 +1,164 @@
+"""OffsetIndex, TimeIndex and TransactionIndex: where things are in a segment.
+
+Big endian, entries of fixed size, in ascending order; `offset` is relative to the segment's base.
+
+    NNN.index      offset i32 | position i32                          8 bytes
+    NNN.timeindex  timestamp i64 | offset i32                        12 bytes
+    NNN.txnindex   version i16 = 0 | producer id i64 | first offset i64
+                   | last offset i64 | last stable offset i64        34 bytes
+
+An entry of the offset index names the last offset of a batch and where that batch begins. An
+entry of the time index names the largest timestamp so far and the last offset of its batch. The
+transaction index names aborted transactions; its offsets are absolute.
+"""
+
+import struct
+import sys
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable
+from operator import lt
+from typing import NamedTuple
+
+OFFSET_ENTRY_BYTES = 8
+TIME_ENTRY = struct.Struct(">qi")
+ABORTED_ENTRY = struct.Struct(">hqqqq")
+ABORTED_VERSION = 0
+SWAP_BYTES = sys.byteorder == "little"
+RELATIVE_OFFSET_MAX = 2**31 - 1
+
+
+class StaleIndex(Exception):
+    """An index file that does not fit its segment; it is made again from the log."""
+
+
+class OffsetIndex:
+    """Offset -> position, sparse."""
+
+    __slots__ = ("offsets", "positions")
+
+    def __init__(self) -> None:
+        """No entries yet."""
+        self.offsets = array("I")
+        self.positions = array("I")
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, log_bytes: int) -> "OffsetIndex":
+        """Read an index file; StaleIndex when it cannot belong to a log of that size."""
+        if len(data) % OFFSET_ENTRY_BYTES:
+            raise StaleIndex("size is not a whole number of entries")
+        both = array("I", data)
+        if SWAP_BYTES:
+            both.byteswap()
+        index = cls()
+        index.offsets, index.positions = both[0::2], both[1::2]
+        for column in (index.offsets, index.positions):
+            if not all(map(lt, column, column[1:])):
+                raise StaleIndex("entries are not in ascending order")
+        if index.positions and index.positions[-1] >= log_bytes:
+            raise StaleIndex("last entry is beyond the end of the log")
+        if index.offsets and index.offsets[-1] > RELATIVE_OFFSET_MAX:
+            raise StaleIndex("an offset is negative")
+        return index
+
+    def to_bytes(self) -> bytes:
+        """The index file."""
+        both = array("I", bytes(OFFSET_ENTRY_BYTES * len(self.offsets)))
+        both[0::2], both[1::2] = self.offsets, self.positions
+        if SWAP_BYTES:
+            both.byteswap()
+        return both.tobytes()
+
+    def __len__(self) -> int:
+        """How many entries."""
+        return len(self.offsets)
+
+    def append(self, offset: int, position: int) -> None:
+        """Add the last entry."""
+        self.offsets.append(offset)
+        self.positions.append(position)
+
+    def position_before(self, offset: int) -> int:
+        """Where to start looking for an offset: no batch before that position holds it."""
+        found = bisect_right(self.offsets, offset)
+        return self.positions[found - 1] if found else 0
+
+    def batch_before(self, position: int) -> int:
+        """Where the last indexed batch begins that begins at a position or before it."""
+        found = bisect_right(self.positions, position)
+        return self.positions[found - 1] if found else 0
+
+    def offset_at(self, position: int) -> int:
+        """The relative offset of the entry with that position."""
+        return self.offsets[bisect_right(self.positions, position) - 1]
+
+
+class TimeIndex:
+    """Timestamp -> offset, sparse."""
+
+    __slots__ = ("offsets", "timestamps")
+
+    def __init__(self) -> None:
+        """No entries yet."""
+        self.timestamps = array("q")
+        self.offsets = array("I")
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "TimeIndex":
+        """Read an index file; StaleIndex when it is none."""
+        if len(data) % TIME_ENTRY.size:
+            raise StaleIndex("size is not a whole number of entries")
+        index = cls()
+        for timestamp, offset in TIME_ENTRY.iter_unpack(data):
+            if offset < 0:
+                raise StaleIndex("an offset is negative")
+            index.timestamps.append(timestamp)
+            index.offsets.append(offset)
+        if not all(map(lt, index.timestamps, index.timestamps[1:])):
+            raise StaleIndex("entries are not in ascending order")
+        return index
+
+    def to_bytes(self) -> bytes:
+        """The index file."""
+        return b"".join(map(TIME_ENTRY.pack, self.timestamps, self.offsets))
+
+    def __len__(self) -> int:
+        """How many entries."""
+        return len(self.offsets)
+
+    def append(self, timestamp: int, offset: int) -> None:
+        """Add an entry, if it says something new."""
+        if not self.timestamps or timestamp > self.timestamps[-1]:
+            self.timestamps.append(timestamp)
+            self.offsets.append(offset)
+
+    def offset_before(self, timestamp: int) -> int:
+        """The relative offset from which on a record of that time or later may be found."""
+        found = bisect_right(self.timestamps, timestamp - 1)
+        return self.offsets[found - 1] if found else 0
+
+
+class AbortedRange(NamedTuple):
+    """An aborted transaction: its extent, and the last stable offset once it was over."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+def aborted_from_bytes(data: bytes) -> list[AbortedRange]:
+    """Read a transaction index; StaleIndex when it is none."""
+    if len(data) % ABORTED_ENTRY.size:
+        raise StaleIndex("size is not a whole number of entries")
+    found = []
+    for version, *fields in ABORTED_ENTRY.iter_unpack(data):
+        if version != ABORTED_VERSION:
+            raise StaleIndex(f"version {version} is not known")
+        found.append(AbortedRange(*fields))
+    return found
+
+
+def aborted_to_bytes(ranges: Iterable[AbortedRange]) -> bytes:
+    """The transaction index file."""
+    return b"".join(ABORTED_ENTRY.pack(ABORTED_VERSION, *item) for item in ranges)

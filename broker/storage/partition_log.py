@@ -1,0 +1,680 @@
+"""PartitionLog: the log of one partition. Append, read, roll, flush, truncate.
+
+    start offset <= last stable offset <= high watermark <= end offset
+
+Readers see what is below the high watermark; read_committed readers what is below the last stable
+offset, where the first open transaction begins. On one node the high watermark is the end offset,
+or, when only durable records count, what has been fsynced.
+
+All calls are made under the broker's lock, but for `FlushTicket.sync`.
+"""
+
+import os
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from broker.batch.codec import check_batches, place_batch, stamp_append_time
+from broker.batch.layout import LOG_APPEND_TIME_BIT, BatchHeader
+from broker.config import TopicConfig
+from broker.errors import BrokerError, ErrorCode, StorageError
+from broker.model import (
+    LEADER_EPOCH,
+    NO_TIMESTAMP,
+    AbortedTransaction,
+    FileSlice,
+    ProducerIdentity,
+    TopicPartition,
+)
+from broker.storage import admission, checkpoints, lookup
+from broker.storage.context import LogContext
+from broker.storage.flushing import FlushTicket
+from broker.storage.index import AbortedRange, StaleIndex
+from broker.storage.producer_state import Marker, ProducerStates
+from broker.storage.replay import (
+    apply_batch,
+    load_producers,
+    read_marker,
+    remove_snapshots,
+    replay,
+)
+from broker.storage.segment import (
+    DELETED,
+    POSITION_MAX,
+    SNAPSHOT,
+    SWAP,
+    Segment,
+    TornTail,
+    file_name,
+)
+
+Origin = Literal["client", "coordinator", "raw"]
+HINTS_MAX = 32
+
+
+@dataclass(slots=True)
+class Appended:
+    """Where records went; `duplicate` when they were there already."""
+
+    base_offset: int
+    last_offset: int
+    append_time_ms: int
+    start_offset: int
+    duplicate: bool = False
+
+
+@dataclass(slots=True)
+class Fetched:
+    """Whole batches of one segment; all their records are below `next_offset`."""
+
+    records: FileSlice | bytes
+    next_offset: int
+
+
+class PartitionLog:
+    """The log of one partition; see the module's text for its offsets.
+
+    An unused log has no files: they are made at the first append.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_announced",
+        "_context",
+        "_folder_durable",
+        "_hints",
+        "_last_flush_ms",
+        "_messages_unflushed",
+        "_snapshot_offset",
+        "_subscribers",
+        "_truncations",
+        "config",
+        "durable_offset",
+        "end_offset",
+        "failure",
+        "folder",
+        "high_watermark",
+        "last_stable_offset",
+        "producers",
+        "segments",
+        "start_offset",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        context: LogContext,
+        folder: str,
+        topic_partition: TopicPartition,
+        *,
+        topic_id: bytes,
+        config: TopicConfig,
+    ) -> None:
+        """An empty log; broker/storage/recovery.py fills in what is on disk."""
+        self._context = context
+        self.folder = folder
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.config = config
+        self.segments: list[Segment] = []
+        self.producers = ProducerStates()
+        self.start_offset = 0
+        self.end_offset = 0
+        self.high_watermark = 0
+        self.last_stable_offset = 0
+        self.durable_offset = 0
+        # Why the log takes no more: an fsync failed, or a torn batch could not be removed.
+        self.failure: StorageError | None = None
+        self._subscribers: dict[Callable[[], None], None] = {}
+        # Where batches begin that readers will ask for next: offset -> segment, position.
+        self._hints: dict[int, tuple[Segment, int]] = {}
+        self._announced = False
+        self._folder_durable = True
+        self._messages_unflushed = 0
+        self._last_flush_ms = context.clock.monotonic_ms()
+        self._snapshot_offset = -1
+        self._truncations = 0
+
+    def __repr__(self) -> str:
+        """Which log, and its extent."""
+        return f"PartitionLog({self.topic_partition}, {self.start_offset}..{self.end_offset})"
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments."""
+        return sum(segment.size_bytes for segment in self.segments)
+
+    @property
+    def recovery_point(self) -> int:
+        """The offset from which on a crash makes us look at every batch."""
+        for segment in self.segments[:-1]:
+            if not segment.flushed:
+                return min(segment.base_offset, self.durable_offset)
+        return self.durable_offset
+
+    @property
+    def context(self) -> LogContext:
+        """What the log shares with its neighbours."""
+        return self._context
+
+    def update_config(self, config: TopicConfig) -> None:
+        """Let changed settings take effect at once."""
+        self.config = config
+        if self.segments:
+            self.segments[-1].index_interval_bytes = config.index_interval_bytes
+
+    def subscribe(self, callback: Callable[[], None]) -> None:
+        """Call back whenever the high watermark or the last stable offset moves."""
+        self._subscribers[callback] = None
+
+    def unsubscribe(self, callback: Callable[[], None]) -> None:
+        """Stop calling back."""
+        self._subscribers.pop(callback, None)
+
+    # --- append ---
+
+    def append(self, records: memoryview, *, origin: Origin, now_ms: int) -> Appended:
+        """Append batches with one write; `records` are changed in place: offsets, append time.
+
+        Only a producer's own batches (origin client) are checked for what clients may not do and
+        for their sequences. Raises BrokerError, or StorageError when the disk refuses.
+        """
+        if self.failure is not None:
+            raise self.failure
+        config = self.config
+        from_client = origin == "client"
+        headers = check_batches(
+            records, batch_bytes_max=config.max_message_bytes, from_client=from_client
+        )
+        if from_client:
+            records, headers = self._admit(records, headers, now_ms)
+        if len(records) > min(config.segment_bytes, POSITION_MAX):
+            raise BrokerError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"{len(records)} bytes do not fit into a segment of {config.segment_bytes}",
+            )
+        markers: list[Marker | None] = [None] * len(headers)
+        for number, header in enumerate(headers):
+            if header.producer_id >= 0:
+                duplicate = self.producers.check(header, sequences=from_client)
+                if duplicate is not None:
+                    time_ms = duplicate.timestamp_ms if config.log_append_time else NO_TIMESTAMP
+                    first, last = duplicate.first_offset, duplicate.last_offset
+                    return Appended(first, last, time_ms, self.start_offset, duplicate=True)
+                if header.is_control:
+                    markers[number] = self._checked_marker(records, headers, number)
+        append_time_ms = self._place(records, headers, now_ms)
+        active = self._active_for(headers, len(records), now_ms)
+        try:
+            active.append(records, headers)
+        except TornTail as error:
+            self.failure = error
+            raise
+        return self._appended(headers, markers, append_time_ms)
+
+    def _admit(
+        self, records: memoryview, headers: list[BatchHeader], now_ms: int
+    ) -> tuple[memoryview, list[BatchHeader]]:
+        """Check what a client sends; it comes back in the compression of the topic."""
+        config = self.config
+        header = headers[0]
+        if len(headers) > 1:
+            raise BrokerError(
+                ErrorCode.INVALID_RECORD, f"{len(headers)} batches for one partition, not one"
+            )
+        if not config.log_append_time:
+            admission.check_timestamps(records, header, config, now_ms)
+        if config.compacts:
+            admission.check_keys(records)
+        other = admission.recompress(records, header, config)
+        if other is None:
+            return records, headers
+        return other, check_batches(other, batch_bytes_max=config.max_message_bytes)
+
+    def _checked_marker(
+        self, records: memoryview, headers: list[BatchHeader], number: int
+    ) -> Marker:
+        position = sum(header.size for header in headers[:number])
+        header = headers[number]
+        marker = read_marker(records[position : position + header.size])
+        producer = ProducerIdentity(header.producer_id, header.producer_epoch)
+        self.producers.check_marker(producer, marker)
+        return marker
+
+    def _place(self, records: memoryview, headers: list[BatchHeader], now_ms: int) -> int:
+        """Give the batches their offsets and, if the topic asks for it, our time."""
+        offset = self.end_offset
+        position = 0
+        log_append_time = self.config.log_append_time
+        for header in headers:
+            place_batch(records, position, base_offset=offset, leader_epoch=LEADER_EPOCH)
+            header.base_offset = offset
+            header.leader_epoch = LEADER_EPOCH
+            if log_append_time:
+                stamp_append_time(records, position, now_ms)
+                header.max_timestamp = now_ms
+                header.attributes |= LOG_APPEND_TIME_BIT
+            offset += header.last_offset_delta + 1
+            position += header.size
+        return now_ms if log_append_time else NO_TIMESTAMP
+
+    def _appended(
+        self, headers: list[BatchHeader], markers: list[Marker | None], append_time_ms: int
+    ) -> Appended:
+        base_offset = self.end_offset
+        for header, marker in zip(headers, markers, strict=True):
+            if header.producer_id >= 0:
+                aborted = apply_batch(self.producers, header, marker)
+                if aborted is not None:
+                    self.segments[-1].add_aborted(aborted)
+        self.end_offset = headers[-1].next_offset
+        self._messages_unflushed += self.end_offset - base_offset
+        if not self._announced:
+            self._announced = True
+            self._context.needs_flush(self)
+        if self._messages_unflushed >= self.config.flush_messages:
+            self.flush()
+        self._advance()
+        return Appended(base_offset, self.end_offset - 1, append_time_ms, self.start_offset)
+
+    def _advance(self) -> None:
+        """Move high watermark and last stable offset to where they are now, and tell."""
+        high_watermark = self.end_offset
+        if self._context.acknowledge_durable:
+            high_watermark = self.durable_offset
+        stable = self.producers.first_unstable_offset(high_watermark)
+        if high_watermark == self.high_watermark and stable == self.last_stable_offset:
+            return
+        self.high_watermark = high_watermark
+        self.last_stable_offset = stable
+        for callback in tuple(self._subscribers):
+            callback()
+
+    # --- rolling ---
+
+    def _active_for(self, headers: list[BatchHeader], size_bytes: int, now_ms: int) -> Segment:
+        """The segment to append to; a new one when the last is full or old."""
+        if not self.segments:
+            self._create_files()
+            return self.segments[-1]
+        active = self.segments[-1]
+        active.reopen()
+        if active.size_bytes and self._must_roll(active, headers, size_bytes, now_ms):
+            self.roll()
+            active = self.segments[-1]
+        return active
+
+    def _must_roll(
+        self, active: Segment, headers: list[BatchHeader], size_bytes: int, now_ms: int
+    ) -> bool:
+        config = self.config
+        if active.size_bytes + size_bytes > min(config.segment_bytes, POSITION_MAX):
+            return True
+        if not active.takes(headers[-1].last_offset):
+            return True
+        first_ms = active.first_timestamp
+        latest_ms = max(header.max_timestamp for header in headers)
+        age_ms = latest_ms - first_ms if first_ms >= 0 else now_ms - active.created_ms
+        if age_ms > config.segment_ms - active.jitter_ms:
+            return True
+        return active.index_full(config.segment_index_bytes)
+
+    def roll(self) -> None:
+        """Seal the last segment and start another; an empty one stays as it is."""
+        if not self.segments:
+            return
+        sealed = self.segments[-1]
+        if not sealed.size_bytes:
+            return
+        try:
+            sealed.seal()
+            self.write_snapshot()
+            self._add_segment()
+        except OSError as error:
+            sealed.reopen()
+            raise StorageError(f"cannot roll: {error.strerror}", at=self.folder) from error
+        if not self._announced:
+            self._announced = True
+            self._context.needs_flush(self)
+
+    def _create_files(self) -> None:
+        files = self._context.files
+        try:
+            files.make_folder(self.folder)
+            checkpoints.write_topic_id(files, self.folder, self.topic_id)
+            checkpoints.write_leader_epochs(files, self.folder, [(LEADER_EPOCH, self.start_offset)])
+            self._add_segment()
+        except OSError as error:
+            raise StorageError(f"cannot make files: {error.strerror}", at=self.folder) from error
+
+    def _add_segment(self) -> None:
+        segment = Segment.create(self._context, self.folder, self.end_offset)
+        segment.index_interval_bytes = self.config.index_interval_bytes
+        jitter_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        segment.jitter_ms = self._context.random.randrange(jitter_ms) if jitter_ms else 0
+        self.segments.append(segment)
+        self._folder_durable = False
+
+    # --- reading ---
+
+    def read(
+        self, offset: int, *, bytes_max: int, offset_limit: int, minimum_one: bool = True
+    ) -> Fetched:
+        """Whole batches from the one with an offset on, of one segment, below a limit.
+
+        At most `bytes_max` bytes, but one batch at least if `minimum_one`. Nothing at the end;
+        OFFSET_OUT_OF_RANGE before the start and after the end.
+        """
+        if not self.start_offset <= offset <= self.end_offset:
+            raise BrokerError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is not within {self.start_offset} and {self.end_offset}",
+                at=str(self.topic_partition),
+            )
+        limit = min(offset_limit, self.end_offset)
+        if offset >= limit:
+            return Fetched(b"", offset)
+        place = self._hints.get(offset)
+        if place is None or place[1] >= place[0].size_bytes:
+            place = self._find(offset)
+        if place is None:
+            return Fetched(b"", offset)
+        segment, position = place
+        end, next_offset = self._slice_end(segment, position, bytes_max, limit)
+        if end <= position and minimum_one:
+            end, next_offset = _batch_end(segment, position, limit)
+        if end <= position:
+            return Fetched(b"", offset)
+        self._hint(next_offset, segment, end)
+        return Fetched(FileSlice(segment.file(), position, end - position), next_offset)
+
+    def _find(self, offset: int) -> tuple[Segment, int] | None:
+        """Segment and position of the first batch that ends at an offset or after it."""
+        for segment in self._segments_from(offset):
+            found = segment.find(offset)
+            if found is not None:
+                return segment, found[0]
+        return None
+
+    def _segments_from(self, offset: int) -> Iterator[Segment]:
+        """The segments from the one an offset belongs to on."""
+        segments = self.segments
+        first = bisect_right(segments, offset, key=_base_offset) - 1
+        for number in range(max(first, 0), len(segments)):
+            yield segments[number]
+
+    def _slice_end(
+        self, segment: Segment, position: int, bytes_max: int, limit: int
+    ) -> tuple[int, int]:
+        """Where a slice of a segment ends, on a batch's boundary, and the offset there."""
+        end, next_offset = segment.size_bytes, segment.next_offset
+        if limit < next_offset:
+            found = segment.find(limit)
+            if found is not None:
+                end, next_offset = found[0], found[1].base_offset
+        if end - position > bytes_max:
+            end, next_offset = segment.boundary_before(position + bytes_max)
+        return end, next_offset
+
+    def _hint(self, offset: int, segment: Segment, position: int) -> None:
+        hints = self._hints
+        if len(hints) >= HINTS_MAX:
+            del hints[next(iter(hints))]
+        hints[offset] = (segment, position)
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        """Offset and timestamp of the first record of that time or later."""
+        return lookup.offset_for_timestamp(
+            self._segments_from(self.start_offset), timestamp_ms, start_offset=self.start_offset
+        )
+
+    def max_timestamp(self) -> tuple[int, int] | None:
+        """Offset and timestamp of the first record with the largest timestamp."""
+        return lookup.max_timestamp(
+            self._segments_from(self.start_offset), start_offset=self.start_offset
+        )
+
+    def aborted_transactions(self, first: int, last: int) -> list[AbortedTransaction]:
+        """Aborted transactions with records from an offset up to another, not included."""
+        ranges = (self._aborted_of(segment) for segment in self._segments_from(first))
+        return lookup.aborted_transactions(ranges, first, last)
+
+    def _aborted_of(self, segment: Segment) -> list[AbortedRange]:
+        try:
+            return segment.aborted()
+        except StaleIndex:
+            producers = load_producers(self._context, self.segments, segment.base_offset)
+            found = replay(producers, segment, segment.base_offset, segment.next_offset)
+            segment.replace_aborted(found)
+            return found
+
+    # --- removing ---
+
+    def delete_records_before(self, offset: int) -> int:
+        """Move the start offset up and remove what is wholly before it; the new start offset."""
+        if offset > self.high_watermark:
+            raise BrokerError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is beyond the high watermark {self.high_watermark}",
+                at=str(self.topic_partition),
+            )
+        if offset > self.start_offset:
+            self.start_offset = offset
+            segments = self.segments
+            gone = [
+                segment
+                for segment, following in pairwise(segments)
+                if following.base_offset <= offset
+            ]
+            self.delete_segments(gone)
+        return self.start_offset
+
+    def delete_segments(self, gone: list[Segment]) -> None:
+        """Remove segments, the first ones; never the one that is written to."""
+        if not gone:
+            return
+        assert gone == self.segments[: len(gone)]
+        assert len(gone) < len(self.segments)
+        del self.segments[: len(gone)]
+        self._hints.clear()
+        self._discard(gone)
+        self.start_offset = max(self.start_offset, self.segments[0].base_offset)
+
+    def _discard(self, gone: list[Segment]) -> None:
+        """Rename the files; housekeeping removes them when their delay is over."""
+        due_ms = self._context.clock.monotonic_ms() + self.config.file_delete_delay_ms
+        for segment in gone:
+            segment.close()
+            for path in segment.rename(DELETED):
+                self._context.discarded.append((due_ms, path))
+            if segment.base_offset != self._snapshot_offset:
+                snapshot = os.path.join(self.folder, file_name(segment.base_offset, SNAPSHOT))
+                self._context.files.unlink(snapshot)
+
+    def replace_segments(self, old: list[Segment], new: list[Segment]) -> None:
+        """Put compacted segments, sealed and with suffix .cleaned, in the place of neighbours.
+
+        Once the new ones are called .swap a crash completes the step when the log is opened.
+        """
+        first = self.segments.index(old[0])
+        assert self.segments[first : first + len(old)] == old
+        assert old[-1] is not self.segments[-1], "the last segment is being written to"
+        files = self._context.files
+        for segment in new:
+            for file in segment.files_to_flush():
+                files.fsync(file)
+        for segment in new:
+            segment.rename(SWAP)
+        files.fsync_directory(self.folder)
+        self.segments[first : first + len(old)] = new
+        self._hints.clear()
+        kept_offsets = {segment.base_offset for segment in new}
+        self._discard([segment for segment in old if segment.base_offset not in kept_offsets])
+        for segment in old:
+            if segment.base_offset in kept_offsets:
+                self._discard_replaced(segment)
+        for segment in new:
+            segment.rename("")
+            segment.flushed = True
+        for segment, following in pairwise(self.segments):
+            segment.next_offset = following.base_offset
+
+    def _discard_replaced(self, segment: Segment) -> None:
+        due_ms = self._context.clock.monotonic_ms() + self.config.file_delete_delay_ms
+        segment.close()
+        self._context.discarded.extend((due_ms, path) for path in segment.rename(DELETED))
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove all from an offset on, and the whole batch that holds it."""
+        if offset >= self.end_offset:
+            return
+        self._truncations += 1
+        self._hints.clear()
+        while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
+            segment = self.segments.pop()
+            self._discard([segment])
+        end_offset = offset
+        if self.segments:
+            last = self.segments[-1]
+            found = last.find(offset)
+            if found is not None:
+                last.truncate(found[0])
+                end_offset = min(offset, found[1].base_offset)
+            last.reopen()
+            end_offset = max(end_offset, last.base_offset)
+            last.next_offset = end_offset
+        self._restart_at(end_offset)
+
+    def _restart_at(self, end_offset: int) -> None:
+        self.end_offset = end_offset
+        self.start_offset = min(self.start_offset, end_offset)
+        self.durable_offset = min(self.durable_offset, end_offset)
+        self._snapshot_offset = remove_snapshots(
+            self._context, self.folder, self.segments, end_offset
+        )
+        self.producers = load_producers(self._context, self.segments, end_offset)
+        self._advance()
+
+    # --- flushing and closing ---
+
+    def begin_flush(self) -> FlushTicket | None:
+        """What to fsync, which may be done without the lock; None when all is on the disk."""
+        self._announced = False
+        if self.failure is not None or not self.segments:
+            return None
+        active = self.segments[-1]
+        segments = [segment for segment in self.segments if not segment.flushed]
+        if segments == [active] and not active.sealed and self.durable_offset >= self.end_offset:
+            return None
+        if not segments:
+            return None
+        folders = [] if self._folder_durable else [self.folder, os.path.dirname(self.folder)]
+        ticket = FlushTicket(
+            log=self,
+            files=[file for segment in segments for file in segment.files_to_flush()],
+            folders=folders,
+            sealed=[segment for segment in segments if segment.sealed],
+            end_offset=self.end_offset,
+            truncations=self._truncations,
+        )
+        self._folder_durable = True
+        self._messages_unflushed = 0
+        self._last_flush_ms = self._context.clock.monotonic_ms()
+        return ticket
+
+    def finish_flush(self, ticket: FlushTicket) -> None:
+        """What the ticket names is on the disk: move the durable offset, and what follows it."""
+        for segment in ticket.sealed:
+            segment.flushed = segment.sealed
+        if ticket.truncations == self._truncations:
+            self.durable_offset = max(self.durable_offset, ticket.end_offset)
+        self._advance()
+
+    def fail(self, error: OSError) -> StorageError:
+        """Take no more appends: after a failed fsync nobody knows what is on the disk."""
+        if self.failure is None:
+            self.failure = StorageError(
+                f"cannot make records durable: {error.strerror}",
+                at=self.folder,
+                hint="the log takes no more records until the broker is restarted",
+            )
+        return self.failure
+
+    def flush(self) -> None:
+        """Have everything on the disk when this returns; StorageError when that fails."""
+        ticket = self.begin_flush()
+        if ticket is None:
+            return
+        try:
+            ticket.sync(self._context.files)
+        except OSError as error:
+            raise self.fail(error) from error
+        self.finish_flush(ticket)
+
+    def flush_is_due(self) -> bool:
+        """Whether a sealed segment, or flush.ms, asks for a flush."""
+        if any(not segment.flushed for segment in self.segments[:-1]):
+            return True
+        if self.durable_offset >= self.end_offset:
+            return False
+        waited_ms = self._context.clock.monotonic_ms() - self._last_flush_ms
+        return waited_ms >= self.config.flush_ms
+
+    def write_snapshot(self) -> None:
+        """Write down the producers as they are now."""
+        offset = self.end_offset
+        if offset == self._snapshot_offset or not self.segments:
+            return
+        path = os.path.join(self.folder, file_name(offset, SNAPSHOT))
+        self._context.files.write_file(path, self.producers.to_snapshot(), durable=False)
+        previous, self._snapshot_offset = self._snapshot_offset, offset
+        if previous >= 0 and all(segment.base_offset != previous for segment in self.segments):
+            self._context.files.unlink(os.path.join(self.folder, file_name(previous, SNAPSHOT)))
+
+    def seal(self) -> None:
+        """Write indexes and producers down, so that nothing need be scanned when opened again."""
+        if self.failure is not None:
+            raise self.failure
+        if not self.segments or self.segments[-1].sealed:
+            return
+        try:
+            self.segments[-1].seal()
+            self.write_snapshot()
+        except OSError as error:
+            raise StorageError(f"cannot close: {error.strerror}", at=self.folder) from error
+
+    def close(self) -> None:
+        """Have everything on the disk, and let go of the files."""
+        try:
+            self.seal()
+            self.flush()
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Let go of the files as they are."""
+        for segment in self.segments:
+            segment.close()
+
+    def opened(self, *, start_offset: int, end_offset: int, snapshot_offset: int) -> None:
+        """Take the offsets that recovery found; everything is as durable as it was."""
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+        self._snapshot_offset = snapshot_offset
+        self.high_watermark = self.last_stable_offset = start_offset
+        self._advance()
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset
+
+
+def _batch_end(segment: Segment, position: int, limit: int) -> tuple[int, int]:
+    """Where the batch at a position ends, unless it reaches beyond the limit."""
+    first = next(segment.headers(position), None)
+    if first is None or first[1].next_offset > limit:
+        return position, limit
+    return position + first[1].size, first[1].next_offset

@@ -1,0 +1,248 @@
+"""Opening a log: leftovers of a crash are removed, torn batches cut off, lost state made again.
+
+After a stop in order nothing is scanned but the few batches behind the last index entry. After a
+crash every batch from the recovery point's segment on is checked, and the log ends before the
+first that is torn or fails its checksum. Indexes and producers are made again on the way.
+"""
+
+import os
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from broker.batch.codec import check_batch_at
+from broker.batch.layout import LENGTH_END, BatchHeader, read_header
+from broker.errors import CorruptBatch
+from broker.storage.context import LogContext
+from broker.storage.partition_log import PartitionLog
+from broker.storage.producer_state import ProducerStates
+from broker.storage.replay import apply_batch, load_producers, read_marker, remove_snapshots
+from broker.storage.segment import (
+    CLEANED,
+    DELETED,
+    LOG,
+    LONG_SCAN_BYTES,
+    SEGMENT_FILES,
+    SWAP,
+    Segment,
+)
+
+TEMPORARY = ".tmp"
+LEFTOVERS = (DELETED, CLEANED, TEMPORARY)
+
+
+@dataclass(slots=True)
+class Recovered:
+    """What opening the logs found and did."""
+
+    logs: int = 0
+    clean: bool = True
+    segments_scanned: int = 0
+    bytes_scanned: int = 0
+    bytes_truncated: int = 0
+    logs_truncated: list[str] = field(default_factory=list)
+    leftovers_removed: int = 0
+    stray_folders: list[str] = field(default_factory=list)
+
+
+def open_log(
+    log: PartitionLog, *, start_offset: int, recovery_point: int | None, summary: Recovered
+) -> None:
+    """Fill a log with what is in its folder; a recovery point is given after a crash."""
+    context = log.context
+    log.segments = _load_segments(context, log.folder, summary)
+    summary.logs += 1
+    if not log.segments:
+        log.durable_offset = start_offset
+        log.opened(start_offset=start_offset, end_offset=start_offset, snapshot_offset=-1)
+        return
+    for segment in log.segments:
+        segment.index_interval_bytes = log.config.index_interval_bytes
+    if recovery_point is None:
+        clean = _open_clean(log)
+        recovery_point = None if clean else log.segments[-1].base_offset
+    if recovery_point is not None:
+        _recover(log, recovery_point, summary)
+    end_offset = log.segments[-1].next_offset
+    start_offset = max(start_offset, log.segments[0].base_offset)
+    if end_offset < start_offset:
+        # What was kept had been deleted already; offsets must not be given twice.
+        _start_over(log, start_offset)
+        end_offset = start_offset
+    snapshot_offset = remove_snapshots(context, log.folder, log.segments, end_offset)
+    if recovery_point is None:
+        log.producers = load_producers(context, log.segments, end_offset)
+        log.durable_offset = end_offset
+    log.opened(start_offset=start_offset, end_offset=end_offset, snapshot_offset=snapshot_offset)
+
+
+def _load_segments(context: LogContext, folder: str, summary: Recovered) -> list[Segment]:
+    try:
+        sizes = context.files.list_folder(folder)
+    except FileNotFoundError:
+        return []
+    leftovers = [name for name in sizes if name.endswith(LEFTOVERS)]
+    for name in leftovers:
+        context.files.unlink(os.path.join(folder, name))
+        del sizes[name]
+    summary.leftovers_removed += len(leftovers)
+    if any(name.endswith(SWAP) for name in sizes):
+        _complete_swap(context, folder, sizes)
+        sizes = context.files.list_folder(folder)
+    bases = sorted(
+        int(name.removesuffix(LOG))
+        for name in sizes
+        if name.endswith(LOG) and name.removesuffix(LOG).isdigit()
+    )
+    _remove_orphans(context, folder, sizes, set(bases))
+    segments = [
+        Segment(context, folder, base, size_bytes=sizes[f"{base:020d}{LOG}"]) for base in bases
+    ]
+    for segment, following in pairwise(segments):
+        segment.next_offset = following.base_offset
+        segment.flushed = True
+    return segments
+
+
+def _remove_orphans(
+    context: LogContext, folder: str, sizes: dict[str, int], bases: set[int]
+) -> None:
+    for name in sizes:
+        stem, kind = os.path.splitext(name)
+        if kind in SEGMENT_FILES and stem.isdigit() and int(stem) not in bases:
+            context.files.unlink(os.path.join(folder, name))
+
+
+def _complete_swap(context: LogContext, folder: str, sizes: dict[str, int]) -> None:
+    """Finish a compaction that had its result ready: the result replaces what it covers."""
+    swaps = []
+    for name, size in sizes.items():
+        if name.endswith(LOG + SWAP):
+            segment = Segment(context, folder, int(name[:20]), size_bytes=size)
+            segment.suffix = SWAP
+            for _, header in segment.headers(chunk_bytes=LONG_SCAN_BYTES):
+                segment.next_offset = header.next_offset
+            swaps.append(segment)
+    for swap in swaps:
+        for name, size in sizes.items():
+            stem, kind = os.path.splitext(name)
+            if kind != LOG or not stem.isdigit():
+                continue
+            if swap.base_offset <= int(stem) < max(swap.next_offset, swap.base_offset + 1):
+                Segment(context, folder, int(stem), size_bytes=size).remove()
+        swap.rename("")
+        swap.close()
+    for name in sizes:
+        # Indexes whose log was renamed before them, or never came to be renamed.
+        if name.endswith(SWAP) and not name.endswith(LOG + SWAP):
+            context.files.unlink(os.path.join(folder, name))
+
+
+def _open_clean(log: PartitionLog) -> bool:
+    """Find the end of the last segment; False when its bytes are not all whole batches."""
+    last = log.segments[-1]
+    index = last.offset_index()
+    position = index.positions[-1] if index.positions else 0
+    first = True
+    for at, header in last.headers(position):
+        if first and position and header.last_offset != last.base_offset + index.offsets[-1]:
+            return False
+        first = False
+        position = at + header.size
+        last.next_offset = header.next_offset
+    last.flushed = last.sealed
+    return position == last.size_bytes
+
+
+def _recover(log: PartitionLog, recovery_point: int, summary: Recovered) -> None:
+    """Check every batch from the recovery point's segment on, the last segment at least."""
+    segments = log.segments
+    number = len(segments) - 1
+    while number and segments[number].base_offset > recovery_point:
+        number -= 1
+    first = segments[number]
+    producers = load_producers(log.context, segments[:number], first.base_offset)
+    durable = recovery_point
+    while number < len(segments):
+        segment = segments[number]
+        file_bytes = segment.size_bytes
+        summary.segments_scanned += 1
+        summary.bytes_scanned += file_bytes
+        _check_segment(segment, producers, file_bytes)
+        if segment.size_bytes < file_bytes:
+            summary.bytes_truncated += file_bytes - segment.size_bytes
+            summary.logs_truncated.append(str(log.topic_partition))
+            log.context.files.truncate(segment.file(), segment.size_bytes)
+            for gone in segments[number + 1 :]:
+                summary.bytes_truncated += gone.size_bytes
+                gone.remove()
+            del segments[number + 1 :]
+        elif number + 1 < len(segments):
+            segment.next_offset = segments[number + 1].base_offset
+            segment.seal()
+        number += 1
+    producers.expire(log.context.clock.now_ms() - log.context.producer_expiration_ms)
+    log.producers = producers
+    log.durable_offset = min(durable, segments[-1].next_offset)
+
+
+def _check_segment(segment: Segment, producers: ProducerStates, file_bytes: int) -> None:
+    """Enter the batches of a segment again, up to the first that is torn or bad."""
+    segment.restart()
+    files = segment.context.files
+    wanted = LONG_SCAN_BYTES
+    while segment.size_bytes < file_bytes:
+        start = segment.size_bytes
+        chunk = memoryview(files.pread(segment.file(), wanted, start))
+        position = _check_chunk(segment, producers, chunk)
+        if position:
+            wanted = LONG_SCAN_BYTES
+            continue
+        # No whole batch in the chunk: either it is longer than the chunk, or it is bad.
+        wanted = _size_at(chunk)
+        if wanted <= len(chunk) or start + wanted > file_bytes:
+            return
+
+
+def _check_chunk(segment: Segment, producers: ProducerStates, chunk: memoryview) -> int:
+    """Enter the whole, good batches at the beginning of a chunk; the bytes they take."""
+    position = 0
+    while (header := check_batch_at(chunk, position)) is not None:
+        if not segment.next_offset <= header.base_offset or not segment.takes(header.last_offset):
+            break
+        batch = chunk[position : position + header.size]
+        if header.producer_id >= 0 and not _apply(segment, producers, header, batch):
+            break
+        segment.enter(header)
+        position += header.size
+    return position
+
+
+def _apply(
+    segment: Segment, producers: ProducerStates, header: BatchHeader, batch: memoryview
+) -> bool:
+    marker = None
+    if header.is_control and header.record_count:
+        try:
+            marker = read_marker(batch)
+        except CorruptBatch:
+            return False
+    aborted = apply_batch(producers, header, marker)
+    if aborted is not None:
+        segment.add_aborted(aborted)
+    return True
+
+
+def _size_at(chunk: memoryview) -> int:
+    """Size of the batch that a chunk begins with; 0 when that is not to be told."""
+    try:
+        return LENGTH_END + read_header(chunk).batch_length
+    except CorruptBatch:
+        return 0
+
+
+def _start_over(log: PartitionLog, offset: int) -> None:
+    for segment in log.segments:
+        segment.remove()
+    log.segments = [Segment.create(log.context, log.folder, offset)]
+    log.producers = ProducerStates()
+    log.durable_offset = offset

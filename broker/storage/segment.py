@@ -1,0 +1,495 @@
+"""Segment: one .log file with its indexes; append and read whole batches."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from broker.batch.layout import BATCH_LENGTH_MIN, HEADER_BYTES, MAGIC, BatchHeader, read_header
+from broker.errors import StorageError
+from broker.model import NO_TIMESTAMP, OpenFile
+from broker.storage.context import LogContext
+from broker.storage.index import (
+    OFFSET_ENTRY_BYTES,
+    RELATIVE_OFFSET_MAX,
+    TIME_ENTRY,
+    AbortedRange,
+    OffsetIndex,
+    StaleIndex,
+    TimeIndex,
+    aborted_from_bytes,
+    aborted_to_bytes,
+)
+
+LOG = ".log"
+OFFSET_INDEX = ".index"
+TIME_INDEX = ".timeindex"
+TRANSACTION_INDEX = ".txnindex"
+SNAPSHOT = ".snapshot"
+SEGMENT_FILES = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+
+DELETED = ".deleted"
+CLEANED = ".cleaned"
+SWAP = ".swap"
+
+SHORT_SCAN_BYTES = 8192
+LONG_SCAN_BYTES = 1 << 20
+POSITION_MAX = 2**31 - 1
+
+
+def file_name(offset: int, kind: str) -> str:
+    """Name of a file that belongs to an offset: twenty digits and what it is."""
+    return f"{offset:020d}{kind}"
+
+
+class LoadedIndexes:
+    """The indexes of a segment as far as they are in memory."""
+
+    __slots__ = ("offsets", "recently_used", "times")
+
+    def __init__(self) -> None:
+        """Nothing in memory."""
+        self.offsets: OffsetIndex | None = None
+        self.times: TimeIndex | None = None
+        self.recently_used = False
+
+    def release(self) -> None:
+        """Forget them; they are read again when needed."""
+        self.offsets = self.times = None
+
+
+class Segment:
+    """Batches from a base offset on.
+
+    Only the last segment of a log is written to. Its indexes stay in memory and reach the disk
+    when it is sealed; after a crash they are made again from the log. Those of sealed segments
+    are read when needed. Index files are never trusted: what they say is checked against the
+    batch they point at, and a lie makes the index anew.
+    """
+
+    __slots__ = (
+        "_aborted",
+        "_bytes_since_entry",
+        "_file",
+        "_first_timestamp",
+        "_indexes",
+        "_max_timestamp",
+        "base_offset",
+        "context",
+        "created_ms",
+        "flushed",
+        "folder",
+        "index_interval_bytes",
+        "jitter_ms",
+        "next_offset",
+        "recently_used",
+        "sealed",
+        "size_bytes",
+        "suffix",
+    )
+
+    def __init__(
+        self, context: LogContext, folder: str, base_offset: int, *, size_bytes: int = 0
+    ) -> None:
+        """A segment whose files are there, sealed until `reopen`; nothing is read yet."""
+        self.context = context
+        self.folder = folder
+        self._file: OpenFile | None = None
+        self._indexes = LoadedIndexes()
+        self._aborted: list[AbortedRange] | None = None
+        self._bytes_since_entry = 0
+        self._first_timestamp: int | None = None
+        # Largest timestamp, and the last offset of the batch that has it.
+        self._max_timestamp: tuple[int, int] | None = None
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.size_bytes = size_bytes
+        self.index_interval_bytes = 4096
+        self.created_ms = context.clock.now_ms()
+        self.jitter_ms = 0
+        self.recently_used = False
+        self.sealed = True
+        self.flushed = False  # sealed, and all its files are on the disk
+        self.suffix = ""
+
+    @classmethod
+    def create(
+        cls, context: LogContext, folder: str, base_offset: int, *, suffix: str = ""
+    ) -> "Segment":
+        """A new segment with nothing in it, open for writing."""
+        segment = cls(context, folder, base_offset)
+        segment.suffix = suffix
+        segment._use(os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        segment._start_indexes()
+        return segment
+
+    def __repr__(self) -> str:
+        """Where it is and what it holds."""
+        return f"Segment({self.path(LOG)}, next_offset={self.next_offset}, {self.size_bytes} bytes)"
+
+    def path(self, kind: str) -> str:
+        """Path of one of its files."""
+        return os.path.join(self.folder, file_name(self.base_offset, kind) + self.suffix)
+
+    # --- the file ---
+
+    def file(self) -> OpenFile:
+        """The .log file, open."""
+        self.recently_used = True
+        return self._file or self._use(os.O_RDWR)
+
+    def _use(self, flags: int) -> OpenFile:
+        self.context.open_files.opened(self)
+        self._file = file = self.context.files.open(self.path(LOG), flags)
+        return file
+
+    def release(self) -> None:
+        """Let go of the descriptor; whoever reads from it still keeps it."""
+        self._file = None
+
+    def close(self) -> None:
+        """Let go of descriptor and indexes."""
+        self.context.open_files.closed(self)
+        self.context.loaded_indexes.closed(self._indexes)
+        self._indexes.release()
+        self._file = None
+
+    # --- writing ---
+
+    def append(self, data: memoryview | bytes, headers: list[BatchHeader]) -> None:
+        """Write batches at the end with one call; after a failure the segment is as before."""
+        file = self.file()
+        files = self.context.files
+        position = self.size_bytes
+        try:
+            written = files.pwrite(file, data, position)
+            if written != len(data):
+                files.write_all(file, memoryview(data)[written:], position + written)
+        except OSError as error:
+            self._cut_off(position, error)
+        self.size_bytes = position + len(data)
+        for header in headers:
+            self._enter(position, header)
+            position += header.size
+
+    def _cut_off(self, position: int, error: OSError) -> None:
+        try:
+            self.context.files.truncate(self.file(), position)
+        except OSError as second:
+            raise TornTail(self.path(LOG), second) from error
+        raise StorageError(
+            f"cannot append: {error.strerror}", at=self.path(LOG), hint="is the disk full?"
+        ) from error
+
+    def _enter(self, position: int, header: BatchHeader) -> None:
+        """Take note of a batch at the end: offsets, timestamps, and an index entry if due."""
+        last_offset = header.last_offset
+        self.next_offset = last_offset + 1
+        indexes = self._indexes
+        assert indexes.offsets is not None
+        assert indexes.times is not None
+        assert self._max_timestamp is not None
+        if header.max_timestamp > self._max_timestamp[0]:
+            self._max_timestamp = (header.max_timestamp, last_offset)
+        if self._first_timestamp is None:
+            self._first_timestamp = header.max_timestamp
+        if self._bytes_since_entry > self.index_interval_bytes:
+            indexes.offsets.append(last_offset - self.base_offset, position)
+            timestamp, offset = self._max_timestamp
+            indexes.times.append(timestamp, offset - self.base_offset)
+            self._bytes_since_entry = 0
+        self._bytes_since_entry += header.size
+
+    def _start_indexes(self) -> None:
+        self.context.loaded_indexes.closed(self._indexes)
+        self._indexes.offsets = OffsetIndex()
+        self._indexes.times = TimeIndex()
+        self._bytes_since_entry = 0
+        self._first_timestamp = None
+        self._max_timestamp = (NO_TIMESTAMP, self.base_offset)
+        self.next_offset = self.base_offset
+        self.sealed = self.flushed = False
+
+    def add_aborted(self, aborted: AbortedRange) -> None:
+        """Enter an aborted transaction whose marker is in this segment, open for writing."""
+        assert not self.sealed
+        self.aborted().append(aborted)
+
+    def seal(self) -> None:
+        """Nothing more is written here: put the indexes into their files."""
+        if self.sealed:
+            return
+        indexes = self._indexes
+        assert indexes.offsets is not None
+        assert indexes.times is not None
+        assert self._max_timestamp is not None
+        timestamp, offset = self._max_timestamp
+        if timestamp != NO_TIMESTAMP:
+            indexes.times.append(timestamp, offset - self.base_offset)
+        self._write(OFFSET_INDEX, indexes.offsets.to_bytes())
+        self._write(TIME_INDEX, indexes.times.to_bytes())
+        self.replace_aborted(self.aborted())
+        indexes.release()
+        self.sealed = True
+
+    def _write(self, kind: str, data: bytes) -> None:
+        files = self.context.files
+        file = files.open(self.path(kind), os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        files.write_all(file, data, 0)
+
+    def reopen(self) -> None:
+        """Write to a sealed segment again: its indexes come back to memory to stay."""
+        if not self.sealed:
+            return
+        offsets, _ = self.offset_index(), self.time_index()
+        if self.sealed:  # not made anew, which reopens by itself
+            _ = self.max_timestamp
+            self.context.loaded_indexes.closed(self._indexes)
+            start = offsets.positions[-1] if offsets.positions else 0
+            self._bytes_since_entry = self.size_bytes - start
+            self.sealed = self.flushed = False
+
+    def truncate(self, position: int) -> None:
+        """Cut everything from a position on; the indexes are made again. Stays open for writing."""
+        files = self.context.files
+        files.truncate(self.file(), position)
+        self.size_bytes = position
+        self.rebuild_indexes()
+        self._aborted = [item for item in self.aborted() if item.last_offset < self.next_offset]
+
+    def rebuild_indexes(self) -> None:
+        """Make the indexes again from the batches in the log, and stay open for writing."""
+        self._start_indexes()
+        for position, header in self.headers(chunk_bytes=LONG_SCAN_BYTES):
+            self._enter(position, header)
+
+    def restart(self) -> None:
+        """Forget what is known of the contents: batches are entered again one by one."""
+        self.size_bytes = 0
+        self._start_indexes()
+        self._aborted = []
+        self.context.files.unlink(self.path(TRANSACTION_INDEX))
+
+    def enter(self, header: BatchHeader) -> None:
+        """Take note of the next batch that is already in the file."""
+        self._enter(self.size_bytes, header)
+        self.size_bytes += header.size
+
+    def files_to_flush(self) -> list[OpenFile]:
+        """Its files that must be on the disk for nothing to be lost.
+
+        Indexes only once it is sealed: those of the last segment are made again after a crash.
+        """
+        if not self.sealed:
+            return [self.file()]
+        found = [self.file()]
+        for kind in (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX):
+            with contextlib.suppress(FileNotFoundError):  # most have no aborted transactions
+                found.append(self.context.files.open(self.path(kind)))
+        return found
+
+    def rename(self, suffix: str) -> list[str]:
+        """Give all its files another suffix; their paths are returned."""
+        renamed = []
+        for kind in reversed(SEGMENT_FILES):  # the log last: with it the step is complete
+            old = self.path(kind)
+            new = os.path.join(self.folder, file_name(self.base_offset, kind) + suffix)
+            try:
+                self.context.files.rename(old, new)
+            except FileNotFoundError:
+                continue
+            renamed.append(new)
+        self.suffix = suffix
+        return renamed
+
+    def remove(self) -> None:
+        """Remove all its files at once."""
+        self.close()
+        for kind in SEGMENT_FILES:
+            self.context.files.unlink(self.path(kind))
+
+    # --- indexes ---
+
+    def offset_index(self) -> OffsetIndex:
+        """The offset index, from memory, its file, or the log itself."""
+        indexes = self._indexes
+        indexes.recently_used = True
+        if indexes.offsets is None:
+            try:
+                data = self.context.files.read_file(self.path(OFFSET_INDEX))
+                if data is None:
+                    raise StaleIndex("there is none")
+                offsets = OffsetIndex.from_bytes(data, log_bytes=self.size_bytes)
+                self._loaded()
+                indexes.offsets = offsets
+            except StaleIndex:
+                self._repair_indexes()
+        assert indexes.offsets is not None
+        return indexes.offsets
+
+    def time_index(self) -> TimeIndex:
+        """The time index, from memory, its file, or the log itself."""
+        indexes = self._indexes
+        indexes.recently_used = True
+        if indexes.times is None:
+            try:
+                data = self.context.files.read_file(self.path(TIME_INDEX))
+                if data is None or (not data and self.size_bytes):
+                    raise StaleIndex("there is none")
+                times = TimeIndex.from_bytes(data)
+                self._loaded()
+                indexes.times = times
+            except StaleIndex:
+                self._repair_indexes()
+        assert indexes.times is not None
+        return indexes.times
+
+    def _loaded(self) -> None:
+        if self._indexes.offsets is None and self._indexes.times is None:
+            self.context.loaded_indexes.opened(self._indexes)
+
+    def _repair_indexes(self) -> None:
+        sealed, next_offset = self.sealed, self.next_offset
+        self.rebuild_indexes()
+        # Compaction may have left a gap at the end, which only the next segment tells.
+        self.next_offset = max(self.next_offset, next_offset)
+        if sealed:
+            offsets, times = self._indexes.offsets, self._indexes.times
+            self.seal()
+            self.context.loaded_indexes.opened(self._indexes)
+            self._indexes.offsets, self._indexes.times = offsets, times
+
+    def index_full(self, index_bytes_max: int) -> bool:
+        """Whether one of the indexes has no room for another entry."""
+        indexes = self._indexes
+        assert indexes.offsets is not None
+        assert indexes.times is not None
+        return (
+            len(indexes.offsets) >= index_bytes_max // OFFSET_ENTRY_BYTES
+            or len(indexes.times) >= index_bytes_max // TIME_ENTRY.size - 1
+        )
+
+    def aborted(self) -> list[AbortedRange]:
+        """The aborted transactions whose markers are in this segment."""
+        if self._aborted is None:
+            data = self.context.files.read_file(self.path(TRANSACTION_INDEX))
+            self._aborted = aborted_from_bytes(data) if data else []
+        return self._aborted
+
+    def replace_aborted(self, ranges: list[AbortedRange]) -> None:
+        """Write the transaction index anew."""
+        self._aborted = ranges
+        if ranges:
+            self._write(TRANSACTION_INDEX, aborted_to_bytes(ranges))
+        else:
+            self.context.files.unlink(self.path(TRANSACTION_INDEX))
+
+    @property
+    def max_timestamp(self) -> tuple[int, int]:
+        """The largest timestamp, and the last offset of the batch that has it; -1 without one."""
+        if self._max_timestamp is None:
+            times = self.time_index()
+            if self._max_timestamp is None:
+                self._max_timestamp = (
+                    (times.timestamps[-1], self.base_offset + times.offsets[-1])
+                    if times
+                    else (NO_TIMESTAMP, self.base_offset)
+                )
+        return self._max_timestamp
+
+    @property
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch: rolling by time counts from it."""
+        if self._first_timestamp is None:
+            first = next(self.headers(), None)
+            if first is None:
+                return NO_TIMESTAMP
+            self._first_timestamp = first[1].max_timestamp
+        return self._first_timestamp
+
+    def takes(self, last_offset: int) -> bool:
+        """Whether an offset can be told relative to the base offset."""
+        return last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
+
+    # --- reading ---
+
+    def headers(
+        self, position: int = 0, *, chunk_bytes: int = SHORT_SCAN_BYTES
+    ) -> Iterator[tuple[int, BatchHeader]]:
+        """Positions and headers of the batches from a position on, up to what is no batch."""
+        end = self.size_bytes
+        files = self.context.files
+        while position + HEADER_BYTES <= end:
+            chunk = files.pread(self.file(), min(chunk_bytes, end - position), position)
+            at = 0
+            while at + HEADER_BYTES <= len(chunk):
+                header = read_header(chunk, at)
+                if not self._plausible(header) or position + at + header.size > end:
+                    return
+                yield position + at, header
+                at += header.size
+            if not at:
+                return
+            position += at
+
+    def _plausible(self, header: BatchHeader) -> bool:
+        return (
+            header.magic == MAGIC
+            and header.batch_length >= BATCH_LENGTH_MIN
+            and header.base_offset >= self.base_offset
+            and header.last_offset_delta >= 0
+        )
+
+    def find(self, offset: int) -> tuple[int, BatchHeader] | None:
+        """The first batch that ends at an offset or after it."""
+        start = self._entry_before_offset(offset)
+        for position, header in self.headers(start):
+            if header.last_offset >= offset:
+                return position, header
+        return None
+
+    def _entry_before_offset(self, offset: int) -> int:
+        index = self.offset_index()
+        position = index.position_before(min(offset - self.base_offset, RELATIVE_OFFSET_MAX))
+        if position and not self._holds(index, position):
+            self._repair_indexes()
+            position = self.offset_index().position_before(offset - self.base_offset)
+        return position
+
+    def _holds(self, index: OffsetIndex, position: int) -> bool:
+        """Whether the batch is there that an index says is at a position."""
+        first = next(self.headers(position, chunk_bytes=HEADER_BYTES), None)
+        return first is not None and first[1].last_offset == self.base_offset + index.offset_at(
+            position
+        )
+
+    def boundary_before(self, position: int) -> tuple[int, int]:
+        """The last place up to a position where a batch begins, and that batch's base offset."""
+        index = self.offset_index()
+        start = index.batch_before(position)
+        if start and not self._holds(index, start):
+            self._repair_indexes()
+            start = self.offset_index().batch_before(position)
+        found = (0, self.base_offset)
+        for at, header in self.headers(start):
+            if at > position:
+                break
+            found = (at, header.base_offset)
+            if at + header.size > position:
+                break
+        return found
+
+    def read_batch(self, position: int, header: BatchHeader) -> bytes:
+        """The whole of a batch."""
+        return self.context.files.pread(self.file(), header.size, position)
+
+
+class TornTail(StorageError):
+    """A failed append could not be cut off: the log takes no more until it is opened anew."""
+
+    def __init__(self, path: str, error: OSError) -> None:
+        """Say where."""
+        super().__init__(
+            f"cannot remove a half-written batch: {error.strerror}",
+            at=path,
+            hint="restart the broker once the disk works again",
+        )
