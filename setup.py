@@ -1,7 +1,10 @@
-"""The one part pyproject.toml cannot say: an optional C extension; without a compiler, no harm."""
+"""The one part pyproject.toml cannot say: optional C extensions; without a compiler, no harm."""
 
 from setuptools import Extension, setup
 
 setup(
-    ext_modules=[Extension("broker.batch._speed", ["broker/batch/_speed.c"], optional=True)],
+    ext_modules=[
+        Extension("broker.batch._speed", ["broker/batch/_speed.c"], optional=True),
+        Extension("broker.client._murmur2", ["broker/client/_murmur2.c"], optional=True),
+    ],
 )

@@ -1,0 +1,3 @@
+"""Types of _murmur2.c."""
+
+def murmur2(data: bytes, /) -> int: ...

@@ -1,0 +1,37 @@
+"""Serde: a value to bytes and back; None stands for null both ways."""
+
+from typing import Protocol, TypeVar
+
+from broker.errors import SerdeError
+
+T = TypeVar("T")
+
+
+class Serde(Protocol[T]):
+    """What turns values of one type into the bytes of a record's key or value, and back."""
+
+    def serialize(self, topic: str, value: T | None) -> bytes | None:
+        """The bytes of a value; SerdeError when it cannot be bytes."""
+        ...
+
+    def deserialize(self, topic: str, data: bytes | None) -> T | None:
+        """The value of bytes; SerdeError when they are none."""
+        ...
+
+
+def cannot_encode(topic: str, kind: str, reason: str) -> SerdeError:
+    """The error for a value that cannot be bytes."""
+    return SerdeError(
+        f"cannot encode as {kind}: {reason}",
+        at=f'topic "{topic}"',
+        hint="give a value of the serde's type, or another serde",
+    )
+
+
+def cannot_decode(topic: str, kind: str, reason: str) -> SerdeError:
+    """The error for bytes that are no value."""
+    return SerdeError(
+        f"cannot decode as {kind}: {reason}",
+        at=f'topic "{topic}"',
+        hint="the topic may hold another format; give the serde it was written with",
+    )
