@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
+from broker.batch.layout import BatchHeader
 from broker.model import TopicPartition
 
 Headers = Iterable[tuple[str, bytes | None]]
@@ -130,3 +131,70 @@ class Producer(Protocol):
     ) -> None:
         """Close."""
         ...
+
+
+class ConsumerRecord(NamedTuple):
+    """One record as a consumer gets it."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+@dataclass(slots=True)
+class FetchedBatch:
+    """One record batch as it lies in the log; `data` keeps the whole answer it came in alive.
+
+    Records below `start_offset` were taken before, or lie before the place sought.
+    """
+
+    topic_partition: TopicPartition
+    data: memoryview
+    header: BatchHeader
+    start_offset: int
+
+    @property
+    def first_offset(self) -> int:
+        """Offset of the first record of the batch."""
+        return self.header.base_offset
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record of the batch."""
+        return self.header.last_offset
+
+
+@dataclass(frozen=True, slots=True)
+class FoundOffset:
+    """The first offset at or after a time."""
+
+    offset: int
+    timestamp_ms: int = -1
+    leader_epoch: int = -1
+
+
+PartitionsCallback = Callable[[frozenset[TopicPartition]], None]
+
+
+def _ignore(partitions: frozenset[TopicPartition]) -> None:
+    """Nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceListener:
+    """What to call when the group gives or takes partitions; called inside `poll` and `close`.
+
+    `revoked` may still commit. `lost` partitions may belong to others already; without a callback
+    of its own it is `revoked` that is called.
+    """
+
+    assigned: PartitionsCallback = _ignore
+    revoked: PartitionsCallback = _ignore
+    lost: PartitionsCallback | None = None
+
+
+CommitCallback = Callable[[Mapping[TopicPartition, OffsetAndMetadata], BaseException | None], None]

@@ -1,0 +1,389 @@
+"""Consumer: reads records, alone or as a member of a group.
+
+One thread uses a consumer (`wakeup` excepted). `poll` does everything that thread owes: it takes
+part in the group, runs callbacks, commits, finds positions and hands out what the fetcher has put
+aside. Nothing else needs a thread here: heartbeats have one, fetches run on the transport's.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Self, TypeVar
+
+from broker.client.api import (
+    CommitCallback,
+    ConsumerRecord,
+    FetchedBatch,
+    FoundOffset,
+    GroupMetadata,
+    OffsetAndMetadata,
+    RebalanceListener,
+)
+from broker.client.assignors.api import NO_GENERATION
+from broker.client.cluster import Cluster
+from broker.client.committer import Committer
+from broker.client.consumer_config import ConsumerConfig
+from broker.client.coordinator_link import CoordinatorLink
+from broker.client.fetcher import Fetcher
+from broker.client.group_member import GroupConfig, GroupMember
+from broker.client.offset_lookup import list_offsets
+from broker.client.position_finder import PositionFinder
+from broker.client.positions import NO_OFFSET, Phase, Positions
+from broker.client.subscription import Subscription
+from broker.client.wake_signal import Signal
+from broker.errors import BrokerError, ClientError, ErrorCode, MillstreamError, RequestTimeout
+from broker.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
+
+T = TypeVar("T")
+
+CLOSE_TIMEOUT_MS = 30_000
+
+
+class WokenUp(ClientError):
+    """`wakeup` was called; `poll` ends with this."""
+
+
+class Consumer:
+    """Reads records; see the module's text."""
+
+    def __init__(
+        self, cluster: Cluster, config: ConsumerConfig, group: GroupConfig | None = None
+    ) -> None:
+        """Nothing is sent before the first poll; the cluster is closed with the consumer."""
+        self._cluster = cluster
+        self._clock = cluster.clock
+        self._config = config
+        self._signal = Signal(cluster.clock)
+        self._positions = Positions()
+        self._fetcher = Fetcher(cluster, self._positions, config, self._signal)
+        self._member: GroupMember | None = None
+        self._committer: Committer | None = None
+        link: CoordinatorLink | None = None
+        self._subscription = Subscription(
+            cluster, self._positions, config, self._signal, before_rebalance=self._commit_quietly
+        )
+        if group is not None:
+            self._member = GroupMember(cluster, group, self._subscription, signal=self._signal)
+            link = self._member.link
+            self._committer = Committer(cluster, link, self.group_metadata)
+        self._finder = PositionFinder(
+            cluster,
+            self._positions,
+            config,
+            self._signal,
+            None if group is None or link is None else (link, group.group_id),
+        )
+        self._subscribed = False
+        self._woken = False
+        self._closed = False
+        self._commit_due_ms = cluster.clock.monotonic_ms() + config.auto_commit_interval_ms
+        cluster.on_refresh(self._signal.set)
+
+    # --- what to read -------------------------------------------------------------------------
+
+    def subscribe(
+        self,
+        topics: Iterable[str] | re.Pattern[str],
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        """Read topics as a member of the group: by name, or all whose whole name matches."""
+        self._check_open()
+        if self._member is None:
+            raise ClientError("a subscription needs a group", hint='set "group_id", or use assign')
+        if isinstance(topics, str):
+            raise ClientError(f'topics is the string "{topics}"', hint="give a list of names")
+        if not self._subscribed and self._positions.assigned():
+            raise ClientError("partitions are assigned by hand", hint="unsubscribe first")
+        self._subscribed = True
+        self._subscription.want(topics, listener)
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read exactly these partitions, without the group's help."""
+        self._check_open()
+        if self._subscribed:
+            raise ClientError("topics are subscribed", hint="unsubscribe first")
+        wanted = list(partitions)
+        self._cluster.follow({tp.topic for tp in wanted})
+        self._positions.assign(wanted)
+
+    def unsubscribe(self) -> None:
+        """Read nothing; leave the group."""
+        if self._subscribed and self._member is not None:
+            self._commit_quietly()
+            self._subscription.give_up()
+            self._member.leave()
+            self._subscription.want_nothing()
+        self._subscribed = False
+        self._positions.assign(())
+
+    def assignment(self) -> set[TopicPartition]:
+        """The partitions that are read now."""
+        return self._positions.assigned()
+
+    def subscription(self) -> set[str]:
+        """The topics that are wanted of the group."""
+        return set(self._subscription.topics or ())
+
+    def group_metadata(self) -> GroupMetadata:
+        """Who this consumer is in its group, for offsets committed in a transaction."""
+        if self._member is None:
+            raise ClientError("this consumer has no group", hint='set "group_id"')
+        return self._member.metadata
+
+    def enforce_rebalance(self, reason: str = "the application asked for it") -> None:
+        """Let the group rebalance at the next poll."""
+        if self._member is not None:
+            self._member.request_rejoin(reason)
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def poll(self, timeout_ms: int = 0, max_records: int | None = None) -> list[ConsumerRecord]:
+        """Records that are there, or that come before the time is up."""
+        count_max = max_records or self._config.max_poll_records
+        return self._poll(timeout_ms, lambda: self._fetcher.take_records(count_max))
+
+    def poll_batches(self, timeout_ms: int = 0) -> list[FetchedBatch]:
+        """As `poll`, but whole batches as they lie in the log, nothing decoded."""
+        return self._poll(timeout_ms, self._fetcher.take_batches)
+
+    def _poll(self, timeout_ms: int, take: Callable[[], list[T]]) -> list[T]:
+        self._check_open()
+        if not self._subscribed and not self._positions.assigned():
+            raise ClientError("nothing to read", hint="subscribe to topics or assign partitions")
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        while True:
+            if self._woken:
+                self._woken = False
+                raise WokenUp("the consumer was woken up")
+            wait_ms = self._step()
+            found = take()
+            wait_ms = min(wait_ms, self._fetcher.pump())
+            if found:
+                return found
+            self._fetcher.raise_error()
+            left_ms = deadline_ms - self._clock.monotonic_ms()
+            if left_ms <= 0 and not self._fetcher.has_records():
+                return found
+            self._signal.wait(min(wait_ms, left_ms))
+
+    def _step(self) -> int:
+        """What the group, commits and positions need now; returns for how long they can wait."""
+        waits: list[int | None] = [self._cluster.refresh_soon()]
+        if self._subscribed and self._member is not None:
+            wait_ms = self._subscription.step()
+            waits.append(self._member.step() if wait_ms is None else wait_ms)
+        if self._committer is not None:
+            self._commit_when_due()
+            waits.append(self._committer.step())
+        waits.append(self._finder.step())
+        return min(wait_ms for wait_ms in waits if wait_ms is not None)
+
+    def wakeup(self) -> None:
+        """End a poll, now or the next one, with WokenUp; from any thread."""
+        self._woken = True
+        self._signal.set()
+
+    # --- where to read ------------------------------------------------------------------------
+
+    def seek(self, tp: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Read on from an offset."""
+        target = OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+        if target.offset < 0:
+            raise ClientError(f"cannot seek {tp} to offset {target.offset}")
+        with self._positions.lock:
+            self._positions.state(tp).move(target.offset, target.leader_epoch)
+
+    def seek_to_beginning(self, partitions: Iterable[TopicPartition] = ()) -> None:
+        """Read on from the first record there is; of all partitions when none are named."""
+        self._seek_to_time(partitions, EARLIEST_TIMESTAMP)
+
+    def seek_to_end(self, partitions: Iterable[TopicPartition] = ()) -> None:
+        """Read on with what comes from now on; of all partitions when none are named."""
+        self._seek_to_time(partitions, LATEST_TIMESTAMP)
+
+    def _seek_to_time(self, partitions: Iterable[TopicPartition], timestamp: int) -> None:
+        with self._positions.lock:
+            for tp in list(partitions) or self._positions.assigned():
+                self._positions.state(tp).wait_for(Phase.RESET, reset_timestamp=timestamp)
+
+    def position(self, tp: TopicPartition, timeout_ms: int | None = None) -> int:
+        """The offset of the next record; waits until it is found."""
+        state = self._positions.state(tp)
+        limit_ms = self._cluster.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
+        deadline_ms = self._clock.monotonic_ms() + limit_ms
+        while state.position == NO_OFFSET:
+            wait_ms = min(self._cluster.refresh_soon(), self._finder.step() or 0)
+            self._fetcher.raise_error()
+            left_ms = deadline_ms - self._clock.monotonic_ms()
+            if left_ms <= 0:
+                raise RequestTimeout(f"the position of {tp} was not found in {limit_ms} ms")
+            self._signal.wait(min(wait_ms, left_ms))
+        return state.position
+
+    def current_lag(self, tp: TopicPartition) -> int | None:
+        """How many offsets are still ahead, as of the last fetch; None before it."""
+        state = self._positions.state(tp)
+        end = state.last_stable_offset if self._config.isolation else state.high_watermark
+        return None if end < 0 or state.position < 0 else max(0, end - state.position)
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Give out nothing of these partitions until they are resumed; they stay assigned."""
+        self._set_paused(partitions, paused=True)
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Give out records of these partitions again."""
+        self._set_paused(partitions, paused=False)
+
+    def _set_paused(self, partitions: Iterable[TopicPartition], *, paused: bool) -> None:
+        with self._positions.lock:
+            for tp in partitions:
+                self._positions.state(tp).paused = paused
+
+    def paused(self) -> set[TopicPartition]:
+        """The partitions that are paused."""
+        return {state.topic_partition for state in self._positions.states() if state.paused}
+
+    # --- offsets of the log -------------------------------------------------------------------
+
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, int]:
+        """The first offset of each log."""
+        return self._offsets_at(partitions, EARLIEST_TIMESTAMP, timeout_ms)
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset after the last one this consumer could read."""
+        return self._offsets_at(partitions, LATEST_TIMESTAMP, timeout_ms)
+
+    def _offsets_at(
+        self, partitions: Iterable[TopicPartition], timestamp: int, timeout_ms: int | None
+    ) -> dict[TopicPartition, int]:
+        found = list_offsets(
+            self._cluster,
+            dict.fromkeys(partitions, timestamp),
+            isolation=self._config.isolation,
+            timeout_ms=timeout_ms,
+        )
+        return {tp: offset.offset for tp, offset in found.items()}
+
+    def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, FoundOffset | None]:
+        """The first record at or after each time; None where all are older."""
+        found = list_offsets(
+            self._cluster, timestamps, isolation=self._config.isolation, timeout_ms=timeout_ms
+        )
+        return {tp: None if offset.offset < 0 else offset for tp, offset in found.items()}
+
+    def partitions_for(self, topic: str, timeout_ms: int | None = None) -> list[int]:
+        """The partitions of a topic."""
+        return self._cluster.partitions(topic, timeout_ms=timeout_ms)
+
+    # --- committing ---------------------------------------------------------------------------
+
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Commit positions, or these offsets, and wait until it is done."""
+        committer = self._group_committer()
+        committer.commit(
+            self._positions_to_commit() if offsets is None else offsets, timeout_ms=timeout_ms
+        )
+
+    def commit_async(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        callback: CommitCallback | None = None,
+    ) -> None:
+        """Commit without waiting; the callback is called by a later poll or by close."""
+        committer = self._group_committer()
+        committer.commit_async(
+            self._positions_to_commit() if offsets is None else offsets, callback
+        )
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed; None where nothing."""
+        wanted = set(partitions)
+        if self._committer is None:
+            raise ClientError("this consumer has no group", hint='set "group_id"')
+        found = self._committer.committed(wanted, timeout_ms=timeout_ms)
+        return {tp: found.get(tp) for tp in wanted}
+
+    def _group_committer(self) -> Committer:
+        self._check_open()
+        if self._committer is None:
+            raise ClientError("nothing can be committed without a group", hint='set "group_id"')
+        if self._subscribed and self.group_metadata().generation_id == NO_GENERATION:
+            raise BrokerError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                "this consumer is not in the group now",
+                hint="poll until partitions are assigned",
+            )
+        return self._committer
+
+    def _positions_to_commit(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        return {
+            state.topic_partition: OffsetAndMetadata(state.position, state.position_epoch)
+            for state in self._positions.states()
+            if state.position != NO_OFFSET
+        }
+
+    def _commit_when_due(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if self._config.enable_auto_commit and now_ms >= self._commit_due_ms:
+            self._commit_due_ms = now_ms + self._config.auto_commit_interval_ms
+            offsets = self._positions_to_commit()
+            is_member = not self._subscribed or self.group_metadata().generation_id >= 0
+            if offsets and is_member and self._committer is not None:
+                self._committer.commit_async(offsets, None)
+
+    def _commit_quietly(self, timeout_ms: int = 5_000) -> None:
+        """Commit before partitions are given up; if it fails, records are read twice, not lost."""
+        if self._committer is None or not self._config.enable_auto_commit:
+            return
+        try:
+            self._group_committer().commit(self._positions_to_commit(), timeout_ms=timeout_ms)
+        except MillstreamError:
+            return
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS) -> None:
+        """Commit if that is automatic, give up the partitions, leave the group and stop."""
+        if self._closed:
+            return
+        try:
+            self._fetcher.close()
+            self._commit_quietly(timeout_ms)
+            if self._committer is not None:
+                self._committer.finish(timeout_ms)
+            if self._subscribed:
+                self._subscription.give_up()
+        finally:
+            self._closed = True
+            if self._member is not None:
+                self._member.close(timeout_ms=min(timeout_ms, 5_000))
+            self._cluster.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClientError("the consumer is closed")
+
+    def __enter__(self) -> Self:
+        """Use as a context manager."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()

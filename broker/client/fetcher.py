@@ -1,0 +1,387 @@
+"""Fetcher: keeps one long-poll fetch under way per leader, ahead of the caller, within bounds.
+
+Answers are put aside by the transport's thread, which at once asks for more; the thread that polls
+takes what is there. Nothing is fetched for a partition that holds a whole fetch already, nor for
+any once fetch_buffer_bytes are held. And a leader is asked only when all its partitions have room:
+otherwise an idle one would hold the connection in a long poll while a busy one runs dry.
+"""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import NamedTuple, cast
+
+from broker.batch.codec import BatchHeader, decode_records
+from broker.client.answers import code_of
+from broker.client.api import ConsumerRecord, FetchedBatch
+from broker.client.cluster import Cluster
+from broker.client.consumer_config import ConsumerConfig
+from broker.client.fetched import FetchedRun
+from broker.client.positions import NO_EPOCH, PartitionState, Positions, reset_by_policy
+from broker.client.wake_signal import Signal
+from broker.errors import BrokerError, ErrorCode, MillstreamError
+from broker.model import AbortedTransaction, TopicPartition
+from broker.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+
+NO_TOPIC_ID = bytes(16)
+VERSION_WITH_NAMES = 12
+ANSWER_MARGIN_MS = 30_000
+
+# Another broker leads, or will in a moment: look at the metadata again.
+MOVED = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    }
+)
+
+
+class Asked(NamedTuple):
+    """A partition in a fetch request, as it was then."""
+
+    state: PartitionState
+    turn: int
+    offset: int
+
+
+class Fetcher:
+    """Fetches for all partitions of a consumer."""
+
+    def __init__(
+        self, cluster: Cluster, positions: Positions, config: ConsumerConfig, signal: Signal
+    ) -> None:
+        """Ask nothing before the first pump."""
+        self._cluster = cluster
+        self._positions = positions
+        self._config = config
+        self._signal = signal
+        self._guard = threading.Lock()
+        self._pumping = False
+        self._again = False
+        self._closed = False
+        self._busy: set[int] = set()  # nodes with a fetch under way
+        self._failures: dict[int, int] = {}
+        self._not_before_ms: dict[int, int] = {}
+
+    # --- asking -------------------------------------------------------------------------------
+
+    def pump(self) -> int:
+        """Ask every leader that has nothing to do; return in how many ms to look again.
+
+        Answers that are there at once (an embedded broker) come back here: they are dealt with in
+        a loop, not by recursion.
+        """
+        with self._guard:
+            if self._pumping or self._closed:
+                self._again = True
+                return self._config.fetch_max_wait_ms
+            self._pumping = True
+        while True:
+            self._again = False
+            plan, wait_ms = self._plan()
+            for node_id, asked in plan.items():
+                self._ask(node_id, asked)
+            with self._guard:
+                if not self._again:
+                    self._pumping = False
+                    return wait_ms
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._closed = True
+
+    def _plan(self) -> tuple[dict[int, list[Asked]], int]:
+        """Whom to ask for what, decided under the lock."""
+        now_ms = self._cluster.clock.monotonic_ms()
+        wait_ms = self._config.fetch_max_wait_ms
+        plan: dict[int, list[Asked]] = {}
+        with self._positions.lock:
+            for state in self._positions.states():
+                if state.fetchable and state.not_before_ms > now_ms:
+                    wait_ms = min(wait_ms, state.not_before_ms - now_ms)
+            for leader, states in self._ready(now_ms).items():
+                pause_ms = self._not_before_ms.get(leader, 0) - now_ms
+                if pause_ms > 0:
+                    wait_ms = min(wait_ms, pause_ms)
+                    continue
+                self._busy.add(leader)
+                plan[leader] = [Asked(state, state.turn, state.fetch_offset) for state in states]
+                for state in states:
+                    state.in_flight = True
+        return plan, wait_ms
+
+    def _ready(self, now_ms: int) -> dict[int, list[PartitionState]]:
+        """What to fetch by leader, of leaders that are idle and whose partitions have room."""
+        ready: dict[int, list[PartitionState]] = {}
+        full: set[int] = set()
+        states = self._positions.states()
+        room = sum(state.buffered_bytes for state in states) < self._config.fetch_buffer_bytes
+        for state in states:
+            if not state.fetchable or state.not_before_ms > now_ms:
+                continue
+            leader = self._cluster.known_leader(state.topic_partition)
+            if leader is None or leader in self._busy:
+                continue
+            if not room or state.buffered_bytes >= self._config.max_partition_fetch_bytes:
+                full.add(leader)
+            elif not state.in_flight:
+                ready.setdefault(leader, []).append(state)
+        return {leader: found for leader, found in ready.items() if leader not in full}
+
+    def _ask(self, node_id: int, asked: list[Asked]) -> None:
+        request, version_max = self._request(asked)
+        timeout_ms = self._config.fetch_max_wait_ms + ANSWER_MARGIN_MS
+        try:
+            future = self._cluster.submit(
+                node_id, request, timeout_ms=timeout_ms, version_max=version_max
+            )
+        except MillstreamError:
+            self._finish(node_id, asked, None)
+            return
+        future.add_done_callback(lambda done: self._answered(node_id, asked, done))
+
+    def _request(self, asked: list[Asked]) -> tuple[FetchRequest, int | None]:
+        config = self._config
+        topics: dict[str, FetchTopic] = {}
+        version_max = None
+        for state, _, offset in asked:
+            name, number = state.topic_partition
+            if name not in topics:
+                known = self._cluster.known_topic(name)
+                topic_id = NO_TOPIC_ID if known is None else known.id
+                if topic_id == NO_TOPIC_ID:
+                    version_max = VERSION_WITH_NAMES
+                topics[name] = FetchTopic(topic=name, topic_id=topic_id)
+            info = self._cluster.known_partition(state.topic_partition)
+            topics[name].partitions.append(
+                FetchPartition(
+                    partition=number,
+                    current_leader_epoch=NO_EPOCH if info is None else info.leader_epoch,
+                    fetch_offset=offset,
+                    partition_max_bytes=config.max_partition_fetch_bytes,
+                )
+            )
+        request = FetchRequest(
+            max_wait_ms=config.fetch_max_wait_ms,
+            min_bytes=config.fetch_min_bytes,
+            max_bytes=config.fetch_max_bytes,
+            isolation_level=config.isolation,
+            topics=list(topics.values()),
+            rack_id=config.client_rack,
+        )
+        return request, version_max
+
+    # --- answers, on the transport's thread ---------------------------------------------------
+
+    def _answered(self, node_id: int, asked: list[Asked], done: Future[object]) -> None:
+        failed = done.cancelled() or done.exception() is not None
+        self._finish(node_id, asked, None if failed else cast(FetchResponse, done.result()))
+
+    def _finish(self, node_id: int, asked: list[Asked], response: FetchResponse | None) -> None:
+        with self._positions.lock:
+            self._busy.discard(node_id)
+            for state, turn, _ in asked:
+                if state.turn == turn:
+                    state.in_flight = False
+            if response is None or response.error_code:
+                self._back_off(node_id, asked)
+            else:
+                self._failures.pop(node_id, None)
+                by_partition = {each.state.topic_partition: each for each in asked}
+                for tp, data in self._partitions_of(response):
+                    if tp in by_partition:
+                        self._take(by_partition[tp], data)
+        self._signal.set()
+        if not self._closed:
+            self.pump()
+
+    def _back_off(self, node_id: int, asked: list[Asked]) -> None:
+        failures = self._failures[node_id] = self._failures.get(node_id, 0) + 1
+        delay_ms = self._cluster.backoff.delay_ms(failures)
+        self._not_before_ms[node_id] = self._cluster.clock.monotonic_ms() + delay_ms
+        for topic in {each.state.topic_partition.topic for each in asked}:
+            self._cluster.invalidate(topic)
+
+    def _partitions_of(
+        self, response: FetchResponse
+    ) -> Iterator[tuple[TopicPartition, PartitionData]]:
+        for topic in response.responses:
+            name = topic.topic or self._cluster.topic_name(topic.topic_id)
+            if name is not None:
+                for data in topic.partitions:
+                    yield TopicPartition(name, data.partition_index), data
+
+    def _take(self, asked: Asked, data: PartitionData) -> None:
+        state = asked.state
+        if self._positions.get(state.topic_partition) is not state or state.turn != asked.turn:
+            return  # revoked, or moved by a seek
+        code = code_of(data.error_code)
+        if code is not ErrorCode.NONE:
+            self._take_error(asked, code, data)
+            return
+        state.high_watermark = data.high_watermark
+        state.last_stable_offset = data.last_stable_offset
+        state.log_start_offset = data.log_start_offset
+        if data.records is None or not len(data.records):
+            return
+        aborted = data.aborted_transactions if self._config.isolation else None
+        try:
+            run = FetchedRun(
+                memoryview(cast(bytes, data.records)),
+                start_offset=asked.offset,
+                aborted=[AbortedTransaction(a.producer_id, a.first_offset) for a in aborted or ()],
+                check_crcs=self._config.check_crcs,
+            )
+        except MillstreamError as error:
+            error.at = error.at or str(state.topic_partition)
+            state.error = error
+            return
+        state.append(run)
+
+    def _take_error(self, asked: Asked, code: ErrorCode, data: PartitionData) -> None:
+        state = asked.state
+        tp = state.topic_partition
+        delay_ms = self._cluster.config.retry_backoff_ms
+        if code in MOVED:
+            leader = data.current_leader
+            if leader.leader_id >= 0 and self._cluster.learn_leader(
+                tp, leader.leader_id, leader.leader_epoch
+            ):
+                return
+            self._cluster.invalidate(tp.topic)
+        elif code is ErrorCode.OFFSET_OUT_OF_RANGE:
+            # What was fetched before is given out first: it is still right.
+            if state.position == asked.offset:
+                self._begin_anew(state)
+        else:
+            state.error = BrokerError(code, f"cannot fetch from {tp}: {_text(code)}", at=str(tp))
+        state.not_before_ms = self._cluster.clock.monotonic_ms() + delay_ms
+
+    def _begin_anew(self, state: PartitionState) -> None:
+        offset = state.position
+        if not reset_by_policy(state, self._config):
+            state.move(offset)
+            state.error = BrokerError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} of {state.topic_partition} is not in the log",
+                hint='seek to one that is, or set auto_offset_reset to "earliest" or "latest"',
+            )
+
+    # --- taking, on the thread that polls -----------------------------------------------------
+
+    def has_records(self) -> bool:
+        """Whether something fetched waits to be taken."""
+        return any(
+            state.fetchable and (state.buffered or state.decoded)
+            for state in self._positions.states()
+        )
+
+    def raise_error(self) -> None:
+        """Raise what a partition has met, once; it is tried again after that."""
+        for state in self._positions.states():
+            error, state.error = state.error, None
+            if error is not None:
+                raise error
+
+    def take_records(self, count_max: int) -> list[ConsumerRecord]:
+        """Records of partitions in turn, at most so many."""
+        found: list[ConsumerRecord] = []
+        for state in self._positions.states():
+            if len(found) >= count_max:
+                break
+            if not state.fetchable:
+                continue
+            before = len(found)
+            try:
+                self._take_from(state, found, count_max)
+            except MillstreamError as error:
+                self._put_off(state, error)
+            if len(found) > before:
+                self._positions.rotate(state.topic_partition)
+        return found
+
+    def _take_from(
+        self, state: PartitionState, found: list[ConsumerRecord], count_max: int
+    ) -> None:
+        prefix: tuple[object, ...] = state.topic_partition
+        make = tuple.__new__  # half the cost of calling the class
+        while len(found) < count_max and (head := self._peek(state)) is not None:
+            batch, header = head
+            records = state.decoded
+            if not records:
+                records = decode_records(batch)
+                if header.base_offset < state.position:
+                    records = [record for record in records if record.offset >= state.position]
+            room = count_max - len(found)
+            if len(records) > room:
+                state.decoded = records[room:]
+                state.position = records[room].offset
+                records = records[:room]
+            else:
+                self._pass(state, header)
+            found += [make(ConsumerRecord, prefix + record) for record in records]
+
+    def take_batches(self) -> list[FetchedBatch]:
+        """All batches that are there; one that was taken in part comes whole."""
+        found: list[FetchedBatch] = []
+        for state in self._positions.states():
+            if not state.fetchable:
+                continue
+            try:
+                while (head := self._peek(state)) is not None:
+                    batch, header = head
+                    found.append(FetchedBatch(state.topic_partition, batch, header, state.position))
+                    self._pass(state, header)
+            except MillstreamError as error:
+                self._put_off(state, error)
+        return found
+
+    def _peek(self, state: PartitionState) -> tuple[memoryview, BatchHeader] | None:
+        """The first batch that holds something at or after the position."""
+        while state.buffered:
+            run = state.buffered[0]
+            head = run.peek()
+            if head is not None and head[1].next_offset > state.position:
+                return head
+            if head is not None:
+                run.advance()
+                continue
+            with self._positions.lock:
+                # Markers and aborted batches at the end of the run are behind us too.
+                state.position = max(state.position, run.next_offset)
+                state.drop_first()
+        return None
+
+    def _pass(self, state: PartitionState, header: BatchHeader) -> None:
+        state.buffered[0].advance()
+        state.decoded = []
+        state.position = header.next_offset
+        state.position_epoch = header.leader_epoch
+        self._peek(state)  # so that the position goes past what nobody will see
+
+    def _put_off(self, state: PartitionState, error: MillstreamError) -> None:
+        """Keep an error for the next poll, when what was taken before it has been given out."""
+        with self._positions.lock:
+            state.move(state.position, state.position_epoch)
+            error.at = error.at or f"{state.topic_partition} after offset {state.position - 1}"
+            error.hint = error.hint or "seek past the batch to go on without it"
+            state.error = error
+
+
+def _text(code: ErrorCode) -> str:
+    return code.name.lower().replace("_", " ")

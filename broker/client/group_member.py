@@ -1,0 +1,509 @@
+"""GroupMember: one member of a classic group, of any protocol type.
+
+              poll: revoke, then join
+     UNJOINED ────────────────────────► JOINING
+      ▲  ▲ ▲                              │ all members have joined
+      │  │ └── join or sync refused ──────┤ (the leader assigns)
+      │  │                                ▼
+      │  └──── another rebalance ────── SYNCING
+      │                                   │ assignment
+      │                                   ▼
+      └──── rebalance, kicked out, ◄─── STABLE
+            poll too late, metadata changed
+
+    any ──► FAILED   fenced by another with the same instance id, or refused for good
+    any ──► LEFT     left on request; the next poll joins anew
+
+The caller's thread joins, syncs and runs callbacks, inside `poll`. A thread of its own sends
+heartbeats in SYNCING and STABLE; it only takes notes of what the coordinator says, and the next
+`poll` acts on them. Being kicked out (unknown member, old generation, poll too late) loses the
+generation: what the member held is lost, not revoked, for others may have it already.
+"""
+
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, cast
+
+from broker.client.answers import code_of
+from broker.client.api import GroupMetadata
+from broker.client.assignors.api import NO_GENERATION
+from broker.client.cluster import Cluster
+from broker.client.coordinator_link import CoordinatorLink
+from broker.client.heartbeats import Heartbeats, HeartbeatSchedule
+from broker.client.wake_signal import Signal
+from broker.errors import BrokerError, ConfigError, ConnectionFailed, ErrorCode, MillstreamError
+from broker.protocol.messages.groups import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+
+NO_MEMBER = ""
+JOIN_ANSWER_MARGIN_MS = 5_000
+
+
+class MemberState(Enum):
+    """Where the member stands; drawn at the top."""
+
+    UNJOINED = "unjoined"
+    JOINING = "joining"
+    SYNCING = "syncing"
+    STABLE = "stable"
+    FAILED = "failed"
+    LEFT = "left"
+
+
+class Reaction(Enum):
+    """What an error code of the coordinator means for the member."""
+
+    RETRY = "try again after a pause"
+    FIND_COORDINATOR = "the coordinator moved"
+    REJOIN = "join again with the same id"
+    LOSE_GENERATION = "join again with the same id; what was held is lost"
+    LOSE_MEMBERSHIP = "join again as a new member; what was held is lost"
+    FAIL = "for the user to solve"
+
+
+REACTIONS = {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: Reaction.RETRY,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: Reaction.FIND_COORDINATOR,
+    ErrorCode.NOT_COORDINATOR: Reaction.FIND_COORDINATOR,
+    ErrorCode.REQUEST_TIMED_OUT: Reaction.FIND_COORDINATOR,
+    ErrorCode.REBALANCE_IN_PROGRESS: Reaction.REJOIN,
+    ErrorCode.ILLEGAL_GENERATION: Reaction.LOSE_GENERATION,
+    ErrorCode.UNKNOWN_MEMBER_ID: Reaction.LOSE_MEMBERSHIP,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """How a member takes part in its group."""
+
+    group_id: str
+    group_instance_id: str | None = None
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 3_000
+    max_poll_interval_ms: int = 300_000
+
+    def __post_init__(self) -> None:
+        """Refuse what no coordinator would take."""
+        if not self.group_id:
+            raise ConfigError('"group_id" is empty', hint="give the group a name")
+        if not 0 < self.heartbeat_interval_ms < self.session_timeout_ms:
+            raise ConfigError(
+                f'"heartbeat_interval_ms" is {self.heartbeat_interval_ms}',
+                hint=f'it must be below "session_timeout_ms", {self.session_timeout_ms}',
+            )
+        if self.max_poll_interval_ms <= 0:
+            raise ConfigError(f'"max_poll_interval_ms" is {self.max_poll_interval_ms}')
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedMember:
+    """A member as the leader sees it."""
+
+    member_id: str
+    instance_id: str | None
+    metadata: bytes
+
+
+class GroupProtocol(Protocol):
+    """What a kind of group (consumers, Connect workers) does with its membership.
+
+    Everything here is called by the thread that polls.
+    """
+
+    @property
+    def protocol_type(self) -> str:
+        """What all members of the group must be."""
+        ...
+
+    def protocols(self) -> Sequence[tuple[str, bytes]]:
+        """Names of the protocols this member can follow, best first, with its metadata for each."""
+        ...
+
+    def prepare_join(self, *, lost: bool) -> None:
+        """Give up what must not be held while the group rebalances; lost: it is gone already."""
+        ...
+
+    def assign(self, protocol: str, members: Sequence[JoinedMember]) -> Mapping[str, bytes]:
+        """Decide for all members, as their leader."""
+        ...
+
+    def take(self, protocol: str, assignment: bytes, metadata: GroupMetadata) -> None:
+        """Begin with what this member was given."""
+        ...
+
+    def wants_rejoin(self) -> str:
+        """Why the group should rebalance, for example new topics; empty when it need not."""
+        ...
+
+
+class GroupMember:
+    """Joins a group and stays in it for as long as `poll` is called."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: GroupConfig,
+        protocol: GroupProtocol,
+        *,
+        signal: Signal | None = None,
+    ) -> None:
+        """Nothing is sent before the first poll."""
+        self._config = config
+        self._protocol = protocol
+        self._clock = cluster.clock
+        self._signal = signal or Signal(cluster.clock)
+        self.link = CoordinatorLink(cluster, config.group_id, self._signal)
+        self._lock = threading.RLock()  # what the heartbeat thread and the caller both write
+        self._state = MemberState.UNJOINED
+        self._generation = NO_GENERATION
+        self._member_id = NO_MEMBER
+        self._protocol_name = ""
+        self._lost = False
+        self._prepared = False
+        self._rejoin_reason = ""
+        self._failure: MillstreamError | None = None
+        self._waiting: Future[object] | None = None
+        self._not_before_ms = 0
+        schedule = HeartbeatSchedule(
+            config.heartbeat_interval_ms, config.session_timeout_ms, config.max_poll_interval_ms
+        )
+        self._heartbeats = Heartbeats(
+            self, schedule, cluster.clock, retry_backoff_ms=cluster.config.retry_backoff_ms
+        )
+
+    # --- what the user sees -------------------------------------------------------------------
+
+    @property
+    def state(self) -> MemberState:
+        """Where the member stands."""
+        return self._state
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        """Who the member is right now."""
+        with self._lock:
+            return GroupMetadata(
+                self._config.group_id,
+                self._generation,
+                self._member_id,
+                self._config.group_instance_id,
+            )
+
+    def poll(self, timeout_ms: int) -> bool:
+        """Take part until the member is stable or the time is up; whether it is stable."""
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        while True:
+            wait_ms = self.step()
+            left_ms = deadline_ms - self._clock.monotonic_ms()
+            if wait_ms is None or left_ms <= 0:
+                return wait_ms is None
+            self._signal.wait(min(wait_ms, left_ms))
+
+    def request_rejoin(self, reason: str) -> None:
+        """Ask for a rebalance; the next poll joins again."""
+        with self._lock:
+            self._rejoin_reason = self._rejoin_reason or reason
+        self._signal.set()
+
+    def leave(self, *, timeout_ms: int = 5_000) -> None:
+        """Leave the group; a static member keeps its place until its session ends."""
+        future = self._say_goodbye("the member leaves the group")
+        with self._lock:
+            self._forget_membership(MemberState.LEFT, lost=False)
+            self._lost = False
+        self._heartbeats.wake()
+        if future is not None:
+            _settle(future, timeout_ms)
+
+    def close(self, *, timeout_ms: int = 5_000) -> None:
+        """Leave, and stop the thread."""
+        self.leave(timeout_ms=timeout_ms)
+        self._heartbeats.stop()
+
+    # --- the caller's thread ------------------------------------------------------------------
+
+    def step(self) -> int | None:
+        """Do what can be done without waiting: None when stable, else for how long to wait."""
+        self._heartbeats.polled()
+        while True:
+            if self._failure is not None:
+                raise self._failure
+            wait_ms = self._advance()
+            if wait_ms is None or wait_ms > 0:
+                return wait_ms
+
+    def _advance(self) -> int | None:
+        """One move; 0 when another may follow at once."""
+        if self._state is MemberState.STABLE:
+            reason = self._rejoin_reason or self._protocol.wants_rejoin()
+            if not reason:
+                return None
+            with self._lock:
+                self._rejoin_reason = reason
+                if self._state is MemberState.STABLE:
+                    self._state = MemberState.UNJOINED
+            return 0
+        if self._state in (MemberState.JOINING, MemberState.SYNCING):
+            waiting = self._waiting
+            assert waiting is not None, "a join or sync is under way in these states"
+            if not waiting.done():
+                return self._config.max_poll_interval_ms
+            return self._take_answer(waiting)
+        return self._begin()
+
+    def _begin(self) -> int | None:
+        wait_ms = self.link.step()
+        if wait_ms is None:
+            wait_ms = self._not_before_ms - self._clock.monotonic_ms()
+        if wait_ms > 0:
+            return wait_ms
+        if not self._prepared:
+            # Once for each rebalance, however often the join itself is tried.
+            self._prepared = True
+            lost, self._lost = self._lost, False
+            self._protocol.prepare_join(lost=lost)
+        protocols = self._protocol.protocols()
+        with self._lock:
+            request = self._join_request(protocols)
+            self._rejoin_reason = ""
+            self._state = MemberState.JOINING
+        self._heartbeats.start()
+        # The coordinator answers when all have joined, which may take the rebalance timeout.
+        return self._send(request)
+
+    def _send(self, request: object) -> int:
+        """Send a join or sync; never under the lock, for the answer may be there at once."""
+        timeout_ms = self._config.max_poll_interval_ms + JOIN_ANSWER_MARGIN_MS
+        try:
+            self._waiting = self.link.send(request, timeout_ms=timeout_ms)
+        except ConnectionFailed:
+            with self._lock:
+                self._retreat(Reaction.FIND_COORDINATOR)
+        return 0
+
+    def _join_request(self, protocols: Sequence[tuple[str, bytes]]) -> JoinGroupRequest:
+        config = self._config
+        return JoinGroupRequest(
+            group_id=config.group_id,
+            session_timeout_ms=config.session_timeout_ms,
+            rebalance_timeout_ms=config.max_poll_interval_ms,
+            member_id=self._member_id,
+            group_instance_id=config.group_instance_id,
+            protocol_type=self._protocol.protocol_type,
+            protocols=[
+                JoinGroupRequestProtocol(name=name, metadata=metadata)
+                for name, metadata in protocols
+            ],
+            reason=self._rejoin_reason or None,
+        )
+
+    def _take_answer(self, waiting: Future[object]) -> int:
+        try:
+            answer = waiting.result()
+        except BrokerError as error:
+            self._fail(error)
+            return 0
+        except MillstreamError:
+            with self._lock:
+                self._retreat(Reaction.FIND_COORDINATOR)
+            return 0
+        if isinstance(answer, JoinGroupResponse):
+            self._take_join(answer)
+        else:
+            self._take_sync(cast(SyncGroupResponse, answer))
+        return 0
+
+    def _take_join(self, answer: JoinGroupResponse) -> None:
+        code = code_of(answer.error_code)
+        if code is ErrorCode.MEMBER_ID_REQUIRED:
+            with self._lock:
+                self._member_id = answer.member_id
+                self._state = MemberState.UNJOINED
+            return
+        if code is not ErrorCode.NONE:
+            self._react(code, "join")
+            return
+        assignments: Mapping[str, bytes] = {}
+        name = answer.protocol_name or ""
+        if answer.leader == answer.member_id and not answer.skip_assignment:
+            members = [
+                JoinedMember(member.member_id, member.group_instance_id, bytes(member.metadata))
+                for member in answer.members
+            ]
+            assignments = self._protocol.assign(name, members)
+        with self._lock:
+            self._member_id = answer.member_id
+            self._generation = answer.generation_id
+            self._protocol_name = name
+            self._state = MemberState.SYNCING
+        request = SyncGroupRequest(
+            group_id=self._config.group_id,
+            generation_id=answer.generation_id,
+            member_id=answer.member_id,
+            group_instance_id=self._config.group_instance_id,
+            protocol_type=self._protocol.protocol_type,
+            protocol_name=name,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
+                for member_id, assignment in assignments.items()
+            ],
+        )
+        self._send(request)
+        self._heartbeats.joined()
+
+    def _take_sync(self, answer: SyncGroupResponse) -> None:
+        code = code_of(answer.error_code)
+        if code is not ErrorCode.NONE:
+            self._react(code, "sync")
+            return
+        with self._lock:
+            if self._state is not MemberState.SYNCING:
+                return  # kicked out meanwhile
+            self._state = MemberState.STABLE
+            self._prepared = False
+        self._protocol.take(self._protocol_name, bytes(answer.assignment), self.metadata)
+
+    # --- both threads -------------------------------------------------------------------------
+
+    def _react(self, code: ErrorCode, doing: str) -> None:
+        reaction = REACTIONS.get(code, Reaction.FAIL)
+        if reaction is Reaction.FAIL:
+            self._fail(
+                BrokerError(code, f'cannot {doing} group "{self._config.group_id}": {_text(code)}')
+            )
+            return
+        with self._lock:
+            self._retreat(reaction)
+        self._signal.set()
+
+    def _retreat(self, reaction: Reaction) -> None:
+        if reaction in (Reaction.LOSE_GENERATION, Reaction.LOSE_MEMBERSHIP):
+            member_id = self._member_id
+            self._forget_membership(MemberState.UNJOINED, lost=True)
+            if reaction is Reaction.LOSE_GENERATION:
+                self._member_id = member_id
+            return
+        if reaction is Reaction.FIND_COORDINATOR:
+            self.link.forget()
+        if reaction is Reaction.RETRY:
+            self._not_before_ms = self._clock.monotonic_ms() + self.link.retry_backoff_ms
+        if self._state in (MemberState.JOINING, MemberState.SYNCING):
+            self._state = MemberState.UNJOINED
+
+    def _forget_membership(self, state: MemberState, *, lost: bool) -> None:
+        """Become nobody; lost counts only for who had a generation to lose."""
+        self._lost = self._lost or (lost and self._generation != NO_GENERATION)
+        self._prepared = False
+        self._state = state
+        self._generation = NO_GENERATION
+        self._member_id = NO_MEMBER
+        self._rejoin_reason = ""
+
+    def _fail(self, error: MillstreamError) -> None:
+        with self._lock:
+            self._state = MemberState.FAILED
+            self._failure = error
+        self._signal.set()
+
+    def _say_goodbye(self, reason: str) -> Future[object] | None:
+        member_id = self._member_id
+        if self._config.group_instance_id is not None or member_id == NO_MEMBER:
+            return None
+        request = LeaveGroupRequest(
+            group_id=self._config.group_id,
+            member_id=member_id,
+            members=[MemberIdentity(member_id=member_id, reason=reason)],
+        )
+        try:
+            return self.link.send(request)
+        except ConnectionFailed:
+            return None  # the session will end by itself
+
+    # --- the heartbeat thread -----------------------------------------------------------------
+
+    @property
+    def beats(self) -> bool:
+        """Whether the coordinator expects heartbeats now."""
+        return self._state in (MemberState.SYNCING, MemberState.STABLE)
+
+    def beat(self) -> Future[object] | None:
+        """Send one heartbeat; None when the coordinator is not known."""
+        try:
+            if self.link.step() is not None:
+                return None
+        except BrokerError as error:
+            self._fail(error)
+            return None
+        with self._lock:
+            generation = self._generation
+            request = HeartbeatRequest(
+                group_id=self._config.group_id,
+                generation_id=generation,
+                member_id=self._member_id,
+                group_instance_id=self._config.group_instance_id,
+            )
+        try:
+            future = self.link.send(request)
+        except ConnectionFailed:
+            return None
+        future.add_done_callback(lambda done: self._take_heartbeat(done, generation))
+        return future
+
+    def _take_heartbeat(self, done: Future[object], generation: int) -> None:
+        try:
+            answer = cast(HeartbeatResponse, done.result())
+        except BrokerError as error:
+            self._fail(error)
+            return
+        except MillstreamError:
+            with self._lock:
+                self._retreat(Reaction.FIND_COORDINATOR)
+            return
+        code = code_of(answer.error_code)
+        with self._lock:
+            if generation != self._generation or not self.beats:
+                return  # about a membership that is over
+            if code is ErrorCode.NONE:
+                return
+            if code is ErrorCode.REBALANCE_IN_PROGRESS:
+                if self._state is MemberState.STABLE:
+                    self._rejoin_reason = self._rejoin_reason or "the group is rebalancing"
+                    self._signal.set()
+                return
+        self._react(code, "stay in")
+
+    def poll_came_too_late(self) -> None:
+        """The caller has not polled for the maximum interval: others should have its share."""
+        self._say_goodbye("the member has not polled for max.poll.interval.ms")
+        with self._lock:
+            self._forget_membership(MemberState.UNJOINED, lost=True)
+        self._signal.set()
+
+    def session_expired(self) -> None:
+        """No heartbeat was answered for a session: the coordinator is not there."""
+        self.link.forget()
+
+
+def _settle(future: Future[object], timeout_ms: int) -> None:
+    """Wait for an answer whose content does not matter."""
+    try:
+        future.result(timeout=timeout_ms / 1000)
+    except (MillstreamError, TimeoutError):
+        return
+
+
+def _text(code: ErrorCode) -> str:
+    return code.name.lower().replace("_", " ")

@@ -1,0 +1,195 @@
+"""Heartbeats: a thread that tells the coordinator that a member is alive, and when it is not."""
+
+import threading
+from concurrent.futures import Future
+from enum import Enum
+from typing import Protocol
+
+from broker.clock import Clock
+from broker.errors import MillstreamError
+
+
+class Due(Enum):
+    """What the schedule asks for."""
+
+    NOTHING = "wait"
+    HEARTBEAT = "send a heartbeat"
+    SESSION_EXPIRED = "the coordinator has not answered for a session"
+    POLL_TOO_LATE = "the caller has not polled for too long"
+
+
+class HeartbeatSchedule:
+    """When to do what; pure arithmetic on times given to it."""
+
+    def __init__(self, interval_ms: int, session_ms: int, poll_max_ms: int) -> None:
+        """Of a member that has not joined."""
+        self._interval_ms = interval_ms
+        self._session_ms = session_ms
+        self._poll_max_ms = poll_max_ms
+        self._polled_ms = 0
+        self._answered_ms = 0
+        self._next_ms = 0
+        self._in_flight = False
+
+    def joined(self, now_ms: int) -> None:
+        """A new generation: everything counts from here."""
+        self._answered_ms = now_ms
+        self._next_ms = now_ms + self._interval_ms
+        self._in_flight = False
+
+    def polled(self, now_ms: int) -> None:
+        """The caller is alive."""
+        self._polled_ms = now_ms
+
+    def sent(self, now_ms: int) -> None:
+        """A heartbeat is on its way."""
+        self._in_flight = True
+        self._next_ms = now_ms + self._interval_ms
+
+    def answered(self, now_ms: int) -> None:
+        """The coordinator is alive."""
+        self._in_flight = False
+        self._answered_ms = now_ms
+
+    def failed(self, now_ms: int, retry_ms: int) -> None:
+        """Not sent or not answered: try again before long."""
+        self._in_flight = False
+        self._next_ms = now_ms + retry_ms
+
+    def restart_session(self, now_ms: int) -> None:
+        """Begin to wait for the coordinator anew."""
+        self.failed(now_ms, 0)
+        self._answered_ms = now_ms
+
+    def next(self, now_ms: int) -> tuple[Due, int]:
+        """What is due, or for how long nothing is."""
+        if now_ms - self._polled_ms >= self._poll_max_ms:
+            return Due.POLL_TOO_LATE, 0
+        if now_ms - self._answered_ms >= self._session_ms:
+            return Due.SESSION_EXPIRED, 0
+        deadlines = [self._polled_ms + self._poll_max_ms, self._answered_ms + self._session_ms]
+        if not self._in_flight:
+            if now_ms >= self._next_ms:
+                return Due.HEARTBEAT, 0
+            deadlines.append(self._next_ms)
+        return Due.NOTHING, min(deadlines) - now_ms
+
+
+class Beating(Protocol):
+    """A member as the heartbeat thread sees it."""
+
+    @property
+    def beats(self) -> bool:
+        """Whether the coordinator expects heartbeats now."""
+        ...
+
+    def beat(self) -> Future[object] | None:
+        """Send one heartbeat; None when the coordinator is not known."""
+        ...
+
+    def poll_came_too_late(self) -> None:
+        """Give up the membership."""
+        ...
+
+    def session_expired(self) -> None:
+        """Look for the coordinator again."""
+        ...
+
+
+class Heartbeats:
+    """The thread; it runs from `start` to `stop` and sleeps while the member has not joined."""
+
+    def __init__(
+        self,
+        member: Beating,
+        schedule: HeartbeatSchedule,
+        clock: Clock,
+        *,
+        retry_backoff_ms: int = 100,
+    ) -> None:
+        """Not started yet."""
+        self._member = member
+        self._schedule = schedule
+        self._clock = clock
+        self._retry_backoff_ms = retry_backoff_ms
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread, once."""
+        if self._thread is None:
+            self._stopping = False
+            self._thread = threading.Thread(target=self._run, name="group-heartbeat", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        thread, self._thread = self._thread, None
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        if thread is not None:
+            thread.join()
+
+    def polled(self) -> None:
+        """The caller is alive."""
+        with self._changed:
+            self._schedule.polled(self._clock.monotonic_ms())
+
+    def joined(self) -> None:
+        """The member has a new generation."""
+        with self._changed:
+            self._schedule.joined(self._clock.monotonic_ms())
+            self._changed.notify_all()
+
+    def wake(self) -> None:
+        """Look at the member again."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if self._stopping:
+                    return
+                due, wait_ms = self._next()
+                if due is Due.NOTHING:
+                    self._clock.wait(self._changed, wait_ms)
+                    continue
+            # The lock is not held here: sending may complete at once and come back to it.
+            self._act(due)
+
+    def _next(self) -> tuple[Due, int | None]:
+        if not self._member.beats:
+            return Due.NOTHING, None
+        return self._schedule.next(self._clock.monotonic_ms())
+
+    def _act(self, due: Due) -> None:
+        match due:
+            case Due.POLL_TOO_LATE:
+                self._member.poll_came_too_late()
+            case Due.SESSION_EXPIRED:
+                self._member.session_expired()
+                with self._changed:
+                    self._schedule.restart_session(self._clock.monotonic_ms())
+            case Due.HEARTBEAT:
+                with self._changed:
+                    self._schedule.sent(self._clock.monotonic_ms())
+                future = self._member.beat()
+                if future is None:
+                    with self._changed:
+                        self._schedule.failed(self._clock.monotonic_ms(), self._retry_backoff_ms)
+                else:
+                    future.add_done_callback(self._answered)
+            case Due.NOTHING:
+                pass
+
+    def _answered(self, future: Future[object]) -> None:
+        now_ms = self._clock.monotonic_ms()
+        with self._changed:
+            if future.cancelled() or isinstance(future.exception(), MillstreamError):
+                self._schedule.failed(now_ms, self._retry_backoff_ms)
+            else:
+                self._schedule.answered(now_ms)
+            self._changed.notify_all()

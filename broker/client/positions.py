@@ -1,0 +1,185 @@
+"""Positions: where a consumer stands in each of its partitions, and what is fetched ahead of it.
+
+    assigned ──► COMMITTED? ──► RESET ──► FETCHING ◄──► VALIDATE
+                     │ found      (no commit: by policy; out of range; seek to an end)
+                     └──────────────────► FETCHING
+
+COMMITTED? waits for the group's committed offset, RESET for an offset by time, VALIDATE for proof
+that a new leader still has what was read. Only FETCHING partitions are fetched. `position` is the
+next offset the caller gets, `fetch_offset` the next one to ask a broker for. The thread that polls
+and the transport's thread both come here, each under the lock, neither sending while holding it.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from broker.batch.codec import Record
+from broker.client.consumer_config import ConsumerConfig
+from broker.client.fetched import FetchedRun
+from broker.errors import ClientError, MillstreamError
+from broker.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
+
+NO_OFFSET = -1
+NO_EPOCH = -1
+RESET_TIMESTAMPS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
+
+
+class Phase(Enum):
+    """What a partition waits for; drawn at the top."""
+
+    COMMITTED = "the committed offset"
+    RESET = "an offset by time"
+    VALIDATE = "proof that nothing was truncated"
+    FETCHING = "records"
+
+
+@dataclass(slots=True)
+class PartitionState:
+    """One assigned partition."""
+
+    topic_partition: TopicPartition
+    phase: Phase = Phase.COMMITTED
+    position: int = NO_OFFSET
+    position_epoch: int = NO_EPOCH  # leader epoch of the last record taken
+    leader_epoch: int = NO_EPOCH  # of the leader the position was checked against
+    reset_timestamp: int = 0
+    fetch_offset: int = NO_OFFSET
+    turn: int = 0  # moves with every seek, so that answers to older questions are dropped
+    paused: bool = False
+    revoking: bool = False
+    in_flight: bool = False
+    not_before_ms: int = 0
+    buffered: deque[FetchedRun] = field(default_factory=deque)
+    buffered_bytes: int = 0
+    decoded: list[Record] = field(default_factory=list)  # of the first batch, not taken yet
+    high_watermark: int = NO_OFFSET
+    last_stable_offset: int = NO_OFFSET
+    log_start_offset: int = NO_OFFSET
+    error: MillstreamError | None = None
+
+    @property
+    def fetchable(self) -> bool:
+        """Whether a broker may be asked for more."""
+        return (
+            self.phase is Phase.FETCHING
+            and not self.paused
+            and not self.revoking
+            and self.error is None
+        )
+
+    def move(self, offset: int, epoch: int = NO_EPOCH) -> None:
+        """Stand at an offset and fetch from there."""
+        self._drop_fetched()
+        self.phase = Phase.FETCHING
+        self.position = self.fetch_offset = offset
+        self.position_epoch = epoch
+        self.error = None
+
+    def wait_for(self, phase: Phase, *, reset_timestamp: int = 0) -> None:
+        """Have no position until somebody finds it."""
+        self._drop_fetched()
+        self.phase = phase
+        self.position = self.fetch_offset = NO_OFFSET
+        self.position_epoch = NO_EPOCH
+        self.reset_timestamp = reset_timestamp
+        self.not_before_ms = 0
+        self.error = None
+
+    def _drop_fetched(self) -> None:
+        self.turn += 1
+        self.buffered.clear()
+        self.buffered_bytes = 0
+        self.decoded = []
+        self.in_flight = False
+
+    def append(self, run: FetchedRun) -> None:
+        """Keep what was fetched until it is taken."""
+        self.buffered.append(run)
+        self.buffered_bytes += run.size
+        self.fetch_offset = run.next_offset
+
+    def drop_first(self) -> None:
+        """Let go of a run that is used up."""
+        self.buffered_bytes -= self.buffered.popleft().size
+
+
+class Positions:
+    """All assigned partitions."""
+
+    def __init__(self) -> None:
+        """Nothing assigned."""
+        self.lock = threading.RLock()
+        self._states: dict[TopicPartition, PartitionState] = {}
+
+    def __contains__(self, tp: TopicPartition) -> bool:
+        """Whether the partition is assigned."""
+        return tp in self._states
+
+    def assigned(self) -> set[TopicPartition]:
+        """The assigned partitions."""
+        with self.lock:
+            return set(self._states)
+
+    def states(self) -> list[PartitionState]:
+        """All of them, as they are at this moment."""
+        with self.lock:
+            return list(self._states.values())
+
+    def get(self, tp: TopicPartition) -> PartitionState | None:
+        """One of them, if it is assigned."""
+        return self._states.get(tp)
+
+    def state(self, tp: TopicPartition) -> PartitionState:
+        """One of them; it is wrong use when it is not assigned."""
+        found = self._states.get(tp)
+        if found is None:
+            raise ClientError(
+                f"partition {tp} is not assigned to this consumer",
+                hint="assign it, or wait until poll has got it from the group",
+            )
+        return found
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Hold exactly these; those held before keep their position."""
+        with self.lock:
+            self._states = {
+                tp: self._states.get(tp) or PartitionState(tp) for tp in dict.fromkeys(partitions)
+            }
+
+    def rotate(self, tp: TopicPartition) -> None:
+        """Serve this partition last from now on, so that each gets its turn."""
+        with self.lock:
+            state = self._states.pop(tp, None)
+            if state is not None:
+                self._states[tp] = state
+
+    def waiting(self, phase: Phase, now_ms: int) -> list[PartitionState]:
+        """Partitions in a phase that are neither asked about nor pausing after a failure."""
+        with self.lock:
+            return [
+                state
+                for state in self._states.values()
+                if state.phase is phase and not state.in_flight and state.not_before_ms <= now_ms
+            ]
+
+    def update(
+        self, state: PartitionState, turn: int, change: Callable[[PartitionState], None]
+    ) -> bool:
+        """Apply an answer unless the partition is gone or has moved since the question."""
+        with self.lock:
+            if self._states.get(state.topic_partition) is not state or state.turn != turn:
+                return False
+            state.in_flight = False
+            change(state)
+            return True
+
+
+def reset_by_policy(state: PartitionState, config: ConsumerConfig) -> bool:
+    """Look for an end of the log, if auto_offset_reset says which; False when it says none."""
+    timestamp = RESET_TIMESTAMPS.get(config.auto_offset_reset)
+    if timestamp is not None:
+        state.wait_for(Phase.RESET, reset_timestamp=timestamp)
+    return timestamp is not None

@@ -1,0 +1,29 @@
+"""Signal: how the network wakes the thread that polls."""
+
+import threading
+
+from broker.clock import Clock
+
+
+class Signal:
+    """Set by any thread when something happened; one thread waits for it."""
+
+    def __init__(self, clock: Clock) -> None:
+        """Nothing has happened yet."""
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._is_set = False
+
+    def set(self) -> None:
+        """Wake the waiting thread, or let its next wait return at once."""
+        with self._changed:
+            self._is_set = True
+            self._changed.notify_all()
+
+    def wait(self, timeout_ms: int | None) -> bool:
+        """Wait until set, and clear; False when the time ran out first."""
+        with self._changed:
+            if not self._is_set and (timeout_ms is None or timeout_ms > 0):
+                self._clock.wait(self._changed, timeout_ms)
+            was_set, self._is_set = self._is_set, False
+            return was_set
