@@ -190,11 +190,15 @@ def test_topics_are_created_described_altered_and_deleted(
     change = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[change])
     admin.incremental_alter_configs([resource])[resource].result(30)
-    configs = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name)])
-    (entries,) = [future.result(30) for future in configs.values()]
-    assert entries["retention.ms"].value == "86400000"
-    assert entries["cleanup.policy"].value == "compact"
-    assert entries["segment.bytes"].is_default
+
+    def configs() -> dict[str, ConfigEntry]:
+        answer = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name)])
+        (entries,) = [future.result(30) for future in answer.values()]
+        return dict(entries)
+
+    wait_until(lambda: configs()["cleanup.policy"].value == "compact", "the changed setting")
+    assert configs()["retention.ms"].value == "86400000"
+    assert configs()["segment.bytes"].is_default
 
     admin.delete_topics([name])[name].result(30)
     wait_until(lambda: name not in admin.list_topics(timeout=30).topics, "the end of the topic")
