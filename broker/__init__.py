@@ -1,1 +1,1 @@
-"""Everything that speaks Kafka: bytes, log, server, clients."""
+"""A broker that speaks the Kafka protocol: embedded in a process, or served over TCP."""

@@ -198,16 +198,20 @@ class TopicCatalog:
         self._tell("deleted", topic)
         return topic
 
-    def grow(self, name: str, partition_count: int) -> Topic:
-        """Add partitions to a topic."""
-        old = self._known(name)
-        if partition_count <= old.partition_count:
+    def check_growth(self, topic: Topic, partition_count: int) -> None:
+        """BrokerError when a topic cannot have this many partitions."""
+        if partition_count <= topic.partition_count:
             raise BrokerError(
                 ErrorCode.INVALID_PARTITIONS,
-                f'topic "{name}" has {old.partition_count} partitions: '
+                f'topic "{topic.name}" has {topic.partition_count} partitions: '
                 f"{partition_count} would not add any",
             )
         _check_partition_count(partition_count)
+
+    def grow(self, name: str, partition_count: int) -> Topic:
+        """Add partitions to a topic."""
+        old = self._known(name)
+        self.check_growth(old, partition_count)
         topic = replace(old, partition_count=partition_count)
         self._save({**self._topics, name: topic})
         self._put(topic)

@@ -1,1 +1,6 @@
-"""Request value to response value, without sockets."""
+"""Handlers: one function per API, from request message to response message."""
+
+from broker.handlers.state import BrokerState, Handler, RequestContext
+from broker.handlers.table import HANDLERS, VERSIONS, refusal
+
+__all__ = ["HANDLERS", "VERSIONS", "BrokerState", "Handler", "RequestContext", "refusal"]

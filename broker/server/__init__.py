@@ -1,1 +1,5 @@
-"""The TCP server: the only network code of the broker."""
+"""The network side of the broker."""
+
+from broker.server.server import Server, run
+
+__all__ = ["Server", "run"]

@@ -1,0 +1,86 @@
+"""Housekeeping: the threads that run timers, flush, apply retention and compact."""
+
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from broker.clock import Clock
+from broker.config import BrokerConfig
+from broker.storage.data_directory import DataDirectory
+from broker.timers import Timers
+
+logger = logging.getLogger(__name__)
+
+TIMER_WAIT_MS = 60_000
+FLUSH_CHECK_MS = 1_000
+
+
+class Housekeeping:
+    """Background threads of a broker on a real clock; all end at `stop`."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock,
+        timers: Timers,
+        storage: DataDirectory,
+        lock: threading.RLock,
+    ) -> None:
+        """No threads before `start`."""
+        self._config = config
+        self._clock = clock
+        self._timers = timers
+        self._storage = storage
+        self._lock = lock
+        self._wake = threading.Condition()
+        self._stopping = False
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Start all threads."""
+        config, storage = self._config, self._storage
+        jobs: list[tuple[str, int, Callable[[], None]]] = [
+            ("flush", FLUSH_CHECK_MS, storage.flush_due),
+            ("checkpoint", config.log_flush_offset_checkpoint_interval_ms, storage.checkpoint),
+        ]
+        self._run("timers", self._run_timers)
+        for name, interval_ms, job in jobs:
+            self._run(name, partial(self._repeat, job, max(interval_ms, 1)))
+
+    def stop(self) -> None:
+        """End all threads; returns when they have ended."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify_all()
+        self._timers.wake()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, name: str, body: Callable[[], None]) -> None:
+        thread = threading.Thread(target=body, name=f"broker-{name}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _run_timers(self) -> None:
+        while not self._stopping:
+            self._timers.wait_until_due(TIMER_WAIT_MS)
+            with self._lock:
+                self._guarded(self._timers.run_due)
+
+    def _repeat(self, job: Callable[[], object], interval_ms: int) -> None:
+        while True:
+            with self._wake:
+                if not self._stopping:
+                    self._clock.wait(self._wake, interval_ms)
+                if self._stopping:
+                    return
+            self._guarded(job)
+
+    def _guarded(self, job: Callable[[], object]) -> None:
+        # A job that fails, for example on a full disk, is tried again when its time comes.
+        try:
+            job()
+        except Exception:
+            logger.exception("housekeeping failed")

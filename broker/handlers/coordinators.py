@@ -1,0 +1,56 @@
+"""FindCoordinator: who coordinates a group or a transactional id. It is always this broker."""
+
+from broker.errors import BrokerError, ErrorCode
+from broker.handlers.state import BrokerState, Handler, RequestContext
+from broker.model import GROUP_TOPIC, TRANSACTION_TOPIC
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages.metadata import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+TOPIC_OF_KEY_TYPE = {0: GROUP_TOPIC, 1: TRANSACTION_TOPIC}
+MANY_KEYS_VERSION_MIN = 4
+NO_NODE = -1
+
+
+def find_coordinator(
+    state: BrokerState, request: FindCoordinatorRequest, context: RequestContext
+) -> FindCoordinatorResponse:
+    """This broker, for every key; the topic that holds the state is made at the first question."""
+    many = context.version >= MANY_KEYS_VERSION_MIN
+    keys = request.coordinator_keys if many else [request.key]
+    host, port = state.endpoint_for(context.connection.listener)
+    found = []
+    for key in keys:
+        try:
+            _check_key(state, key, request.key_type)
+        except BrokerError as error:
+            found.append(Coordinator(key, NO_NODE, "", -1, error.code, error.message))
+        else:
+            found.append(Coordinator(key, state.node_id, host, port, ErrorCode.NONE, ""))
+    if many:
+        return FindCoordinatorResponse(coordinators=found)
+    (only,) = found
+    return FindCoordinatorResponse(
+        error_code=only.error_code,
+        error_message=only.error_message or None,
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
+    )
+
+
+def _check_key(state: BrokerState, key: str, key_type: int) -> None:
+    topic = TOPIC_OF_KEY_TYPE.get(key_type)
+    if topic is None:
+        raise BrokerError(
+            ErrorCode.INVALID_REQUEST, f"coordinator key type {key_type} is not known"
+        )
+    if topic == TRANSACTION_TOPIC and not key:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+    state.topics.ensure_internal(topic)
+
+
+HANDLERS: dict[ApiKey, Handler] = {ApiKey.FIND_COORDINATOR: find_coordinator}

@@ -1,0 +1,242 @@
+"""Fetch: slices of the log out, at once or when there is enough."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from broker.errors import BrokerError, ErrorCode
+from broker.handlers.fetch_sessions import FetchPlan, FetchTarget
+from broker.handlers.partitions import check_leader_epoch, error_code_of, find_log
+from broker.handlers.state import BrokerState, Handler, RequestContext
+from broker.model import LEADER_EPOCH, TopicPartition
+from broker.pending import Pending
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from broker.storage.partition_log import PartitionLog
+
+logger = logging.getLogger(__name__)
+
+TOPIC_ID_VERSION_MIN = 13
+READ_COMMITTED = 1
+NO_RECORDS = b""
+
+
+def fetch(
+    state: BrokerState, request: FetchRequest, context: RequestContext
+) -> FetchResponse | Pending[FetchResponse]:
+    """Answer at once when there is enough data or an error, else wait for more."""
+    by_topic_id = context.version >= TOPIC_ID_VERSION_MIN
+    try:
+        plan = state.fetch_sessions.plan(request, by_topic_id=by_topic_id)
+    except BrokerError as error:
+        return FetchResponse(error_code=error.code)
+    work = _Fetch(state, request, plan, by_topic_id=by_topic_id)
+    reading = work.read()
+    if reading.complete or reading.bytes_read >= request.min_bytes or request.max_wait_ms <= 0:
+        return work.respond(reading)
+    return _Wait(work).pending
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What one pass over the partitions found."""
+
+    answers: list[tuple[FetchTarget, PartitionData]] = field(default_factory=list)
+    served: list[tuple[FetchTarget, int, int]] = field(default_factory=list)  # size, next offset
+    bytes_read: int = 0
+    complete: bool = False  # an error or a diverging epoch: do not wait for more
+
+
+class _Fetch:
+    """One fetch request being served."""
+
+    __slots__ = ("_by_topic_id", "_bytes_max", "_committed", "plan", "request", "state")
+
+    def __init__(
+        self, state: BrokerState, request: FetchRequest, plan: FetchPlan, *, by_topic_id: bool
+    ) -> None:
+        self.state = state
+        self.request = request
+        self.plan = plan
+        self._by_topic_id = by_topic_id
+        self._bytes_max = min(request.max_bytes, state.config.fetch_max_bytes)
+        self._committed = request.isolation_level == READ_COMMITTED
+
+    def read(self) -> _Reading:
+        """Read every partition in turn, until the bytes the client takes are used up."""
+        reading = _Reading(complete=not self.plan.targets)
+        for target in self.plan.targets:
+            try:
+                data = self._read_partition(target, reading)
+            except Exception as error:
+                data = self._failed(target, error)
+                reading.complete = True
+            reading.answers.append((target, data))
+        return reading
+
+    def limit(self, log: PartitionLog) -> int:
+        """The offset this reader may not go past."""
+        return log.last_stable_offset if self._committed else log.high_watermark
+
+    def log_of(self, target: FetchTarget) -> PartitionLog:
+        """The log behind a target, whose name is filled in when it came by id."""
+        if self._by_topic_id:
+            topic = self.state.topics.by_id(target.topic_id)
+            if topic is None:
+                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
+            if target.topic_partition.topic != topic.name:
+                target.topic_partition = TopicPartition(
+                    topic.name, target.topic_partition.partition
+                )
+        return find_log(self.state, target.topic_partition)
+
+    def _read_partition(self, target: FetchTarget, reading: _Reading) -> PartitionData:
+        log = self.log_of(target)
+        check_leader_epoch(target.leader_epoch)
+        data = PartitionData(
+            target.topic_partition.partition,
+            ErrorCode.NONE,
+            log.high_watermark,
+            log.last_stable_offset,
+            log.start_offset,
+            aborted_transactions=None,
+            records=NO_RECORDS,
+        )
+        if _diverges(target, log, data):
+            reading.complete = True
+            return data
+        limit = self.limit(log)
+        bytes_max = min(target.bytes_max, max(self._bytes_max - reading.bytes_read, 0))
+        fetched = log.read(
+            target.fetch_offset,
+            bytes_max=bytes_max,
+            offset_limit=limit,
+            minimum_one=reading.bytes_read == 0,
+        )
+        size = len(fetched.records)
+        data.records = fetched.records
+        reading.bytes_read += size
+        if size:
+            reading.served.append((target, size, fetched.next_offset))
+        if self._committed:
+            data.aborted_transactions = []
+            if size:
+                aborted = log.aborted_transactions(target.fetch_offset, fetched.next_offset)
+                data.aborted_transactions = [AbortedTransaction(*one) for one in aborted]
+        return data
+
+    def _failed(self, target: FetchTarget, error: Exception) -> PartitionData:
+        if not isinstance(error, BrokerError):
+            logger.error("cannot read %s", target.topic_partition, exc_info=error)
+        return PartitionData(
+            target.topic_partition.partition,
+            error_code_of(error),
+            -1,
+            aborted_transactions=None,
+            records=NO_RECORDS,
+        )
+
+    def respond(self, reading: _Reading) -> FetchResponse:
+        """The response: all partitions, or in a running session those with news."""
+        session = self.plan.session
+        answers = reading.answers
+        if session is not None:
+            incremental = self.plan.incremental
+            answers = [pair for pair in answers if _is_news(*pair) or not incremental]
+            if incremental:
+                session.serve_last([target for target, _, _ in reading.served])
+        self._count(reading)
+        return FetchResponse(session_id=self.plan.session_id, responses=self._by_topic(answers))
+
+    def _by_topic(
+        self, answers: list[tuple[FetchTarget, PartitionData]]
+    ) -> list[FetchableTopicResponse]:
+        topics: dict[str | bytes, FetchableTopicResponse] = {}
+        for target, data in answers:
+            name = target.topic_partition.topic
+            key = target.topic_id if self._by_topic_id else name
+            topic = topics.get(key)
+            if topic is None:
+                topic = topics[key] = FetchableTopicResponse(name, target.topic_id)
+            topic.partitions.append(data)
+        return list(topics.values())
+
+    def _count(self, reading: _Reading) -> None:
+        for target, size, next_offset in reading.served:
+            stats = self.state.metrics.topic(target.topic_partition.topic)
+            stats.fetch_requests += 1
+            stats.bytes_out += size
+            stats.messages_out += next_offset - target.fetch_offset
+
+
+class _Wait:
+    """A fetch that waits until the partitions have enough, or its time is up."""
+
+    __slots__ = ("_timer", "_watched", "_work", "pending")
+
+    def __init__(self, work: _Fetch) -> None:
+        self._work = work
+        self.pending: Pending[FetchResponse] = Pending(on_abandon=self._forget)
+        self._watched: list[tuple[PartitionLog, Callable[[], None]]] = []
+        for target in work.plan.targets:
+            log = work.log_of(target)
+            callback = partial(self._moved, log, target)
+            log.subscribe(callback)
+            self._watched.append((log, callback))
+        self._timer = work.state.timers.schedule(work.request.max_wait_ms, self._expire)
+
+    def _moved(self, log: PartitionLog, target: FetchTarget) -> None:
+        """More may be read of one partition: see whether that is enough."""
+        if self._work.limit(log) <= target.fetch_offset or self.pending.done:
+            return
+        reading = self._work.read()
+        if reading.complete or reading.bytes_read >= self._work.request.min_bytes:
+            self._finish(reading)
+
+    def _expire(self) -> None:
+        self._finish(self._work.read())
+
+    def _finish(self, reading: _Reading) -> None:
+        self._forget()
+        self.pending.complete(self._work.respond(reading))
+
+    def _forget(self) -> None:
+        self._timer.cancel()
+        for log, callback in self._watched:
+            log.unsubscribe(callback)
+
+
+def _diverges(target: FetchTarget, log: PartitionLog, data: PartitionData) -> bool:
+    """Whether the reader's last epoch ended elsewhere in our log: it must truncate first."""
+    if target.last_fetched_epoch < 0:
+        return False
+    if target.last_fetched_epoch <= LEADER_EPOCH and target.fetch_offset <= log.end_offset:
+        return False
+    data.diverging_epoch = EpochEndOffset(LEADER_EPOCH, log.end_offset)
+    return True
+
+
+def _is_news(target: FetchTarget, data: PartitionData) -> bool:
+    """Whether a session's client must hear of this partition; notes what it is told."""
+    news = (
+        data.error_code != ErrorCode.NONE
+        or data.diverging_epoch.end_offset >= 0
+        or len(data.records or NO_RECORDS) > 0
+        or data.high_watermark != target.known_high_watermark
+        or data.log_start_offset != target.known_start_offset
+    )
+    # After an error the client does not know our offsets, so that the next answer is news again.
+    target.known_high_watermark = data.high_watermark
+    target.known_start_offset = data.log_start_offset
+    return news
+
+
+HANDLERS: dict[ApiKey, Handler] = {ApiKey.FETCH: fetch}

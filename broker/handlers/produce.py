@@ -1,0 +1,232 @@
+"""Produce: batches in, offsets out."""
+
+import logging
+from functools import partial
+from struct import Struct
+
+from broker.batch.layout import CODEC_MASK, HEADER_BYTES, TRANSACTIONAL_BIT
+from broker.coordinator.topics import Topic
+from broker.errors import BrokerError, ErrorCode, StorageError
+from broker.handlers.partitions import error_code_of, find_log
+from broker.handlers.state import BrokerState, Handler, RequestContext
+from broker.model import ProducerIdentity, TopicPartition
+from broker.pending import Pending
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from broker.storage.partition_log import PartitionLog
+
+logger = logging.getLogger(__name__)
+
+ACKS_ALL = -1
+ACKS_NONE = 0
+ACKS_LEADER = 1
+NO_OFFSET = -1
+REPLICAS = 1
+
+ZSTD = 4
+ZSTD_VERSION_MIN = 7
+TOPIC_ID_VERSION_MIN = 13
+
+# Kafka lets this client id write to internal topics, for tools that repair them.
+ADMIN_CLIENT_ID = "__admin_client"
+
+# Attributes, producer id and epoch of a batch's header.
+BATCH_FACTS = Struct(">21xh20xqh")
+
+Waits = list[tuple[PartitionLog, int, PartitionProduceResponse]]
+
+
+def produce(
+    state: BrokerState, request: ProduceRequest, context: RequestContext
+) -> ProduceResponse | Pending[ProduceResponse] | None:
+    """Append what the client sent, partition by partition; one that fails does not stop others."""
+    if request.acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
+        return refuse(request, ErrorCode.INVALID_REQUIRED_ACKS)
+    writer = _Writer(state, request, context)
+    response = ProduceResponse([writer.write_topic(topic) for topic in request.topic_data])
+    if request.acks == ACKS_NONE:
+        if writer.failure is not None:
+            # The producer hears of nothing: a closed connection makes it ask for metadata again.
+            raise writer.failure
+        return None
+    if writer.waits:
+        return _when_durable(state, request, response, writer.waits)
+    return response
+
+
+class _Writer:
+    """Appends the batches of one request."""
+
+    def __init__(
+        self, state: BrokerState, request: ProduceRequest, context: RequestContext
+    ) -> None:
+        self._state = state
+        self._request = request
+        self._version = context.version
+        self._now_ms = state.clock.now_ms()
+        self._internal_allowed = context.connection.client_id == ADMIN_CLIENT_ID
+        self._durable = state.config.durability == "fsync" and request.acks != ACKS_NONE
+        self.waits: Waits = []
+        self.failure: BrokerError | None = None
+
+    def write_topic(self, data: TopicProduceData) -> TopicProduceResponse:
+        """Append to the partitions of one topic."""
+        topic, code = self._find_topic(data)
+        name = data.name if topic is None else topic.name
+        answers = [self._write_partition(topic, code, part) for part in data.partition_data]
+        return TopicProduceResponse(name, data.topic_id, answers)
+
+    def _find_topic(self, data: TopicProduceData) -> tuple[Topic | None, ErrorCode]:
+        if self._version >= TOPIC_ID_VERSION_MIN:
+            topic = self._state.topics.by_id(data.topic_id)
+            missing = ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            topic = self._state.topics.get(data.name)
+            missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if topic is None:
+            return None, missing
+        if topic.internal and not self._internal_allowed:
+            return topic, ErrorCode.INVALID_TOPIC_EXCEPTION
+        return topic, ErrorCode.NONE
+
+    def _write_partition(
+        self, topic: Topic | None, code: ErrorCode, data: PartitionProduceData
+    ) -> PartitionProduceResponse:
+        try:
+            if topic is None or code:
+                raise BrokerError(code)
+            return self._append(topic, data)
+        except Exception as error:
+            return self._refused(topic, data, error)
+
+    def _append(self, topic: Topic, data: PartitionProduceData) -> PartitionProduceResponse:
+        records = data.records
+        if not isinstance(records, memoryview):
+            records = memoryview(bytearray(_bytes_of(data)))
+        log = find_log(self._state, TopicPartition(topic.name, data.index))
+        if self._request.acks == ACKS_ALL and topic.config.min_insync_replicas > REPLICAS:
+            raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        self._check_batch(log, records)
+        appended = log.append(records, origin="client", now_ms=self._now_ms)
+        answer = PartitionProduceResponse(
+            data.index,
+            ErrorCode.NONE,
+            appended.base_offset,
+            appended.append_time_ms,
+            appended.start_offset,
+        )
+        stats = self._state.metrics.topic(topic.name)
+        stats.produce_requests += 1
+        if not appended.duplicate:
+            stats.bytes_in += len(records)
+            stats.messages_in += appended.last_offset - appended.base_offset + 1
+        if self._durable and log.high_watermark <= appended.last_offset:
+            self.waits.append((log, appended.last_offset, answer))
+        return answer
+
+    def _check_batch(self, log: PartitionLog, records: memoryview) -> None:
+        """What a produce request may hold, beyond what any batch must be."""
+        if len(records) < HEADER_BYTES:
+            raise BrokerError(ErrorCode.CORRUPT_MESSAGE, "records end before a batch's header does")
+        attributes, producer_id, epoch = BATCH_FACTS.unpack_from(records)
+        if attributes & CODEC_MASK == ZSTD and self._version < ZSTD_VERSION_MIN:
+            raise BrokerError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        if attributes & TRANSACTIONAL_BIT:
+            self._check_transaction(log, ProducerIdentity(producer_id, epoch))
+
+    def _check_transaction(self, log: PartitionLog, producer: ProducerIdentity) -> None:
+        transactional_id = self._request.transactional_id
+        if not transactional_id:
+            raise BrokerError(
+                ErrorCode.INVALID_RECORD, "a transactional batch needs a transactional id"
+            )
+        known = log.producers.get(producer.producer_id)
+        if (
+            known is not None
+            and known.epoch == producer.epoch
+            and known.transaction_first_offset >= 0
+        ):
+            return  # the coordinator was asked when the transaction's first batch came
+        self._state.transactions.verify(transactional_id, producer, [log.topic_partition])
+
+    def _refused(
+        self, topic: Topic | None, data: PartitionProduceData, error: Exception
+    ) -> PartitionProduceResponse:
+        code = error_code_of(error)
+        if not isinstance(error, BrokerError):
+            name = "?" if topic is None else topic.name
+            logger.error("cannot append to %s-%d", name, data.index, exc_info=error)
+            error = BrokerError(code, str(error))
+        self.failure = error
+        if topic is not None:
+            self._state.metrics.topic(topic.name).produce_failures += 1
+        return _failed_partition(data.index, code, error.message)
+
+
+def _bytes_of(data: PartitionProduceData) -> bytes:
+    # Embedded clients pass bytes; only memory that may be written can be given its offsets.
+    if isinstance(data.records, bytes):
+        return data.records
+    raise BrokerError(ErrorCode.INVALID_RECORD, "a produce request needs a batch per partition")
+
+
+def _failed_partition(
+    index: int, code: ErrorCode, message: str | None = None
+) -> PartitionProduceResponse:
+    return PartitionProduceResponse(index, code, NO_OFFSET, error_message=message)
+
+
+def _when_durable(
+    state: BrokerState, request: ProduceRequest, response: ProduceResponse, waits: Waits
+) -> Pending[ProduceResponse]:
+    """Answer when all is on disk, or say which partitions were not in time."""
+    pending: Pending[ProduceResponse] = Pending()
+    unfinished = {id(answer): answer for _, _, answer in waits}
+
+    def finish(answer: PartitionProduceResponse, error: StorageError | None) -> None:
+        if error is not None:
+            _fail(answer, ErrorCode.KAFKA_STORAGE_ERROR)
+        unfinished.pop(id(answer), None)
+        if not unfinished:
+            timer.cancel()
+            pending.complete(response)
+
+    def expire() -> None:
+        for answer in unfinished.values():
+            _fail(answer, ErrorCode.REQUEST_TIMED_OUT)
+        pending.complete(response)
+
+    timer = state.timers.schedule(max(request.timeout_ms, 0), expire)
+    for log, last_offset, answer in waits:
+        state.storage.when_durable(log, last_offset + 1, partial(finish, answer))
+    return pending
+
+
+def _fail(answer: PartitionProduceResponse, code: ErrorCode) -> None:
+    answer.error_code = code
+    answer.base_offset = NO_OFFSET
+
+
+def refuse(request: ProduceRequest, code: ErrorCode) -> ProduceResponse:
+    """The same error for every partition."""
+    return ProduceResponse(
+        [
+            TopicProduceResponse(
+                topic.name,
+                topic.topic_id,
+                [_failed_partition(data.index, code) for data in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ]
+    )
+
+
+HANDLERS: dict[ApiKey, Handler] = {ApiKey.PRODUCE: produce}
+REFUSALS = {ApiKey.PRODUCE: refuse}

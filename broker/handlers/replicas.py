@@ -1,0 +1,58 @@
+"""ElectLeaders and ListPartitionReassignments: one node leads everything and nothing moves."""
+
+from broker.errors import ErrorCode
+from broker.handlers.state import BrokerState, Handler, RequestContext
+from broker.model import TopicPartition
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages.topics import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+
+
+def elect_leaders(
+    state: BrokerState, request: ElectLeadersRequest, context: RequestContext
+) -> ElectLeadersResponse:
+    """Every partition has its leader already; asked about all, only changes would be told."""
+    return ElectLeadersResponse(
+        replica_election_results=[
+            ReplicaElectionResult(
+                asked.topic,
+                [
+                    _election(state, TopicPartition(asked.topic, number))
+                    for number in asked.partitions
+                ],
+            )
+            for asked in request.topic_partitions or ()
+        ]
+    )
+
+
+def _election(state: BrokerState, topic_partition: TopicPartition) -> PartitionResult:
+    number = topic_partition.partition
+    if state.storage.get(topic_partition) is None:
+        return PartitionResult(
+            number,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f'partition "{topic_partition}" does not exist',
+        )
+    return PartitionResult(
+        number, ErrorCode.ELECTION_NOT_NEEDED, "the leader is the preferred one already"
+    )
+
+
+def list_partition_reassignments(
+    state: BrokerState, request: ListPartitionReassignmentsRequest, context: RequestContext
+) -> ListPartitionReassignmentsResponse:
+    """None, ever."""
+    return ListPartitionReassignmentsResponse(error_message=None)
+
+
+HANDLERS: dict[ApiKey, Handler] = {
+    ApiKey.ELECT_LEADERS: elect_leaders,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: list_partition_reassignments,
+}

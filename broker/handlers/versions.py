@@ -1,0 +1,43 @@
+"""ApiVersions: which versions of which APIs are answered."""
+
+from collections.abc import Iterable
+
+from broker.errors import ErrorCode
+from broker.handlers.state import BrokerState, RequestContext
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.frame import version_range
+from broker.protocol.messages.metadata import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+# Clients on librdkafka 2.0 take a lower bound above 0 as "this broker cannot read compressed
+# batches" and silently stop compressing, so 0 is announced although 3 is the first one answered.
+ANNOUNCED_MIN = {ApiKey.PRODUCE: 0}
+
+SOFTWARE_VERSION_MIN = 3
+
+
+class VersionTable:
+    """Answers ApiVersions for the APIs that have a handler."""
+
+    def __init__(self, answered: Iterable[ApiKey]) -> None:
+        """The APIs in order of their numbers."""
+        self._versions = [_announced(api_key) for api_key in sorted(answered)]
+
+    def api_versions(
+        self, state: BrokerState, request: ApiVersionsRequest, context: RequestContext
+    ) -> ApiVersionsResponse:
+        """The list, and a note of the client's software."""
+        if context.version >= SOFTWARE_VERSION_MIN:
+            context.connection.software_name = request.client_software_name
+            context.connection.software_version = request.client_software_version
+        return ApiVersionsResponse(api_keys=self._versions)
+
+    def unsupported(self) -> ApiVersionsResponse:
+        """The answer, always in version 0, to a version of ApiVersions that is not known."""
+        return ApiVersionsResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=self._versions
+        )
+
+
+def _announced(api_key: ApiKey) -> ApiVersion:
+    versions = version_range(api_key)
+    return ApiVersion(api_key, ANNOUNCED_MIN.get(api_key, versions.first), versions.last)

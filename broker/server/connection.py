@@ -1,0 +1,317 @@
+"""Connection: requests in, one at a time and in order, responses out.
+
+    reading ──request──> handling ──answer──> sending ──all sent──> reading
+                             └──Pending──> waiting ──answer──┘
+
+The socket is registered with the event loop for reading all the time. Only when a client sends
+more while its request still waits is it taken off, so the kernel's buffers hold the client back.
+"""
+
+import logging
+import socket
+import threading
+from asyncio import AbstractEventLoop
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from time import perf_counter_ns
+
+from broker.broker import Broker
+from broker.errors import BrokerError, MalformedMessage, UnsupportedVersion
+from broker.metrics import Metrics, RequestStats
+from broker.model import ConnectionInfo
+from broker.pending import Pending
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.frame import Request, decode_request, encode_response, peek_header
+from broker.server.receive import BufferPool, FrameReader
+from broker.server.send import SendQueue
+
+logger = logging.getLogger(__name__)
+
+# Responses of requests that came together are sent together, up to this size.
+TOGETHER_BYTES_MAX = 64 * 1024
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What all connections of a server share."""
+
+    broker: Broker
+    loop: AbstractEventLoop
+    pool: BufferPool
+    metrics: Metrics
+    request_bytes_max: int
+    queued_bytes_max: int  # of requests that have arrived in part; negative: no limit
+    forget: Callable[["Connection"], None]
+    thread_id: int
+    # Connections that may not receive before others have released memory.
+    held: deque["Connection"] = field(default_factory=deque)
+
+    def memory_is_full(self) -> bool:
+        """Whether requests that arrive in pieces hold as many bytes as they may."""
+        return 0 <= self.queued_bytes_max < self.pool.bytes_in_use
+
+    def let_go_on(self) -> None:
+        """Wake connections that wait for memory."""
+        while self.held and not self.memory_is_full():
+            self.loop.call_soon(self.held.popleft().listen)
+
+
+@dataclass(slots=True)
+class _InFlight:
+    """A request between its arrival and the last byte of its answer."""
+
+    request: Request
+    stats: RequestStats
+    handled_ns: int
+    pending: Pending[object]
+
+
+class Connection:
+    """One client's connection; everything here runs on the event loop's thread."""
+
+    __slots__ = (
+        "_around", "_closing", "_in_flight", "_listening", "_queue", "_reader", "_sender",
+        "_socket", "_writing", "closed", "info", "last_active_ns",
+    )  # fmt: skip
+
+    def __init__(
+        self, around: Surroundings, connected: socket.socket, info: ConnectionInfo
+    ) -> None:
+        """Take over a connected, non-blocking socket."""
+        self._around = around
+        self._socket = connected
+        self._reader = FrameReader(around.pool, size_max=around.request_bytes_max)
+        self._queue = SendQueue(connected)
+        self._in_flight: _InFlight | None = None
+        self._sender: RequestStats | None = None  # whose response is sent now
+        self._listening = False
+        self._writing = False
+        self._closing = False
+        self.info = info
+        self.closed = False
+        self.last_active_ns = perf_counter_ns()
+        self.listen()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request waits for its answer, or an answer for being sent."""
+        return self._in_flight is not None or bool(self._queue)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a request waits for its answer."""
+        return self._in_flight is not None
+
+    def listen(self) -> None:
+        """Let the event loop tell when more has arrived."""
+        if not self.closed and not self._listening:
+            self._listening = True
+            self._around.loop.add_reader(self._socket, self._readable)
+
+    def _stop_listening(self) -> None:
+        if self._listening:
+            self._listening = False
+            self._around.loop.remove_reader(self._socket)
+
+    def close(self, reason: str = "") -> None:
+        """Close at once; what was not sent is lost. A reason is given when the client is bad."""
+        if self.closed:
+            return
+        self.closed = True
+        if reason:
+            logger.info("closing connection of %s: %s", self.info.client_host, reason)
+            self._around.metrics.connections_failed += 1
+        self._stop_listening()
+        if self._writing:
+            self._around.loop.remove_writer(self._socket)
+        self._socket.close()
+        self._reader.release()
+        if self._in_flight is not None:
+            self._around.broker.abandon(self._in_flight.pending)
+        self._in_flight = None
+        self._around.metrics.bytes_sent += self._queue.bytes_sent
+        self._around.forget(self)
+        self._around.let_go_on()
+
+    def close_when_sent(self) -> None:
+        """Take no more requests; close when the one in flight is answered."""
+        self._closing = True
+        self._stop_listening()
+        if not self.busy:
+            self.close()
+
+    # --- receiving ---
+
+    def _readable(self) -> None:
+        try:
+            if self.busy:
+                self._readable_while_busy()
+                return
+            if self._around.memory_is_full() and not self._reader.in_pieces:
+                self._stop_listening()
+                self._around.held.append(self)
+                return
+            count = self._socket.recv_into(self._reader.space())
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self.close(f"cannot receive: {error.strerror}")
+            return
+        if count == 0:
+            self.close()
+            return
+        self._around.metrics.bytes_received += count
+        self._reader.received(count)
+        self._serve()
+
+    def _readable_while_busy(self) -> None:
+        """More requests are kept waiting in the kernel; a client that left is let go."""
+        if self._socket.recv(1, socket.MSG_PEEK):
+            self._stop_listening()
+        elif self._in_flight is not None:
+            self.close()
+        else:
+            self.close_when_sent()
+
+    def _serve(self) -> None:
+        """Handle the requests that have arrived, until one has to wait."""
+        self.last_active_ns = perf_counter_ns()
+        try:
+            while self._handle_arrived():
+                self._flush()
+                if self.closed or self.busy:
+                    break
+        except BrokerError as error:
+            self.close(error.message)
+        except Exception:
+            logger.exception("connection of %s failed", self.info.client_host)
+            self.close("an unexpected error")
+        if not self.closed:
+            self._reader.keep()
+            self._flush()
+            if self._around.held:
+                self._around.let_go_on()
+
+    def _handle_arrived(self) -> bool:
+        """Handle requests until all are done (False), one waits, or much is to be sent."""
+        reader = self._reader
+        arrived_ns = self.last_active_ns
+        while self._in_flight is None and not self.closed:
+            if self._queue.bytes_left > TOGETHER_BYTES_MAX:
+                return True
+            frame = reader.next_frame()
+            if frame is None:
+                return False
+            self._handle(frame, arrived_ns)
+        return False
+
+    def _go_on(self) -> None:
+        """After an answer was sent: handle what came meanwhile, and listen again."""
+        if self.closed or self.busy:
+            return
+        if self._closing:
+            self.close()
+            return
+        if self._reader.has_kept:
+            self._serve()
+        if not self.busy:
+            self.listen()
+
+    # --- handling ---
+
+    def _handle(self, frame: memoryview, arrived_ns: int) -> None:
+        around = self._around
+        started_ns = perf_counter_ns()
+        try:
+            request = decode_request(frame)
+        except UnsupportedVersion:
+            self._refuse_version(frame)
+            return
+        except UnicodeDecodeError as error:
+            raise MalformedMessage(f"a string is not UTF-8: {error.reason}") from error
+        self.info.client_id = request.client_id
+        stats = around.metrics.request(request.api_key.name)
+        stats.count += 1
+        stats.queue_ns += started_ns - arrived_ns
+        answer = around.broker.handle(request.api_key, request.api_version, request.body, self.info)
+        handled_ns = perf_counter_ns()
+        stats.local_ns += handled_ns - started_ns
+        if answer is None:
+            return
+        if isinstance(answer, Pending):
+            self._wait(answer, _InFlight(request, stats, handled_ns, answer))
+        else:
+            self._answer(request, stats, answer)
+
+    def _refuse_version(self, frame: memoryview) -> None:
+        """A client may ask for ApiVersions in a version we do not know, and gets version 0."""
+        key, version, correlation_id = peek_header(frame)
+        if key != ApiKey.API_VERSIONS:
+            raise MalformedMessage(f"version {version} of API {key} is not answered here")
+        answer = self._around.broker.unsupported_api_versions()
+        self._queue.add(encode_response(ApiKey.API_VERSIONS, 0, correlation_id, answer))
+
+    def _wait(self, pending: Pending[object], in_flight: _InFlight) -> None:
+        self._in_flight = in_flight
+        self._around.broker.when_done(pending, partial(self._completed, in_flight))
+
+    def _completed(self, in_flight: _InFlight, answer: object) -> None:
+        """The answer is there; called by whoever completes it, on whatever thread."""
+        if threading.get_ident() == self._around.thread_id:
+            self._finish(in_flight, answer)
+        else:
+            self._around.loop.call_soon_threadsafe(self._finish, in_flight, answer)
+
+    def _finish(self, in_flight: _InFlight, answer: object) -> None:
+        if self.closed or self._in_flight is not in_flight:
+            return
+        self._in_flight = None
+        in_flight.stats.remote_ns += perf_counter_ns() - in_flight.handled_ns
+        try:
+            self._answer(in_flight.request, in_flight.stats, answer)
+        except Exception:
+            logger.exception("connection of %s failed", self.info.client_host)
+            self.close("an unexpected error")
+            return
+        self._flush()
+        if self._reader.has_kept or not self._listening:
+            # This may run inside another connection's request, so the next one here comes later.
+            self._around.loop.call_soon(self._go_on)
+
+    # --- sending ---
+
+    def _answer(self, request: Request, stats: RequestStats, answer: object) -> None:
+        if getattr(answer, "error_code", 0):
+            stats.errors += 1
+        self._sender = stats
+        self._queue.add(
+            encode_response(request.api_key, request.api_version, request.correlation_id, answer)
+        )
+
+    def _flush(self) -> None:
+        """Send what can be sent; the event loop tells when the socket takes more."""
+        if not self._queue or self._writing:
+            return
+        if not self._send() and not self.closed:
+            self._writing = True
+            self._around.loop.add_writer(self._socket, self._writable)
+
+    def _writable(self) -> None:
+        if self._send() and not self.closed:
+            self._writing = False
+            self._around.loop.remove_writer(self._socket)
+            self.last_active_ns = perf_counter_ns()
+            self._go_on()
+
+    def _send(self) -> bool:
+        started_ns = perf_counter_ns()
+        try:
+            done = self._queue.send()
+        except OSError as error:
+            self.close(f"cannot send: {error.strerror or error}")
+            return True
+        if self._sender is not None:
+            self._sender.send_ns += perf_counter_ns() - started_ns
+        return done
