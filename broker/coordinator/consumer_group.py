@@ -1,0 +1,607 @@
+"""One group whose assignment the broker computes (KIP-848). No I/O.
+
+Three numbers say how far the group is: its epoch moves when members or topics change, the target's
+epoch follows when a new assignment is computed, each member's epoch follows when the member has
+given up and taken what the target says (see reconciliation.py).
+
+    state        when
+    Empty        no members
+    Assigning    group epoch > target epoch
+    Reconciling  some member is not at the target yet
+    Stable       all are
+
+Refusals are BrokerErrors. What changed since the last write is noted in `changes`, from which the
+records are made; it is cleared only when they are written, so a failed write is made up for by the
+next one.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Protocol
+
+from broker.clock import Clock
+from broker.coordinator.assignors import ASSIGNORS, NOTHING, Partition, Partitions, Subscriber
+from broker.coordinator.reconciliation import Holding, MemberState, Target, reconcile
+from broker.coordinator.topic_pattern import TopicPattern
+from broker.errors import BrokerError, ErrorCode
+from broker.model import ConnectionInfo
+from broker.protocol.messages.consumer_groups import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+logger = logging.getLogger(__name__)
+
+JOIN_EPOCH = 0
+LEAVE_EPOCH = -1
+LEAVE_STATIC_EPOCH = -2
+
+
+class KnownTopic(Protocol):
+    """A topic as a group sees it."""
+
+    @property
+    def id(self) -> bytes:
+        """Its id."""
+        ...
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions it has."""
+        ...
+
+
+class KnownTopics(Protocol):
+    """The catalog as a group sees it."""
+
+    def get(self, name: str, /) -> KnownTopic | None:
+        """The topic of this name."""
+        ...
+
+    def names(self) -> list[str]:
+        """All names."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupRules:
+    """What the configuration says of every group."""
+
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    size_max: int
+    assignors: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class ConsumerMember:
+    """One member: what it asked for and what it has."""
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_names: tuple[str, ...] = ()
+    subscribed_regex: str | None = None
+    rebalance_timeout_ms: int = -1
+    server_assignor: str | None = None
+    holding: Holding = field(default_factory=Holding)
+    topics: frozenset[str] = frozenset()  # names and what the pattern matches now
+    session_deadline_ms: int = 0
+    rebalance_deadline_ms: int | None = None
+
+    @property
+    def subscription(self) -> tuple[object, ...]:
+        """What it said of itself: the topics first."""
+        return (
+            self.subscribed_names,
+            self.subscribed_regex,
+            self.rack_id,
+            self.server_assignor,
+            self.rebalance_timeout_ms,
+            self.client_id,
+            self.client_host,
+        )
+
+
+@dataclass(slots=True)
+class Changes:
+    """What is not on disk yet; members by id."""
+
+    epoch: bool = False
+    target_epoch: bool = False
+    members: set[str] = field(default_factory=set)
+    targets: set[str] = field(default_factory=set)
+    holdings: set[str] = field(default_factory=set)
+    removed: set[str] = field(default_factory=set)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to write."""
+        return bool(
+            self.epoch
+            or self.target_epoch
+            or self.members
+            or self.targets
+            or self.holdings
+            or self.removed
+        )
+
+
+class ConsumerGroup:
+    """A group of consumers that leave the assignment to the broker."""
+
+    def __init__(
+        self, group_id: str, *, rules: ConsumerGroupRules, clock: Clock, topics: KnownTopics
+    ) -> None:
+        """No members, epoch 0."""
+        self.group_id = group_id
+        self.epoch = 0
+        self.topics_hash = 0
+        self.target_epoch = 0
+        self.target_since_ms = 0
+        self.members: dict[str, ConsumerMember] = {}
+        self.targets: dict[str, Partitions] = {}
+        self.changes = Changes()
+        self._rules = rules
+        self._clock = clock
+        self._topics = topics
+        self._static: dict[str, str] = {}
+        self._owners: dict[Partition, str] = {}
+        self._subscribers: Counter[str] = Counter()
+        self._seen: dict[str, tuple[bytes, int]] = {}  # subscribed topics at the last look
+        self._look_again = True
+        self._patterns: dict[str, TopicPattern] = {}
+
+    @property
+    def state(self) -> str:
+        """By the names that clients see."""
+        if not self.members:
+            return "Empty"
+        if self.epoch > self.target_epoch:
+            return "Assigning"
+        if all(
+            member.holding.state is MemberState.STABLE and member.holding.epoch == self.target_epoch
+            for member in self.members.values()
+        ):
+            return "Stable"
+        return "Reconciling"
+
+    @property
+    def assignor(self) -> str:
+        """The assignor most members ask for, or the first one configured."""
+        votes = Counter(
+            member.server_assignor for member in self.members.values() if member.server_assignor
+        )
+        return votes.most_common(1)[0][0] if votes else self._rules.assignors[0]
+
+    # --- heartbeats ---------------------------------------------------------------------------
+
+    def heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, client: ConnectionInfo
+    ) -> ConsumerGroupHeartbeatResponse:
+        """A member joins, is alive, reports what it owns; it learns what it should own."""
+        self._check_assignor(request.server_assignor)
+        pattern = self._compiled(request.subscribed_topic_regex)
+        member = self._admit(request)
+        if pattern is not None:
+            self._patterns[pattern.text] = pattern
+        resubscribed = self._update(member, request, client)
+        if self._look_at_topics() or resubscribed:
+            self._bump()
+        if self.epoch > self.target_epoch:
+            self._assign()
+        before = member.holding.assigned
+        self._reconcile(member, _partitions(request.topic_partitions))
+        member.session_deadline_ms = self._clock.monotonic_ms() + self._rules.session_timeout_ms
+        full = request.member_epoch == JOIN_EPOCH or (
+            request.rebalance_timeout_ms != -1
+            and (
+                request.subscribed_topic_names is not None
+                or request.subscribed_topic_regex is not None
+            )
+            and request.topic_partitions is not None
+        )
+        assigned = member.holding.assigned
+        return ConsumerGroupHeartbeatResponse(
+            member_id=member.member_id,
+            member_epoch=member.holding.epoch,
+            heartbeat_interval_ms=self._rules.heartbeat_interval_ms,
+            assignment=_assignment(assigned) if full or assigned != before else None,
+        )
+
+    def leave(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+        """A member goes (-1), or a static one only for a while (-2)."""
+        member = self._existing(request.member_id, request.instance_id)
+        if request.member_epoch == LEAVE_STATIC_EPOCH:
+            # Its partitions stay its own until its session ends: it may be back before.
+            holding = member.holding
+            left = Holding(LEAVE_STATIC_EPOCH, holding.epoch, MemberState.STABLE, holding.assigned)
+            self._hold(member, left)
+            member.rebalance_deadline_ms = None
+        else:
+            self.remove(member)
+        return ConsumerGroupHeartbeatResponse(
+            member_id=request.member_id, member_epoch=request.member_epoch
+        )
+
+    def remove(self, *members: ConsumerMember) -> None:
+        """Members are gone; what they owned is free."""
+        for member in members:
+            self._hold(member, Holding())
+            self._subscribers.subtract(member.topics)
+            self._look_again = True
+            del self.members[member.member_id]
+            if self._static.get(member.instance_id or "") == member.member_id:
+                del self._static[member.instance_id or ""]
+            self.targets.pop(member.member_id, None)
+            self._note_removed(member.member_id)
+        self._bump()
+
+    def find(self, member_id: str, instance_id: str | None) -> ConsumerMember | None:
+        """A member by its id, or by its instance id alone."""
+        if not member_id and instance_id is not None:
+            return self.members.get(self._static.get(instance_id, ""))
+        return self.members.get(member_id)
+
+    def _note_removed(self, member_id: str) -> None:
+        changes = self.changes
+        for noted in (changes.members, changes.targets, changes.holdings):
+            noted.discard(member_id)
+        changes.removed.add(member_id)
+
+    def _check_assignor(self, name: str | None) -> None:
+        if name is not None and name not in self._rules.assignors:
+            allowed = ", ".join(self._rules.assignors)
+            raise BrokerError(
+                ErrorCode.UNSUPPORTED_ASSIGNOR,
+                f'server assignor "{name}" is not supported; one of {allowed} is',
+            )
+
+    def _compiled(self, text: str | None) -> TopicPattern | None:
+        if not text:
+            return None
+        return self._patterns.get(text) or TopicPattern(text)
+
+    def _admit(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
+        """The member that speaks; a new one if it joins."""
+        member_id, instance_id = request.member_id, request.instance_id
+        if request.member_epoch != JOIN_EPOCH:
+            member = self._existing(member_id, instance_id)
+            self._check_epoch(member, request)
+            return member
+        known = self.members.get(member_id)
+        static = self.find("", instance_id)
+        if static is not None:
+            if static.holding.epoch != LEAVE_STATIC_EPOCH:
+                raise BrokerError(
+                    ErrorCode.UNRELEASED_INSTANCE_ID,
+                    f'instance id "{instance_id}" is still used by member {static.member_id}',
+                )
+            return self._take_place(static, member_id)
+        if known is not None:
+            self._check_epoch(known, request)
+            return known
+        if len(self.members) >= self._rules.size_max:
+            raise BrokerError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f'group "{self.group_id}" already has {self._rules.size_max} members',
+            )
+        member = self.members[member_id] = ConsumerMember(member_id, instance_id)
+        self._note_new(member)
+        return member
+
+    def _note_new(self, member: ConsumerMember) -> None:
+        self.changes.members.add(member.member_id)
+        self.changes.holdings.add(member.member_id)
+        if member.instance_id is not None:
+            self._static[member.instance_id] = member.member_id
+
+    def _existing(self, member_id: str, instance_id: str | None) -> ConsumerMember:
+        if instance_id is not None:
+            static = self.find("", instance_id)
+            if static is not None and static.member_id != member_id:
+                raise BrokerError(
+                    ErrorCode.FENCED_INSTANCE_ID,
+                    f'instance id "{instance_id}" is now used by member {static.member_id}',
+                )
+            member = static
+        else:
+            member = self.members.get(member_id)
+        if member is None:
+            raise BrokerError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f'member {member_id} is not a member of group "{self.group_id}"',
+            )
+        return member
+
+    def _check_epoch(self, member: ConsumerMember, request: ConsumerGroupHeartbeatRequest) -> None:
+        given, holding = request.member_epoch, member.holding
+        if given == holding.epoch:
+            return
+        # The answer that brought the newer epoch may have been lost on the way.
+        owned = _partitions(request.topic_partitions)
+        lost_answer = given == holding.previous_epoch and given < holding.epoch
+        if lost_answer and owned is not None and owned <= holding.assigned:
+            return
+        raise BrokerError(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"member epoch {given} is not the current one ({holding.epoch}): "
+            "give up all partitions and join again",
+        )
+
+    def _take_place(self, old: ConsumerMember, member_id: str) -> ConsumerMember:
+        """A static member is back under a new id, with what it had."""
+        old_id = old.member_id
+        target = self.targets.pop(old_id, NOTHING)
+        assigned = old.holding.assigned
+        self._hold(old, Holding())
+        del self.members[old_id]
+        self._note_removed(old_id)
+        old.member_id = member_id
+        self.members[member_id] = old
+        self.targets[member_id] = target
+        self.changes.targets.add(member_id)
+        self._note_new(old)
+        self._hold(old, Holding(assigned=assigned))
+        return old
+
+    def _update(
+        self,
+        member: ConsumerMember,
+        request: ConsumerGroupHeartbeatRequest,
+        client: ConnectionInfo,
+    ) -> bool:
+        """Take over what the request says of the member; whether it subscribes to something new."""
+        old = member.subscription
+        if request.subscribed_topic_names is not None:
+            member.subscribed_names = tuple(sorted(set(request.subscribed_topic_names)))
+        if request.subscribed_topic_regex is not None:
+            member.subscribed_regex = request.subscribed_topic_regex or None
+        if request.rack_id is not None:
+            member.rack_id = request.rack_id
+        if request.server_assignor is not None:
+            member.server_assignor = request.server_assignor
+        if request.rebalance_timeout_ms != -1:
+            member.rebalance_timeout_ms = request.rebalance_timeout_ms
+        member.client_id = client.client_id
+        member.client_host = client.client_host
+        new = member.subscription
+        if old != new:
+            self.changes.members.add(member.member_id)
+        resubscribed = old[:2] != new[:2]
+        if resubscribed:
+            self._resolve(member)
+        # A member without target is new, even when it subscribes to nothing.
+        return resubscribed or member.member_id not in self.targets
+
+    def _resolve(self, member: ConsumerMember) -> bool:
+        """Find the topics a member subscribes to now; whether they changed."""
+        topics = set(member.subscribed_names)
+        pattern = self._compiled(member.subscribed_regex)
+        if pattern is not None:
+            topics.update(name for name in self._topics.names() if pattern.matches(name))
+        if topics == member.topics:
+            return False
+        self._subscribers.subtract(member.topics)
+        member.topics = frozenset(topics)
+        self._subscribers.update(member.topics)
+        self._look_again = True
+        return True
+
+    # --- epochs and assignment ----------------------------------------------------------------
+
+    def topics_changed(self) -> None:
+        """The catalog changed: patterns are matched again; the next heartbeat sees the rest."""
+        self._look_again = True
+        changed = [
+            self._resolve(member) for member in self.members.values() if member.subscribed_regex
+        ]
+        if any(changed):
+            self._bump()
+
+    def _look_at_topics(self) -> bool:
+        """Whether a subscribed topic came, went or grew since the last look."""
+        if not self._look_again:
+            return False
+        self._look_again = False
+        seen = {}
+        for name, count in self._subscribers.items():
+            topic = self._topics.get(name) if count > 0 else None
+            if topic is not None:
+                seen[name] = (topic.id, topic.partition_count)
+        if seen == self._seen:
+            return False
+        self._seen = seen
+        before, self.topics_hash = self.topics_hash, _hash_topics(seen)
+        return before != self.topics_hash
+
+    def _bump(self) -> None:
+        self.epoch += 1
+        self.changes.epoch = True
+
+    def _assign(self) -> None:
+        """Compute the target of this epoch."""
+        subscribers = {
+            member.member_id: Subscriber(
+                topics=frozenset(
+                    self._seen[name][0] for name in member.topics if name in self._seen
+                ),
+                instance_id=member.instance_id,
+                current=self.targets.get(member.member_id, NOTHING),
+            )
+            for member in self.members.values()
+        }
+        targets = ASSIGNORS[self.assignor](subscribers, dict(self._seen.values()))
+        for member_id, partitions in targets.items():
+            if self.targets.get(member_id) != partitions:
+                self.changes.targets.add(member_id)
+        self.targets = targets
+        self.target_epoch = self.epoch
+        self.target_since_ms = self._clock.now_ms()
+        self.changes.target_epoch = True
+
+    def _reconcile(self, member: ConsumerMember, owned: Partitions | None) -> None:
+        member_id, owners = member.member_id, self._owners
+        holding = reconcile(
+            member.holding,
+            Target(self.target_epoch, self.targets.get(member_id, NOTHING)),
+            owned=owned,
+            is_free=lambda partition: owners.get(partition, member_id) == member_id,
+        )
+        if holding.state is not MemberState.UNREVOKED_PARTITIONS:
+            member.rebalance_deadline_ms = None
+        elif holding is not member.holding:
+            now_ms = self._clock.monotonic_ms()
+            member.rebalance_deadline_ms = now_ms + max(member.rebalance_timeout_ms, 0)
+        self._hold(member, holding)
+
+    def _hold(self, member: ConsumerMember, holding: Holding) -> None:
+        """Set what a member has, and with it who owns what."""
+        old = member.holding
+        if holding == old:
+            return
+        member.holding = holding
+        self.changes.holdings.add(member.member_id)
+        for partition in old.claimed - holding.claimed:
+            if self._owners.get(partition) == member.member_id:
+                del self._owners[partition]
+        for partition in holding.claimed - old.claimed:
+            self._owners[partition] = member.member_id
+
+    # --- time ---------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        """The monotonic instant at which `tick` has something to do."""
+        return min((_deadline_ms(member) for member in self.members.values()), default=None)
+
+    def tick(self) -> None:
+        """Remove members that are silent, or do not give up their partitions in time."""
+        now_ms = self._clock.monotonic_ms()
+        late = [member for member in self.members.values() if _deadline_ms(member) <= now_ms]
+        for member in late:
+            logger.info('group "%s": member %s timed out', self.group_id, member.member_id)
+        if late:
+            self.remove(*late)
+
+    # --- offsets, restart ---------------------------------------------------------------------
+
+    def check_commit(
+        self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool
+    ) -> ErrorCode:
+        """Whether these offsets may be committed."""
+        if epoch < 0 and not self.members:
+            return ErrorCode.NONE
+        anonymous = epoch == -1 and not member_id and instance_id is None
+        if transactional and anonymous:
+            return ErrorCode.NONE
+        return self.check_member(member_id, epoch)
+
+    def check_member(self, member_id: str, epoch: int) -> ErrorCode:
+        """Whether this is a member and knows its epoch."""
+        member = self.members.get(member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        same = member.holding.epoch == epoch
+        return ErrorCode.NONE if same else ErrorCode.STALE_MEMBER_EPOCH
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether any member subscribes to the topic."""
+        return self._subscribers[topic] > 0
+
+    def restored(self) -> None:
+        """All records are replayed: work out what follows from them; sessions start now."""
+        now_ms = self._clock.monotonic_ms()
+        self.changes = Changes()
+        self._owners.clear()
+        self._subscribers.clear()
+        self._static.clear()
+        for member in self.members.values():
+            member.topics = frozenset()
+            self._restore_pattern(member)
+            self._resolve(member)
+            if member.instance_id is not None:
+                self._static[member.instance_id] = member.member_id
+            for partition in member.holding.claimed:
+                self._owners[partition] = member.member_id
+            member.session_deadline_ms = now_ms + self._rules.session_timeout_ms
+            if member.holding.state is MemberState.UNREVOKED_PARTITIONS:
+                member.rebalance_deadline_ms = now_ms + max(member.rebalance_timeout_ms, 0)
+        # Of the topics only a hash is on disk: the next heartbeat compares it with what is there.
+        self._seen = {}
+        self._look_again = True
+
+    def _restore_pattern(self, member: ConsumerMember) -> None:
+        try:
+            pattern = self._compiled(member.subscribed_regex)
+        except BrokerError as error:
+            logger.warning('group "%s": pattern is ignored: %s', self.group_id, error)
+            member.subscribed_regex = None
+        else:
+            if pattern is not None:
+                self._patterns[pattern.text] = pattern
+
+
+def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
+    """Refuse what no member should send, whatever the group."""
+    joins = request.member_epoch == JOIN_EPOCH
+    needs_id = version >= 1 or not joins
+    subscribes = (
+        request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+    )
+    wrong: tuple[tuple[bool, str], ...] = (
+        (not request.group_id, "the group id is empty"),
+        (needs_id and not request.member_id, "the member id is empty"),
+        (request.instance_id == "", "the instance id is empty"),
+        (request.rack_id == "", "the rack id is empty"),
+        (request.member_epoch < LEAVE_STATIC_EPOCH, "the member epoch is below -2"),
+        (
+            request.member_epoch == LEAVE_STATIC_EPOCH and request.instance_id is None,
+            "only a member with an instance id leaves with epoch -2",
+        ),
+        (joins and request.rebalance_timeout_ms == -1, "a join needs a rebalance timeout"),
+        (
+            joins and request.topic_partitions != [],
+            "a join needs an empty list of owned partitions",
+        ),
+        (joins and not subscribes, "a join needs topic names or a pattern"),
+    )
+    for is_wrong, reason in wrong:
+        if is_wrong:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, reason)
+
+
+def group_by_topic(partitions: Iterable[Partition]) -> dict[bytes, list[int]]:
+    """Partition numbers by topic id, in order."""
+    grouped: dict[bytes, list[int]] = {}
+    for topic_id, number in sorted(partitions):
+        grouped.setdefault(topic_id, []).append(number)
+    return grouped
+
+
+def _hash_topics(topics: dict[str, tuple[bytes, int]]) -> int:
+    if not topics:
+        return 0
+    digest = sha256(repr(sorted(topics.items())).encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
+
+
+def _assignment(partitions: Partitions) -> Assignment:
+    return Assignment([TopicPartitions(*item) for item in group_by_topic(partitions).items()])
+
+
+def _partitions(topics: list[TopicPartitions] | None) -> Partitions | None:
+    if topics is None:
+        return None
+    return frozenset((topic.topic_id, number) for topic in topics for number in topic.partitions)
+
+
+def _deadline_ms(member: ConsumerMember) -> int:
+    rebalance_ms = member.rebalance_deadline_ms
+    session_ms = member.session_deadline_ms
+    return session_ms if rebalance_ms is None else min(session_ms, rebalance_ms)

@@ -1,0 +1,642 @@
+"""One classic group: who is in it, who leads it, which generation it is in. No I/O.
+
+    EMPTY ──join──> PREPARING_REBALANCE ──all joined or time is up──> COMPLETING_REBALANCE
+      ^                  ^   │ nobody left                                │        │
+      └──────────────────┼───┘                              leader's sync │        │
+                         │                                                v        │
+                         ├──join, leave, timeout, leader rejoins────── STABLE      │
+                         └──join, leave, timeout, no sync in time──────────────────┘
+
+    state                 join                     sync                   heartbeat   leave, timeout
+    EMPTY                 PREPARING (initial) [1]  UNKNOWN_MEMBER_ID      same        -
+    PREPARING_REBALANCE   waits                    REBALANCE_IN_PROGRESS  same        may complete
+    COMPLETING_REBALANCE  PREPARING or answer [2]  waits for the leader   ok          PREPARING
+    STABLE                PREPARING or answer [2]  the assignment         ok          PREPARING
+    DEAD                  COORDINATOR_NOT_AVAILABLE for everything
+
+[1] The first join of an empty group waits group.initial.rebalance.delay.ms for others, and again
+    while others come, up to the rebalance timeout.
+[2] A member that joins again with the same protocols gets the current generation: its answer was
+    lost. The leader of a stable group asks for a rebalance by joining again. A static member that
+    comes back under a new id takes its old place without a rebalance.
+
+Time enters through the clock, deadlines leave through `next_deadline_ms`; whoever owns the group
+calls `tick` then. What must be on disk before an answer goes through `save`.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from broker.clock import Clock
+from broker.coordinator.group_members import (
+    CONSUMER_PROTOCOL,
+    ClassicMember,
+    Members,
+    subscribed_topics,
+)
+from broker.errors import ErrorCode
+from broker.model import ConnectionInfo
+from broker.pending import Pending
+from broker.protocol.messages.groups import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+
+logger = logging.getLogger(__name__)
+
+# A joining client cannot send heartbeats before its first answer: it has this long instead.
+NEW_MEMBER_TIMEOUT_MS = 300_000
+MEMBER_ID_REQUIRED_SINCE = 4
+SKIP_ASSIGNMENT_SINCE = 9
+
+
+class GroupState(Enum):
+    """States by the names that clients see."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRules:
+    """What the configuration says of every group."""
+
+    initial_rebalance_delay_ms: int
+    size_max: int
+    session_timeout_min_ms: int
+    session_timeout_max_ms: int
+
+
+Saved = Callable[[ErrorCode], None]
+Save = Callable[["ClassicGroup", Mapping[str, bytes], Saved], None]
+
+
+class ClassicGroup:
+    """A group whose members assign their work themselves, by one of them: the leader."""
+
+    def __init__(
+        self,
+        group_id: str,
+        *,
+        rules: GroupRules,
+        clock: Clock,
+        new_id: Callable[[], str],
+        save: Save,
+    ) -> None:
+        """An empty group of generation 0."""
+        self.group_id = group_id
+        self.state = GroupState.EMPTY
+        self.state_since_ms = clock.now_ms()
+        self.generation = 0
+        self.protocol_type: str | None = None
+        self.protocol: str | None = None
+        self.leader: str | None = None
+        self.members = Members()
+        self.subscribed_topics: frozenset[str] | None = None
+        self._rules = rules
+        self._clock = clock
+        self._new_id = new_id
+        self._save = save
+        self._expected: dict[str, int] = {}  # ids given out and not yet used, with their deadlines
+        self._unsynced: set[str] = set()
+        self._join_deadline_ms: int | None = None
+        self._sync_deadline_ms: int | None = None
+        self._initial_remaining_ms: int | None = None  # None: no initial delay runs
+        self._joined_during_delay = False
+
+    # --- join ---------------------------------------------------------------------------------
+
+    def join(
+        self, request: JoinGroupRequest, client: ConnectionInfo, version: int
+    ) -> JoinGroupResponse | Pending[JoinGroupResponse]:
+        """A client wants in, or comes back for the next generation."""
+        refused = self._refuse_join(request)
+        if refused is not ErrorCode.NONE:
+            return _join_error(refused, request.member_id)
+        if request.member_id:
+            return self._join_known(request, client)
+        prefix = request.group_instance_id or client.client_id
+        member_id = f"{prefix}-{self._new_id()}"
+        if request.group_instance_id is not None:
+            static = self.members.static(request.group_instance_id)
+            if static is not None:
+                return self._replace_static(static, member_id, request, client, version)
+        elif version >= MEMBER_ID_REQUIRED_SINCE:
+            now_ms = self._clock.monotonic_ms()
+            self._expected[member_id] = now_ms + request.session_timeout_ms
+            return _join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+        return self._add(member_id, request, client)
+
+    def _refuse_join(self, request: JoinGroupRequest) -> ErrorCode:
+        rules = self._rules
+        session_ms = request.session_timeout_ms
+        if self.state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if not rules.session_timeout_min_ms <= session_ms <= rules.session_timeout_max_ms:
+            return ErrorCode.INVALID_SESSION_TIMEOUT
+        if not self._has_room_for(request.member_id):
+            self._expected.pop(request.member_id, None)
+            return ErrorCode.GROUP_MAX_SIZE_REACHED
+        if not self._speaks(request):
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        return ErrorCode.NONE
+
+    def _has_room_for(self, member_id: str) -> bool:
+        size_max = self._rules.size_max
+        if self.state is GroupState.EMPTY:
+            return True
+        member = self.members.get(member_id)
+        if self.state is GroupState.PREPARING_REBALANCE:
+            if member is not None and member.joining is not None:
+                return True
+            return sum(other.joining is not None for other in self.members) < size_max
+        return member is not None or len(self.members) < size_max
+
+    def _speaks(self, request: JoinGroupRequest) -> bool:
+        """Whether the member has a protocol in common with all the others."""
+        if not request.protocol_type or not request.protocols:
+            return False
+        if not self.members:
+            return True
+        if request.protocol_type != self.protocol_type:
+            return False
+        common = self.members.common_protocols()
+        return any(protocol.name in common for protocol in request.protocols)
+
+    def _join_known(
+        self, request: JoinGroupRequest, client: ConnectionInfo
+    ) -> JoinGroupResponse | Pending[JoinGroupResponse]:
+        member_id = request.member_id
+        if member_id in self._expected:
+            return self._add(member_id, request, client)
+        wrong = self._check_identity(member_id, request.group_instance_id)
+        if wrong is not ErrorCode.NONE:
+            return _join_error(wrong, member_id)
+        member = self.members.get(member_id)
+        assert member is not None
+        same = member.protocols == _protocols(request)
+        if self.state is GroupState.COMPLETING_REBALANCE and same:
+            return self._joined(member)
+        if self.state is GroupState.STABLE and same and member_id != self.leader:
+            return self._joined(member)
+        self._update(member, request, client)
+        pending = _wait_for_join(member)
+        self._rebalance()
+        return pending
+
+    def _add(
+        self, member_id: str, request: JoinGroupRequest, client: ConnectionInfo
+    ) -> Pending[JoinGroupResponse]:
+        member = ClassicMember(
+            member_id=member_id,
+            instance_id=request.group_instance_id,
+            client_id=client.client_id,
+            client_host=client.client_host,
+            session_timeout_ms=request.session_timeout_ms,
+            rebalance_timeout_ms=_rebalance_timeout_ms(request),
+            protocols=_protocols(request),
+            deadline_ms=self._clock.monotonic_ms() + NEW_MEMBER_TIMEOUT_MS,
+            is_new=True,
+        )
+        self._expected.pop(member_id, None)
+        if not self.members:
+            self.protocol_type = request.protocol_type
+        self.members.add(member)
+        self.leader = self.leader or member_id
+        self._joined_during_delay = True
+        pending = _wait_for_join(member)
+        self._rebalance()
+        return pending
+
+    def _update(
+        self, member: ClassicMember, request: JoinGroupRequest, client: ConnectionInfo
+    ) -> None:
+        member.protocols = _protocols(request)
+        member.session_timeout_ms = request.session_timeout_ms
+        member.rebalance_timeout_ms = _rebalance_timeout_ms(request)
+        member.client_id = client.client_id
+        member.client_host = client.client_host
+
+    def _replace_static(
+        self,
+        member: ClassicMember,
+        member_id: str,
+        request: JoinGroupRequest,
+        client: ConnectionInfo,
+        version: int,
+    ) -> JoinGroupResponse | Pending[JoinGroupResponse]:
+        """The same instance under a new id: whoever used the old one is fenced."""
+        old_id = member.member_id
+        old_leader = self.leader
+        self._fail_waiting(member, ErrorCode.FENCED_INSTANCE_ID)
+        self.members.rename(member, member_id)
+        if self.leader == old_id:
+            self.leader = member_id
+        if old_id in self._unsynced:
+            self._unsynced.remove(old_id)
+            self._unsynced.add(member_id)
+        self._update(member, request, client)
+        self._extend(member)
+        if self.state is GroupState.STABLE and self.members.select_protocol() == self.protocol:
+            return self._take_place(member, old_leader, version)
+        pending = _wait_for_join(member)
+        self._rebalance()
+        return pending
+
+    def _take_place(
+        self, member: ClassicMember, old_leader: str | None, version: int
+    ) -> JoinGroupResponse | Pending[JoinGroupResponse]:
+        """Answer with the generation as it is, once the new id is on disk."""
+        response = self._joined(member)
+        if version >= SKIP_ASSIGNMENT_SINCE:
+            # It stays leader, sees the members, but must not assign: nothing has changed.
+            response.skip_assignment = member.member_id == self.leader
+        else:
+            # Named the old leader, the new one takes itself for a follower and fetches its work.
+            response.leader = old_leader or ""
+            response.members = []
+        pending: Pending[JoinGroupResponse] = Pending()
+
+        def saved(error: ErrorCode) -> None:
+            failed = error is not ErrorCode.NONE
+            pending.complete(_join_error(error, member.member_id) if failed else response)
+
+        self._save(self, self.assignments(), saved)
+        return pending
+
+    def _joined(self, member: ClassicMember) -> JoinGroupResponse:
+        """The answer to a join: the leader also learns who the others are."""
+        assert self.protocol is not None
+        members = []
+        if member.member_id == self.leader:
+            members = [
+                JoinGroupResponseMember(
+                    other.member_id, other.instance_id, other.metadata(self.protocol)
+                )
+                for other in self.members
+            ]
+        return JoinGroupResponse(
+            generation_id=self.generation,
+            protocol_type=self.protocol_type,
+            protocol_name=self.protocol,
+            leader=self.leader or "",
+            member_id=member.member_id,
+            members=members,
+        )
+
+    # --- sync, heartbeat, leave ---------------------------------------------------------------
+
+    def sync(self, request: SyncGroupRequest) -> SyncGroupResponse | Pending[SyncGroupResponse]:
+        """A member asks for its work; the leader brings everybody's."""
+        error = self.check(request.member_id, request.group_instance_id, request.generation_id)
+        if error is ErrorCode.NONE:
+            error = self._check_protocol(request)
+        if error is ErrorCode.NONE and self.state is GroupState.PREPARING_REBALANCE:
+            error = ErrorCode.REBALANCE_IN_PROGRESS
+        if error is not ErrorCode.NONE:
+            return SyncGroupResponse(error_code=error)
+        member = self.members.get(request.member_id)
+        assert member is not None
+        self._unsynced.discard(member.member_id)
+        if not self._unsynced:
+            self._sync_deadline_ms = None
+        if self.state is GroupState.STABLE:
+            self._extend(member)
+            return self._synced(member)
+        if member.syncing is not None:
+            member.syncing.complete(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        pending = member.syncing = Pending()
+        if member.member_id == self.leader:
+            self._assign({item.member_id: item.assignment for item in request.assignments})
+        return pending
+
+    def _check_protocol(self, request: SyncGroupRequest) -> ErrorCode:
+        asked = (request.protocol_type, request.protocol_name)
+        for given, ours in zip(asked, (self.protocol_type, self.protocol), strict=True):
+            if given is not None and given != ours:
+                return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        return ErrorCode.NONE
+
+    def _assign(self, given: Mapping[str, bytes]) -> None:
+        assignments = {
+            member.member_id: bytes(given.get(member.member_id, b"")) for member in self.members
+        }
+        generation = self.generation
+
+        def saved(error: ErrorCode) -> None:
+            # While the disk was busy the group may have moved on; then this answer is void.
+            if self.state is not GroupState.COMPLETING_REBALANCE or self.generation != generation:
+                return
+            if error is not ErrorCode.NONE:
+                self._fail_syncs(error)
+                self._rebalance()
+                return
+            self._enter(GroupState.STABLE)
+            for member in self.members:
+                member.assignment = assignments.get(member.member_id, b"")
+                if member.syncing is not None:
+                    pending, member.syncing = member.syncing, None
+                    self._extend(member)
+                    pending.complete(self._synced(member))
+
+        self._save(self, assignments, saved)
+
+    def _synced(self, member: ClassicMember) -> SyncGroupResponse:
+        return SyncGroupResponse(
+            protocol_type=self.protocol_type,
+            protocol_name=self.protocol,
+            assignment=member.assignment,
+        )
+
+    def heartbeat(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+        """A member is alive; it learns whether it must join again."""
+        error = self.check(member_id, instance_id, generation)
+        if error is ErrorCode.NONE:
+            self.keep_alive(member_id)
+            if self.state is GroupState.PREPARING_REBALANCE:
+                return ErrorCode.REBALANCE_IN_PROGRESS
+        return error
+
+    def keep_alive(self, member_id: str) -> None:
+        """Start the member's session anew."""
+        member = self.members.get(member_id)
+        if member is not None:
+            self._extend(member)
+
+    def check(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+        """Whether this is a member and speaks of the current generation."""
+        if self.state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        wrong = self._check_identity(member_id, instance_id)
+        if wrong is not ErrorCode.NONE:
+            return wrong
+        return ErrorCode.NONE if generation == self.generation else ErrorCode.ILLEGAL_GENERATION
+
+    def _check_identity(self, member_id: str, instance_id: str | None) -> ErrorCode:
+        if instance_id is not None:
+            static = self.members.static(instance_id)
+            if static is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            if static.member_id != member_id:
+                return ErrorCode.FENCED_INSTANCE_ID
+        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+    def leave(self, member_id: str, instance_id: str | None) -> ErrorCode:
+        """A member goes, by its own id or, without one, by its instance id."""
+        if self.state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if member_id in self._expected:
+            del self._expected[member_id]
+            self._try_complete_join()
+            return ErrorCode.NONE
+        if not member_id and instance_id is not None:
+            member = self.members.static(instance_id)
+            wrong = ErrorCode.NONE if member else ErrorCode.UNKNOWN_MEMBER_ID
+        else:
+            member = self.members.get(member_id)
+            wrong = self._check_identity(member_id, instance_id)
+        if wrong is ErrorCode.NONE and member is not None:
+            self._remove(member)
+        return wrong
+
+    # --- rebalancing --------------------------------------------------------------------------
+
+    def _rebalance(self) -> None:
+        """Begin a rebalance unless one runs; end it at once when nobody is missing."""
+        if self.state is not GroupState.PREPARING_REBALANCE:
+            if self.state is GroupState.COMPLETING_REBALANCE:
+                self._fail_syncs(ErrorCode.REBALANCE_IN_PROGRESS)
+            self._unsynced.clear()
+            self._sync_deadline_ms = None
+            timeout_ms = self.members.rebalance_timeout_ms()
+            if self.state is GroupState.EMPTY:
+                delay_ms = self._rules.initial_rebalance_delay_ms
+                self._initial_remaining_ms = max(timeout_ms - delay_ms, 0)
+                self._joined_during_delay = False
+                timeout_ms = delay_ms
+            self._join_deadline_ms = self._clock.monotonic_ms() + timeout_ms
+            self._enter(GroupState.PREPARING_REBALANCE)
+        self._try_complete_join()
+
+    def _try_complete_join(self) -> None:
+        if self.state is not GroupState.PREPARING_REBALANCE or self._expected:
+            return
+        if self._initial_remaining_ms is None and self.members.all_joined():
+            self._complete_join()
+
+    def _join_time_is_up(self) -> None:
+        remaining_ms = self._initial_remaining_ms
+        if remaining_ms and self._joined_during_delay:
+            delay_ms = min(self._rules.initial_rebalance_delay_ms, remaining_ms)
+            self._initial_remaining_ms = remaining_ms - delay_ms
+            self._joined_during_delay = False
+            self._join_deadline_ms = self._clock.monotonic_ms() + delay_ms
+        else:
+            self._complete_join()
+
+    def _complete_join(self) -> None:
+        """Everybody who is here forms the next generation."""
+        self._initial_remaining_ms = None
+        for member in self.members:
+            if member.joining is None and member.instance_id is None:
+                self._forget(member)
+        if self.members and not self._elect():
+            # Static members only, none of them back yet: give them another round.
+            timeout_ms = self.members.rebalance_timeout_ms()
+            self._join_deadline_ms = self._clock.monotonic_ms() + timeout_ms
+            return
+        self._join_deadline_ms = None
+        self.generation += 1
+        if not self.members:
+            self._become_empty()
+            return
+        self.protocol = self.members.select_protocol()
+        self.note_subscriptions()
+        self._enter(GroupState.COMPLETING_REBALANCE)
+        timeout_ms = self.members.rebalance_timeout_ms()
+        self._sync_deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        self._unsynced = {member.member_id for member in self.members}
+        for member in self.members:
+            pending, member.joining = member.joining, None
+            self._extend(member)
+            if pending is not None:
+                member.is_new = False
+                pending.complete(self._joined(member))
+
+    def _elect(self) -> bool:
+        """Whether there is a leader that joined; another one is taken if the leader did not."""
+        leader = self.members.get(self.leader or "")
+        if leader is None or leader.joining is None:
+            leader = next((member for member in self.members if member.joining is not None), None)
+        if leader is not None:
+            self.leader = leader.member_id
+        return leader is not None
+
+    def _become_empty(self) -> None:
+        self.protocol = None
+        self.leader = None
+        self.note_subscriptions()
+        self._enter(GroupState.EMPTY)
+        self._save(self, {}, _ignore_outcome)
+
+    def note_subscriptions(self) -> None:
+        """Look which topics the members subscribe to, if they are consumers."""
+        self.subscribed_topics = None
+        if self.protocol_type == CONSUMER_PROTOCOL:
+            self.subscribed_topics = subscribed_topics(self.members, self.protocol or "")
+
+    def _remove(self, member: ClassicMember) -> None:
+        self._forget(member)
+        if self.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            self._rebalance()
+        else:
+            self._try_complete_join()
+
+    def _forget(self, member: ClassicMember) -> None:
+        self._fail_waiting(member, ErrorCode.UNKNOWN_MEMBER_ID)
+        self.members.remove(member)
+        self._unsynced.discard(member.member_id)
+        if self.leader == member.member_id:
+            self.leader = next((other.member_id for other in self.members), None)
+
+    def _fail_syncs(self, error: ErrorCode) -> None:
+        for member in self.members:
+            member.assignment = b""
+            if member.syncing is not None:
+                pending, member.syncing = member.syncing, None
+                self._extend(member)
+                pending.complete(SyncGroupResponse(error_code=error))
+
+    def _fail_waiting(self, member: ClassicMember, error: ErrorCode) -> None:
+        joining, member.joining = member.joining, None
+        syncing, member.syncing = member.syncing, None
+        if joining is not None:
+            joining.complete(_join_error(error, member.member_id))
+        if syncing is not None:
+            syncing.complete(SyncGroupResponse(error_code=error))
+
+    # --- time ---------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        """The monotonic instant at which `tick` has something to do."""
+        deadlines = [member.deadline_ms for member in self.members if not member.waits]
+        deadlines += self._expected.values()
+        deadlines += [
+            deadline_ms
+            for deadline_ms in (self._join_deadline_ms, self._sync_deadline_ms)
+            if deadline_ms is not None
+        ]
+        return min(deadlines, default=None)
+
+    def tick(self) -> None:
+        """Do what is due: sessions end, waits for joins and syncs end."""
+        now_ms = self._clock.monotonic_ms()
+        for member_id in [key for key, due_ms in self._expected.items() if due_ms <= now_ms]:
+            del self._expected[member_id]
+            self._try_complete_join()
+        for member in self.members:
+            gone = self.members.get(member.member_id) is not member
+            if member.deadline_ms <= now_ms and not member.waits and not gone:
+                logger.info('group "%s": member %s timed out', self.group_id, member.member_id)
+                self._remove(member)
+        if self._sync_deadline_ms is not None and self._sync_deadline_ms <= now_ms:
+            self._sync_deadline_ms = None
+            for member in self.members:
+                if member.member_id in self._unsynced:
+                    self._forget(member)
+            self._rebalance()
+        if self._join_deadline_ms is not None and self._join_deadline_ms <= now_ms:
+            self._join_time_is_up()
+
+    def _extend(self, member: ClassicMember) -> None:
+        member.deadline_ms = self._clock.monotonic_ms() + member.session_timeout_ms
+
+    def _enter(self, state: GroupState) -> None:
+        self.state = state
+        self.state_since_ms = self._clock.now_ms()
+
+    # --- offsets, records ---------------------------------------------------------------------
+
+    def check_commit(
+        self, member_id: str, instance_id: str | None, generation: int, *, transactional: bool
+    ) -> ErrorCode:
+        """Whether these offsets may be committed."""
+        if self.state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if generation < 0 and self.state is GroupState.EMPTY:
+            return ErrorCode.NONE
+        if generation >= 0 or member_id or instance_id is not None:
+            wrong = self.check(member_id, instance_id, generation)
+            if wrong is not ErrorCode.NONE:
+                return wrong
+        elif not transactional and self.state is not GroupState.EMPTY:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if not transactional and self.state is GroupState.COMPLETING_REBALANCE:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether members consume the topic; when nobody can tell, consumers are taken to."""
+        if self.subscribed_topics is None:
+            return self.protocol_type == CONSUMER_PROTOCOL
+        return topic in self.subscribed_topics
+
+    def die(self) -> None:
+        """The group is deleted."""
+        self._expected.clear()
+        self._enter(GroupState.DEAD)
+
+    def restored(self, *, since_ms: int) -> None:
+        """Members were read back from disk: they are a generation, and their sessions start now."""
+        self.state = GroupState.STABLE if self.members else GroupState.EMPTY
+        self.state_since_ms = self._clock.now_ms() if since_ms < 0 else since_ms
+        for member in self.members:
+            self._extend(member)
+        self.note_subscriptions()
+
+    def assignments(self) -> dict[str, bytes]:
+        """What each member was given."""
+        return {member.member_id: member.assignment for member in self.members}
+
+    def refuse_offset_delete(self) -> ErrorCode:
+        """Whether its offsets may be deleted at all; topics in use are refused one by one."""
+        if self.state is GroupState.DEAD:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if self.state is not GroupState.EMPTY and self.protocol_type != CONSUMER_PROTOCOL:
+            return ErrorCode.NON_EMPTY_GROUP
+        return ErrorCode.NONE
+
+
+def _protocols(request: JoinGroupRequest) -> list[tuple[str, bytes]]:
+    return [(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols]
+
+
+def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:
+    # Version 0 has no such field: its clients have one timeout for both.
+    given_ms = request.rebalance_timeout_ms
+    return request.session_timeout_ms if given_ms < 0 else given_ms
+
+
+def _wait_for_join(member: ClassicMember) -> Pending[JoinGroupResponse]:
+    if member.joining is not None:
+        replaced = _join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
+        member.joining.complete(replaced)
+    pending: Pending[JoinGroupResponse] = Pending()
+    member.joining = pending
+    return pending
+
+
+def _join_error(error: ErrorCode, member_id: str) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=error, member_id=member_id)
+
+
+def _ignore_outcome(error: ErrorCode) -> None:
+    """An empty group that is not on disk is one a restart finds with members who time out."""

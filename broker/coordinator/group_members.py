@@ -1,0 +1,142 @@
+"""Members of one classic group, and what follows from all of them together. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from broker.errors import BrokerError
+from broker.pending import Pending
+from broker.protocol import message
+from broker.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
+from broker.protocol.messages.groups import JoinGroupResponse, SyncGroupResponse
+
+CONSUMER_PROTOCOL = "consumer"
+SUBSCRIPTION_VERSION_MAX = 3
+
+
+@dataclass(slots=True)
+class ClassicMember:
+    """One member: what it can do, what it was given, and the answers it waits for."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: list[tuple[str, bytes]]
+    assignment: bytes = b""
+    joining: Pending[JoinGroupResponse] | None = None
+    syncing: Pending[SyncGroupResponse] | None = None
+    deadline_ms: int = 0
+    is_new: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether we owe it an answer, so that it cannot send heartbeats.
+
+        A member that never got an answer may be gone for good: it has a deadline all the same.
+        """
+        return not self.is_new and (self.joining is not None or self.syncing is not None)
+
+    def metadata(self, protocol: str) -> bytes:
+        """What it said under a protocol; nothing when it does not know it."""
+        return next((data for name, data in self.protocols if name == protocol), b"")
+
+
+class Members:
+    """The members by id, in the order they came; static ones also by instance id."""
+
+    def __init__(self) -> None:
+        """Nobody."""
+        self._members: dict[str, ClassicMember] = {}
+        self._static: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._members)
+
+    def __iter__(self) -> Iterator[ClassicMember]:
+        """In the order they came."""
+        return iter(list(self._members.values()))
+
+    def __contains__(self, member_id: str) -> bool:
+        """Whether there is a member of this id."""
+        return member_id in self._members
+
+    def get(self, member_id: str) -> ClassicMember | None:
+        """The member of this id."""
+        return self._members.get(member_id)
+
+    def static(self, instance_id: str) -> ClassicMember | None:
+        """The member that holds this instance id."""
+        member_id = self._static.get(instance_id)
+        return None if member_id is None else self._members[member_id]
+
+    def add(self, member: ClassicMember) -> None:
+        """One more."""
+        self._members[member.member_id] = member
+        if member.instance_id is not None:
+            self._static[member.instance_id] = member.member_id
+
+    def remove(self, member: ClassicMember) -> None:
+        """One less."""
+        del self._members[member.member_id]
+        if member.instance_id is not None:
+            self._static.pop(member.instance_id, None)
+
+    def rename(self, member: ClassicMember, member_id: str) -> None:
+        """A static member came back under another id; it keeps its place."""
+        renamed = {
+            member_id if key == member.member_id else key: value
+            for key, value in self._members.items()
+        }
+        member.member_id = member_id
+        self._members = renamed
+        if member.instance_id is not None:
+            self._static[member.instance_id] = member_id
+
+    def all_joined(self) -> bool:
+        """Whether every member waits for the answer to its join."""
+        return all(member.joining is not None for member in self._members.values())
+
+    def rebalance_timeout_ms(self) -> int:
+        """How long the slowest member may take."""
+        return max((member.rebalance_timeout_ms for member in self._members.values()), default=0)
+
+    def common_protocols(self) -> set[str]:
+        """The protocols that every member knows."""
+        counts = Counter(
+            name
+            for member in self._members.values()
+            for name in {name for name, _ in member.protocols}
+        )
+        return {name for name, count in counts.items() if count == len(self._members)}
+
+    def select_protocol(self) -> str:
+        """The protocol most members like best among those that all of them know."""
+        candidates = self.common_protocols()
+        votes = Counter(
+            next(name for name, _ in member.protocols if name in candidates)
+            for member in self._members.values()
+        )
+        return votes.most_common(1)[0][0]
+
+
+def subscribed_topics(members: Iterable[ClassicMember], protocol: str) -> frozenset[str] | None:
+    """The topics that consumers subscribe to; None when what they said is no subscription."""
+    topics: set[str] = set()
+    for member in members:
+        data = member.metadata(protocol)
+        try:
+            # Newer versions only add fields at the end, so any version reads as the one we know.
+            version = int.from_bytes(data[:2], "big", signed=True)
+            if version < 0 or len(data) < 2:
+                return None
+            known = min(version, SUBSCRIPTION_VERSION_MAX)
+            view = memoryview(data)
+            found, _ = message.decode(ConsumerProtocolSubscription, view, known, 2)
+        except (BrokerError, ValueError):
+            return None
+        topics.update(found.topics)
+    return frozenset(topics)

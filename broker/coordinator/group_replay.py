@@ -1,0 +1,93 @@
+"""GroupReplay: groups and offsets as the records of __consumer_offsets tell them."""
+
+import logging
+from collections.abc import Callable
+
+from broker.batch.codec import Record, read_control
+from broker.coordinator.consumer_group import ConsumerGroup
+from broker.coordinator.group_records import decode_record, replay_consumer_record
+from broker.coordinator.internal_topics import InternalLog, ReplayedBatch
+from broker.coordinator.offset_requests import replayed_offset
+from broker.coordinator.offsets import OffsetStore
+from broker.errors import BrokerError
+from broker.model import TopicPartition
+from broker.protocol.messages.group_records import (
+    ConsumerGroupMetadataKey,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class GroupReplay:
+    """What the records say, one after the other; of classic groups the last one counts."""
+
+    def __init__(
+        self, store: OffsetStore, log: InternalLog, new_consumer: Callable[[str], ConsumerGroup]
+    ) -> None:
+        """Nothing taken yet; offsets go straight into the store."""
+        self.classic: dict[str, GroupMetadataValue] = {}
+        self.consumer: dict[str, ConsumerGroup] = {}
+        self._store = store
+        self._log = log
+        self._new_consumer = new_consumer
+
+    def take(self, batch: ReplayedBatch) -> None:
+        """Take over one batch; a record that is not what it should be is logged and skipped."""
+        header = batch.header
+        for item in batch.records:
+            try:
+                if header.is_control:
+                    self._end_transaction(batch.partition, header.producer_id, item)
+                else:
+                    producer_id = header.producer_id if header.is_transactional else None
+                    self._take_record(item, producer_id)
+            except BrokerError as error:
+                where = f"{self._log.topic}-{batch.partition} offset {item.offset}"
+                logger.warning("skipped a bad record at %s: %s", where, error)
+
+    def _end_transaction(self, partition: int, producer_id: int, item: Record) -> None:
+        commit, _ = read_control(item)
+        self._store.complete(
+            producer_id,
+            commit=commit,
+            concerns=lambda group_id: self._log.partition_for(group_id) == partition,
+        )
+
+    def _take_record(self, item: Record, producer_id: int | None) -> None:
+        decoded = decode_record(item.key, item.value)
+        match decoded:
+            case None:
+                return
+            case OffsetCommitKey() as key, value:
+                self._take_offset(key, value, item.offset, producer_id)
+            case GroupMetadataKey() as key, GroupMetadataValue() as value:
+                self.consumer.pop(key.group, None)
+                self.classic[key.group] = value
+            case GroupMetadataKey() as key, None:
+                self.classic.pop(key.group, None)
+            case ConsumerGroupMetadataKey() as key, None:
+                self.consumer.pop(key.group_id, None)
+            case key, value:
+                group_id: str = key.group_id  # type: ignore[attr-defined]
+                self.classic.pop(group_id, None)
+                group = self.consumer.get(group_id)
+                if group is None and value is not None:
+                    group = self.consumer[group_id] = self._new_consumer(group_id)
+                if group is not None:
+                    replay_consumer_record(group, key, value)
+
+    def _take_offset(
+        self, key: OffsetCommitKey, value: object, log_offset: int, producer_id: int | None
+    ) -> None:
+        partition = TopicPartition(key.topic, key.partition)
+        if not isinstance(value, OffsetCommitValue):
+            self._store.delete(key.group, partition)
+        elif producer_id is None:
+            self._store.put(key.group, partition, replayed_offset(value, log_offset))
+        else:
+            offset = replayed_offset(value, log_offset)
+            self._store.put_pending(producer_id, key.group, partition, offset)

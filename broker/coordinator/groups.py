@@ -1,0 +1,570 @@
+"""GroupCoordinator: all groups and their offsets, kept in __consumer_offsets.
+
+The groups decide (group.py, consumer_group.py), this writes down what they decide, calls them when
+their time is up, and reads everything back at the start. An answer leaves only when what it says is
+as safe as `durability` asks.
+"""
+
+import logging
+import uuid
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TypeVar
+
+from broker.clock import Clock
+from broker.config import MINUTE_MS, BrokerConfig
+from broker.coordinator.consumer_group import (
+    JOIN_EPOCH,
+    Changes,
+    ConsumerGroup,
+    ConsumerGroupRules,
+    check_heartbeat,
+)
+from broker.coordinator.group import ClassicGroup, GroupRules, GroupState, Saved
+from broker.coordinator.group_descriptions import (
+    GroupSnapshot,
+    describe_classic,
+    describe_consumer,
+    group_state,
+    group_type,
+    list_groups,
+)
+from broker.coordinator.group_records import (
+    classic_group_record,
+    consumer_group_records,
+    consumer_group_tombstones,
+    record,
+    replay_classic_group,
+)
+from broker.coordinator.group_replay import GroupReplay
+from broker.coordinator.internal_topics import (
+    CoordinatorRecord,
+    InternalLog,
+    Written,
+)
+from broker.coordinator.offset_requests import (
+    OffsetRequests,
+    expired_offsets,
+    offset_tombstone,
+)
+from broker.coordinator.offsets import OffsetStore
+from broker.coordinator.topics import Change, Topic, TopicCatalog
+from broker.errors import BrokerError, ErrorCode, StorageError
+from broker.model import GROUP_TOPIC, ConnectionInfo, ProducerIdentity
+from broker.pending import Pending
+from broker.protocol.messages import consumer_groups as consumer_wire
+from broker.protocol.messages import groups as wire
+from broker.protocol.messages import offsets as offsets_wire
+from broker.protocol.messages import transactions as transaction_wire
+from broker.protocol.messages.group_records import (
+    GroupMetadataKey,
+)
+from broker.storage.data_directory import DataDirectory
+from broker.timers import Timer, Timers
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
+Group = ClassicGroup | ConsumerGroup
+
+LEAVE_MANY_VERSION_MIN = 3
+
+
+class GroupCoordinator:
+    """Answers every request about groups and offsets."""
+
+    def __init__(
+        self,
+        *,
+        config: BrokerConfig,
+        clock: Clock,
+        timers: Timers,
+        topics: TopicCatalog,
+        storage: DataDirectory,
+    ) -> None:
+        """No groups; `load` reads them back."""
+        self._clock = clock
+        self._timers = timers
+        self._topics = topics
+        self._groups: dict[str, Group] = {}
+        self._armed: dict[str, Timer] = {}
+        self._retention_ms = config.offsets_retention_minutes * MINUTE_MS
+        self._check_interval_ms = config.offsets_retention_check_interval_ms
+        self._rules = GroupRules(
+            initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+            size_max=config.group_max_size,
+            session_timeout_min_ms=config.group_min_session_timeout_ms,
+            session_timeout_max_ms=config.group_max_session_timeout_ms,
+        )
+        self._consumer_rules = ConsumerGroupRules(
+            session_timeout_ms=config.group_consumer_session_timeout_ms,
+            heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+            size_max=config.group_consumer_max_size,
+            assignors=config.group_consumer_assignors,
+        )
+        self._log = InternalLog(
+            GROUP_TOPIC,
+            partition_count=config.offsets_topic_num_partitions,
+            topics=topics,
+            storage=storage,
+            clock=clock,
+        )
+        self._store = OffsetStore()
+        self._offsets = OffsetRequests(
+            config=config,
+            clock=clock,
+            log=self._log,
+            topics=topics,
+            groups=self,
+            store=self._store,
+        )
+        topics.subscribe(self._topic_changed)
+
+    # --- classic groups -----------------------------------------------------------------------
+
+    def join(
+        self, request: wire.JoinGroupRequest, connection: ConnectionInfo, version: int
+    ) -> wire.JoinGroupResponse | Pending[wire.JoinGroupResponse]:
+        """A client joins a classic group."""
+        group_id, member_id = request.group_id, request.member_id
+        if not group_id:
+            return wire.JoinGroupResponse(
+                error_code=ErrorCode.INVALID_GROUP_ID, member_id=member_id
+            )
+        group = self._groups.get(group_id)
+        if group is None and member_id:
+            return wire.JoinGroupResponse(
+                error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=member_id
+            )
+        if isinstance(group, ConsumerGroup):
+            if group.members:
+                return wire.JoinGroupResponse(
+                    error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id=member_id
+                )
+            self._append(group_id, consumer_group_tombstones(group))
+            group = None
+        if group is None:
+            group = self._groups[group_id] = self._new_classic(group_id)
+        answer = group.join(request, connection, version)
+        self._arm(group)
+        return answer
+
+    def sync(
+        self, request: wire.SyncGroupRequest
+    ) -> wire.SyncGroupResponse | Pending[wire.SyncGroupResponse]:
+        """A member asks for its work."""
+        group, error = self._classic(request.group_id)
+        if group is None:
+            return wire.SyncGroupResponse(error_code=error)
+        answer = group.sync(request)
+        self._arm(group)
+        return answer
+
+    def heartbeat(self, request: wire.HeartbeatRequest) -> wire.HeartbeatResponse:
+        """A member is alive."""
+        group, error = self._classic(request.group_id)
+        if group is not None:
+            # The timer stays as it is: it finds the later deadline when it fires.
+            error = group.heartbeat(
+                request.member_id, request.group_instance_id, request.generation_id
+            )
+        return wire.HeartbeatResponse(error_code=error)
+
+    def leave(
+        self, request: wire.LeaveGroupRequest, version: int
+    ) -> wire.LeaveGroupResponse | Pending[wire.LeaveGroupResponse]:
+        """Members go; one for old versions, many for newer ones."""
+        if not request.group_id:
+            return wire.LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+        many = version >= LEAVE_MANY_VERSION_MIN
+        leaving = request.members if many else [wire.MemberIdentity(request.member_id)]
+        group = self._groups.get(request.group_id)
+        answers = [
+            wire.MemberResponse(
+                member.member_id,
+                member.group_instance_id,
+                _leave(group, member.member_id, member.group_instance_id),
+            )
+            for member in leaving
+        ]
+        written = None
+        if group is not None:
+            if isinstance(group, ConsumerGroup):
+                written = self._write_consumer(group)
+            self._arm(group)
+        if many:
+            response = wire.LeaveGroupResponse(members=answers)
+        else:
+            response = wire.LeaveGroupResponse(error_code=answers[0].error_code)
+        return self._log.answer_when_durable(written, response)
+
+    def _classic(self, group_id: str) -> tuple[ClassicGroup | None, ErrorCode]:
+        if not group_id:
+            return None, ErrorCode.INVALID_GROUP_ID
+        group = self._groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            return group, ErrorCode.NONE
+        return None, ErrorCode.UNKNOWN_MEMBER_ID
+
+    def _new_classic(self, group_id: str) -> ClassicGroup:
+        return ClassicGroup(
+            group_id,
+            rules=self._rules,
+            clock=self._clock,
+            new_id=_new_id,
+            save=self._save_classic,
+        )
+
+    def _save_classic(
+        self, group: ClassicGroup, assignments: Mapping[str, bytes], saved: Saved
+    ) -> None:
+        try:
+            written = self._append(group.group_id, [classic_group_record(group, assignments)])
+        except (BrokerError, StorageError) as error:
+            logger.error('group "%s" cannot be saved: %s', group.group_id, error)
+            saved(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return
+
+        def durable() -> None:
+            saved(ErrorCode.NONE)
+            self._arm(group)
+
+        self._log.when_durable(
+            written, durable, lambda _: saved(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        )
+
+    # --- consumer groups ----------------------------------------------------------------------
+
+    def consumer_heartbeat(
+        self,
+        request: consumer_wire.ConsumerGroupHeartbeatRequest,
+        connection: ConnectionInfo,
+        version: int,
+    ) -> (
+        consumer_wire.ConsumerGroupHeartbeatResponse
+        | Pending[consumer_wire.ConsumerGroupHeartbeatResponse]
+    ):
+        """A member of a consumer group joins, lives or leaves."""
+        try:
+            check_heartbeat(request, version)
+            group, conversion = self._consumer_group(request)
+            if request.member_epoch < JOIN_EPOCH:
+                response = group.leave(request)
+            else:
+                request.member_id = request.member_id or _new_id()
+                response = group.heartbeat(request, connection)
+            self._groups[request.group_id] = group
+            written = self._write_consumer(group, conversion)
+        except BrokerError as error:
+            return consumer_wire.ConsumerGroupHeartbeatResponse(
+                error_code=error.code, error_message=error.message
+            )
+        except StorageError as error:
+            return consumer_wire.ConsumerGroupHeartbeatResponse(
+                error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, error_message=error.message
+            )
+        self._arm(group)
+        return self._log.answer_when_durable(written, response)
+
+    def _consumer_group(
+        self, request: consumer_wire.ConsumerGroupHeartbeatRequest
+    ) -> tuple[ConsumerGroup, list[CoordinatorRecord]]:
+        """The group, new if need be, and what ends the classic group it was."""
+        group_id = request.group_id
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group, []
+        if request.member_epoch != JOIN_EPOCH or (group is not None and not _is_empty(group)):
+            what = "does not exist" if group is None else "is not a consumer group"
+            raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f'group "{group_id}" {what}')
+        conversion = [] if group is None else [record(GroupMetadataKey(group_id), None)]
+        return self._new_consumer(group_id), conversion
+
+    def _new_consumer(self, group_id: str) -> ConsumerGroup:
+        return ConsumerGroup(
+            group_id, rules=self._consumer_rules, clock=self._clock, topics=self._topics
+        )
+
+    def _write_consumer(
+        self, group: ConsumerGroup, before: Iterable[CoordinatorRecord] = ()
+    ) -> Written | None:
+        if not group.changes:
+            return None
+        written = self._append(group.group_id, [*before, *consumer_group_records(group)])
+        group.changes = Changes()
+        return written
+
+    # --- administration -----------------------------------------------------------------------
+
+    def list_groups(self, request: wire.ListGroupsRequest) -> wire.ListGroupsResponse:
+        """All groups, or those of some states and types."""
+        groups = [self._groups[group_id] for group_id in sorted(self._groups)]
+        return wire.ListGroupsResponse(groups=list_groups(groups, request))
+
+    def describe(
+        self, request: wire.DescribeGroupsRequest, version: int
+    ) -> wire.DescribeGroupsResponse:
+        """Classic groups with their members."""
+        operations = request.include_authorized_operations
+        return wire.DescribeGroupsResponse(
+            groups=[
+                describe_classic(
+                    group_id, self._groups.get(group_id), operations=operations, version=version
+                )
+                for group_id in request.groups
+            ]
+        )
+
+    def consumer_describe(
+        self, request: consumer_wire.ConsumerGroupDescribeRequest
+    ) -> consumer_wire.ConsumerGroupDescribeResponse:
+        """Consumer groups with their members."""
+        operations = request.include_authorized_operations
+
+        def name_of(topic_id: bytes) -> str | None:
+            topic = self._topics.by_id(topic_id)
+            return None if topic is None else topic.name
+
+        return consumer_wire.ConsumerGroupDescribeResponse(
+            groups=[
+                describe_consumer(
+                    group_id, self._groups.get(group_id), operations=operations, name_of=name_of
+                )
+                for group_id in request.group_ids
+            ]
+        )
+
+    def delete(
+        self, request: wire.DeleteGroupsRequest
+    ) -> wire.DeleteGroupsResponse | Pending[wire.DeleteGroupsResponse]:
+        """Delete groups without members, with their offsets."""
+        results = []
+        written: list[Written | None] = []
+        for group_id in request.groups_names:
+            error = ErrorCode.NONE
+            group = self._groups.get(group_id)
+            if group is None:
+                error = ErrorCode.GROUP_ID_NOT_FOUND
+            elif not _is_empty(group):
+                error = ErrorCode.NON_EMPTY_GROUP
+            else:
+                try:
+                    written.append(self._delete(group))
+                except (BrokerError, StorageError) as failure:
+                    logger.error('group "%s" cannot be deleted: %s', group_id, failure)
+                    error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            results.append(wire.DeletableGroupResult(group_id, error))
+        return self._answer_when_all_durable(written, wire.DeleteGroupsResponse(results=results))
+
+    def _answer_when_all_durable(self, written: list[Written | None], answer: R) -> R | Pending[R]:
+        """Groups are in several partitions: wait for each in turn."""
+        if not written:
+            return answer
+        first, *rest = written
+        made = self._log.answer_when_durable(first, answer)
+        if not isinstance(made, Pending):
+            return self._answer_when_all_durable(rest, answer)
+        pending: Pending[R] = Pending()
+
+        def go_on(_: R) -> None:
+            later = self._answer_when_all_durable(rest, answer)
+            if isinstance(later, Pending):
+                later.then(lambda value: _complete(pending, value))
+            else:
+                pending.complete(later)
+
+        made.then(go_on)
+        return pending
+
+    def _delete(self, group: Group) -> Written | None:
+        group_id = group.group_id
+        records = [
+            offset_tombstone(group_id, partition) for partition in self._store.committed(group_id)
+        ]
+        if isinstance(group, ConsumerGroup):
+            records += consumer_group_tombstones(group)
+        else:
+            records.append(record(GroupMetadataKey(group_id), None))
+        written = self._log.append_all(self._log.partition_for(group_id), records)
+        self._store.delete_group(group_id)
+        del self._groups[group_id]
+        if isinstance(group, ClassicGroup):
+            group.die()
+        armed = self._armed.pop(group_id, None)
+        if armed is not None:
+            armed.cancel()
+        return written
+
+    def snapshot(self) -> list[GroupSnapshot]:
+        """Every group for metrics: state, size, committed offsets."""
+        return [
+            GroupSnapshot(
+                group_id,
+                group_type(group),
+                group_state(group),
+                len(group.members),
+                {
+                    partition: offset.offset
+                    for partition, offset in self._store.committed(group_id).items()
+                },
+            )
+            for group_id, group in self._groups.items()
+        ]
+
+    # --- offsets ------------------------------------------------------------------------------
+
+    def commit_offsets(
+        self, request: offsets_wire.OffsetCommitRequest, version: int
+    ) -> offsets_wire.OffsetCommitResponse | Pending[offsets_wire.OffsetCommitResponse]:
+        """A group commits offsets."""
+        return self._offsets.commit(request, version)
+
+    def fetch_offsets(
+        self, request: offsets_wire.OffsetFetchRequest, version: int
+    ) -> offsets_wire.OffsetFetchResponse:
+        """What groups have committed."""
+        return self._offsets.fetch(request, version)
+
+    def delete_offsets(
+        self, request: offsets_wire.OffsetDeleteRequest
+    ) -> offsets_wire.OffsetDeleteResponse | Pending[offsets_wire.OffsetDeleteResponse]:
+        """Forget committed offsets."""
+        return self._offsets.delete(request)
+
+    def commit_transactional_offsets(
+        self, request: transaction_wire.TxnOffsetCommitRequest
+    ) -> (
+        transaction_wire.TxnOffsetCommitResponse | Pending[transaction_wire.TxnOffsetCommitResponse]
+    ):
+        """Offsets that count once a transaction commits."""
+        return self._offsets.commit_transactional(request)
+
+    def complete_transaction(self, producer: ProducerIdentity, commit: bool) -> None:
+        """The transaction's marker is in __consumer_offsets: its offsets count, or never will."""
+        self._store.complete(producer.producer_id, commit=commit, concerns=lambda _: True)
+
+    def find(self, group_id: str) -> Group | None:
+        """The group of this id."""
+        return self._groups.get(group_id)
+
+    def open_simple(self, group_id: str) -> None:
+        """Make a group that only has offsets, unless there is one."""
+        if group_id not in self._groups:
+            self._groups[group_id] = self._new_classic(group_id)
+
+    def _topic_changed(self, change: Change, topic: Topic) -> None:
+        if change == "altered":
+            return
+        for group in self._groups.values():
+            if isinstance(group, ConsumerGroup):
+                group.topics_changed()
+
+    def topic_deleted(self, name: str) -> None:
+        """Forget the offsets of a topic that is no more."""
+        for group_id in self._store.groups():
+            gone = [
+                partition
+                for partition in self._store.committed(group_id)
+                if partition.topic == name
+            ]
+            self._offsets.forget(group_id, gone)
+
+    # --- time ---------------------------------------------------------------------------------
+
+    def _arm(self, group: Group) -> None:
+        """See to it that the group's next deadline is kept."""
+        group_id = group.group_id
+        if self._groups.get(group_id) is not group:
+            return
+        now_ms = self._clock.monotonic_ms()
+        due_ms = group.next_deadline_ms()
+        if due_ms is not None and due_ms <= now_ms:
+            self._advance(group)
+            due_ms = group.next_deadline_ms()
+        armed = self._armed.get(group_id)
+        if armed is not None:
+            # A timer that comes too early finds the later deadline and is set again.
+            if due_ms is not None and armed.due_ms <= due_ms:
+                return
+            armed.cancel()
+            del self._armed[group_id]
+        if due_ms is not None:
+            delay_ms = max(due_ms - now_ms, 0)
+            self._armed[group_id] = self._timers.schedule(delay_ms, partial(self._tick, group))
+
+    def _tick(self, group: Group) -> None:
+        if self._groups.get(group.group_id) is group:
+            self._armed.pop(group.group_id, None)
+            self._arm(group)
+
+    def _advance(self, group: Group) -> None:
+        group.tick()
+        if isinstance(group, ConsumerGroup):
+            try:
+                self._write_consumer(group)
+            except (BrokerError, StorageError) as error:
+                logger.error('group "%s" cannot be saved: %s', group.group_id, error)
+
+    def expire_offsets(self) -> None:
+        """Forget offsets past their retention, and groups that have nothing left."""
+        now_ms = self._clock.now_ms()
+        for group in list(self._groups.values()):
+            gone = expired_offsets(
+                self._store, group, now_ms=now_ms, retention_ms=self._retention_ms
+            )
+            try:
+                self._offsets.forget(group.group_id, gone)
+                if _is_empty(group) and not self._store.has_offsets(group.group_id):
+                    self._delete(group)
+            except (BrokerError, StorageError) as error:
+                logger.error('offsets of "%s" cannot be expired: %s', group.group_id, error)
+
+    def _expire_regularly(self) -> None:
+        self.expire_offsets()
+        self._timers.schedule(self._check_interval_ms, self._expire_regularly)
+
+    # --- start --------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Read all groups and offsets back; from now on old offsets expire."""
+        replay = GroupReplay(self._store, self._log, self._new_consumer)
+        for batch in self._log.replay():
+            replay.take(batch)
+        for group_id, value in replay.classic.items():
+            classic = self._groups[group_id] = self._new_classic(group_id)
+            replay_classic_group(classic, value)
+        for group_id, consumer in replay.consumer.items():
+            self._groups[group_id] = consumer
+            consumer.restored()
+        for group_id in self._store.groups():
+            self.open_simple(group_id)
+        for group in list(self._groups.values()):
+            self._arm(group)
+        self._timers.schedule(self._check_interval_ms, self._expire_regularly)
+
+    def _append(self, group_id: str, records: Iterable[CoordinatorRecord]) -> Written:
+        return self._log.append(self._log.partition_for(group_id), records)
+
+
+def _leave(group: Group | None, member_id: str, instance_id: str | None) -> ErrorCode:
+    if isinstance(group, ClassicGroup):
+        return group.leave(member_id, instance_id)
+    member = None if group is None else group.find(member_id, instance_id)
+    if group is None or member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    group.remove(member)
+    return ErrorCode.NONE
+
+
+def _is_empty(group: Group) -> bool:
+    if isinstance(group, ClassicGroup):
+        return group.state is GroupState.EMPTY
+    return not group.members
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def _complete(pending: Pending[R], value: R) -> None:
+    pending.complete(value)

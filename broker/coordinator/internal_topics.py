@@ -1,0 +1,236 @@
+"""The coordinators' own logs: where a key belongs, appending records to it, reading them all back.
+
+A coordinator's record is `key = int16 kind + message`, `value = int16 version + message` or null (a
+tombstone). Which partition holds a group or a transactional id follows from its name alone, with
+Java's string hash, so that Kafka's tools find it where they expect it.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from struct import Struct
+from typing import Protocol, TypeVar
+
+from broker.batch.codec import Record, decode_records, encode_batch
+from broker.batch.layout import BatchHeader, read_header
+from broker.clock import Clock
+from broker.errors import BrokerError, StorageError
+from broker.model import ProducerIdentity, TopicPartition
+from broker.pending import Pending
+from broker.protocol import message
+from broker.storage.data_directory import DataDirectory
+from broker.storage.partition_log import PartitionLog
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+READ_BYTES = 4 * 1024 * 1024
+BATCH_RECORDS_MAX = 2000  # of those that need not be in one batch
+HEADER_BYTES = 61
+PREFIX = Struct(">h")
+
+CoordinatorRecord = tuple[bytes, bytes | None]
+
+
+class InternalTopic(Protocol):
+    """A topic of the catalog."""
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions it has."""
+        ...
+
+
+class InternalTopics(Protocol):
+    """What is asked of the topic catalog."""
+
+    def get(self, name: str, /) -> InternalTopic | None:
+        """The topic of this name."""
+        ...
+
+    def ensure_internal(self, name: str) -> object:
+        """The internal topic, made with its partitions if it is not there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where a coordinator's batch went."""
+
+    log: PartitionLog
+    last_offset: int
+
+
+@dataclass(slots=True)
+class ReplayedBatch:
+    """One batch of a coordinator's log, as it is read back at the start."""
+
+    partition: int
+    header: BatchHeader
+    records: list[Record]
+
+
+def java_hash(text: str) -> int:
+    """String.hashCode of Java, over UTF-16 units."""
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    found = 0
+    for index in range(0, len(encoded), 2):
+        found = (31 * found + (encoded[index] << 8 | encoded[index + 1])) & 0xFFFFFFFF
+    return found - (1 << 32) if found >= 1 << 31 else found
+
+
+def partition_for(key: str, count: int) -> int:
+    """The partition that holds a group's or a transactional id's state."""
+    # Kafka clears the sign bit rather than taking the absolute value.
+    return (java_hash(key) & 0x7FFFFFFF) % count
+
+
+def prefixed(number: int, body: object, version: int | None = None) -> bytes:
+    """A record's key (number: its kind) or value (number: its version)."""
+    return PREFIX.pack(number) + message.to_bytes(body, 0 if version is None else version)
+
+
+def read_prefix(data: bytes | memoryview) -> int:
+    """The int16 before a key or value; -1 when there are no two bytes."""
+    return int(PREFIX.unpack_from(data)[0]) if len(data) >= PREFIX.size else -1
+
+
+class InternalLog:
+    """Appends to and replays one internal topic."""
+
+    def __init__(
+        self,
+        topic: str,
+        *,
+        partition_count: int,
+        topics: InternalTopics,
+        storage: DataDirectory,
+        clock: Clock,
+    ) -> None:
+        """Nothing is made before the first append, then with so many partitions."""
+        self.topic = topic
+        # A setting changed after the topic was made must not move what is in it.
+        made = topics.get(topic)
+        self.partition_count = partition_count if made is None else made.partition_count
+        self._topics = topics
+        self._storage = storage
+        self._clock = clock
+
+    def partition_for(self, key: str) -> int:
+        """The partition that holds the state of this key."""
+        return partition_for(key, self.partition_count)
+
+    def append(
+        self,
+        partition: int,
+        records: Iterable[CoordinatorRecord],
+        *,
+        producer: ProducerIdentity | None = None,
+    ) -> Written:
+        """Append records as one batch; with a producer they are part of its transaction."""
+        now_ms = self._clock.now_ms()
+        batch = encode_batch(
+            ((key, value, (), now_ms) for key, value in records),
+            producer=producer or ProducerIdentity(),
+            transactional=producer is not None,
+        )
+        return self.append_batch(partition, batch)
+
+    def append_batch(self, partition: int, batch: bytes) -> Written:
+        """Append an encoded batch, a control batch for example."""
+        log = self.log(partition)
+        if log is None:
+            self._topics.ensure_internal(self.topic)
+            log = self._storage.log(TopicPartition(self.topic, partition))
+        appended = log.append(
+            memoryview(bytearray(batch)), origin="coordinator", now_ms=self._clock.now_ms()
+        )
+        return Written(log, appended.last_offset)
+
+    def log(self, partition: int) -> PartitionLog | None:
+        """The partition's log, if the topic was ever written."""
+        return self._storage.get(TopicPartition(self.topic, partition))
+
+    def append_all(self, partition: int, records: Iterable[CoordinatorRecord]) -> Written | None:
+        """Append any number of records, as several batches if they are many."""
+        written = None
+        waiting = iter(records)
+        while chunk := list(islice(waiting, BATCH_RECORDS_MAX)):
+            written = self.append(partition, chunk)
+        return written
+
+    def when_durable(
+        self,
+        written: Written,
+        callback: Callable[[], None],
+        failed: Callable[[StorageError], None] | None = None,
+    ) -> None:
+        """Call back once the batch is as safe as `durability` asks, or when the disk failed."""
+        offset = written.last_offset + 1
+        if failed is None:
+            self._storage.when_durable(written.log, offset, callback)
+        else:
+            self._storage.when_durable(written.log, offset, callback, failed)
+
+    def answer_when_durable(
+        self, written: Written | None, answer: T, failed: Callable[[], T] | None = None
+    ) -> T | Pending[T]:
+        """The answer itself, or one that comes when what was written is durable.
+
+        What `failed` makes is answered if the disk fails; without it the client's time runs out.
+        """
+        if written is None:
+            return answer
+        pending: Pending[T] = Pending()
+
+        def give_up(_: StorageError) -> None:
+            if failed is not None:
+                pending.complete(failed())
+
+        self.when_durable(written, lambda: _complete(pending, answer), give_up)
+        return answer if pending.done else pending
+
+    def replay(self) -> Iterator[ReplayedBatch]:
+        """Every batch of every partition, in order; a batch that cannot be read is logged."""
+        for partition in range(self.partition_count):
+            log = self.log(partition)
+            if log is not None and log.end_offset > log.start_offset:
+                yield from self._replay_partition(partition, log)
+
+    def _replay_partition(self, partition: int, log: PartitionLog) -> Iterator[ReplayedBatch]:
+        offset = log.start_offset
+        while offset < log.end_offset:
+            fetched = log.read(offset, bytes_max=READ_BYTES, offset_limit=log.end_offset)
+            records = fetched.records
+            view = memoryview(records if isinstance(records, bytes) else records.read())
+            reached = offset
+            for header, decoded in self._batches(partition, view):
+                if header.last_offset >= offset:
+                    reached = header.next_offset
+                    yield ReplayedBatch(partition, header, decoded)
+            if reached == offset:
+                break
+            offset = reached
+
+    def _batches(
+        self, partition: int, view: memoryview
+    ) -> Iterator[tuple[BatchHeader, list[Record]]]:
+        position = 0
+        while len(view) - position >= HEADER_BYTES:
+            header = read_header(view, position)
+            if header.size > len(view) - position:
+                return
+            records: list[Record] = []
+            try:
+                records = decode_records(view, position)
+            except BrokerError as error:
+                where = f"{self.topic}-{partition} offset {header.base_offset}"
+                logger.warning("skipped an unreadable batch at %s: %s", where, error)
+            yield header, records
+            position += header.size
+
+
+def _complete(pending: Pending[T], answer: T) -> None:
+    pending.complete(answer)

@@ -1,0 +1,116 @@
+"""OffsetStore: what groups have committed, and what transactions will commit. In memory."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from broker.model import TopicPartition
+
+NO_EXPIRY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """One committed offset."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int = NO_EXPIRY
+    log_offset: int = -1  # where it stands in __consumer_offsets: which of two is the newer
+
+
+Offsets = dict[TopicPartition, CommittedOffset]
+
+
+class OffsetStore:
+    """Committed offsets by group and partition; pending ones by producer as well."""
+
+    def __init__(self) -> None:
+        """Nothing committed."""
+        self._committed: dict[str, Offsets] = {}
+        self._pending: dict[int, dict[str, Offsets]] = {}
+        self._unstable: dict[str, Counter[TopicPartition]] = {}
+
+    def groups(self) -> list[str]:
+        """Groups that have offsets, pending ones included."""
+        return sorted(self._committed.keys() | self._unstable.keys())
+
+    def get(self, group_id: str, partition: TopicPartition) -> CommittedOffset | None:
+        """What the group has committed for a partition."""
+        return self._committed.get(group_id, {}).get(partition)
+
+    def committed(self, group_id: str) -> Offsets:
+        """All that a group has committed."""
+        return self._committed.get(group_id, {})
+
+    def __iter__(self) -> Iterator[tuple[str, TopicPartition, CommittedOffset]]:
+        """All committed offsets."""
+        for group_id, offsets in self._committed.items():
+            for partition, offset in offsets.items():
+                yield group_id, partition, offset
+
+    def has_offsets(self, group_id: str) -> bool:
+        """Whether anything is committed or will be."""
+        return group_id in self._committed or group_id in self._unstable
+
+    def is_unstable(self, group_id: str, partition: TopicPartition) -> bool:
+        """Whether a transaction that is not over has an offset for the partition."""
+        counts = self._unstable.get(group_id)
+        return counts is not None and counts[partition] > 0
+
+    def put(self, group_id: str, partition: TopicPartition, offset: CommittedOffset) -> None:
+        """Commit."""
+        self._committed.setdefault(group_id, {})[partition] = offset
+
+    def delete(self, group_id: str, partition: TopicPartition) -> bool:
+        """Forget one; whether it was there."""
+        offsets = self._committed.get(group_id, {})
+        found = offsets.pop(partition, None) is not None
+        if found and not offsets:
+            del self._committed[group_id]
+        return found
+
+    def delete_group(self, group_id: str) -> None:
+        """Forget a group, with what transactions would have committed for it."""
+        self._committed.pop(group_id, None)
+        self._unstable.pop(group_id, None)
+        for producer_id, groups in list(self._pending.items()):
+            groups.pop(group_id, None)
+            if not groups:
+                del self._pending[producer_id]
+
+    def put_pending(
+        self, producer_id: int, group_id: str, partition: TopicPartition, offset: CommittedOffset
+    ) -> None:
+        """To be committed when the producer's transaction is."""
+        offsets = self._pending.setdefault(producer_id, {}).setdefault(group_id, {})
+        if partition not in offsets:
+            self._unstable.setdefault(group_id, Counter())[partition] += 1
+        offsets[partition] = offset
+
+    def complete(
+        self, producer_id: int, *, commit: bool, concerns: Callable[[str], bool]
+    ) -> list[str]:
+        """A transaction is over for the groups it concerns; returns them."""
+        groups = self._pending.get(producer_id, {})
+        done = [group_id for group_id in groups if concerns(group_id)]
+        for group_id in done:
+            for partition, offset in groups.pop(group_id).items():
+                self._settle(group_id, partition)
+                current = self.get(group_id, partition)
+                # A plain commit made after this one, before the marker, stands.
+                if commit and (current is None or current.log_offset < offset.log_offset):
+                    self.put(group_id, partition, offset)
+        if not groups:
+            self._pending.pop(producer_id, None)
+        return done
+
+    def _settle(self, group_id: str, partition: TopicPartition) -> None:
+        counts = self._unstable[group_id]
+        counts[partition] -= 1
+        if not counts[partition]:
+            del counts[partition]
+        if not counts:
+            del self._unstable[group_id]
