@@ -1,6 +1,6 @@
 """What the clients offer, as Protocols, and the values they speak in."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, Self
 from broker.batch.layout import BatchHeader
 from broker.model import TopicPartition
 
-Headers = Iterable[tuple[str, bytes | None]]
+Headers = Sequence[tuple[str, bytes | None]]
 
 
 class RecordMetadata(NamedTuple):

@@ -12,13 +12,14 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from random import Random
 from typing import Literal, TypeVar, cast
 
-from broker.client.answers import check
+from broker.client.answers import check, code_of
 from broker.client.config import ClusterConfig
 from broker.client.metadata import NO_LEADER, PartitionInfo, TopicInfo, read_brokers, read_topic
 from broker.client.retry import Backoff, Retrier
 from broker.client.transport import Node, Transport
 from broker.clock import Clock, SystemClock
 from broker.errors import (
+    RETRIABLE,
     BrokerError,
     ClientError,
     ConnectionFailed,
@@ -142,30 +143,43 @@ class Cluster:
     ) -> T:
         """Send a request to the coordinator of a group or transactional id, wherever it moves.
 
-        Answers whose `error_of` is a retriable code are asked again; the others are returned as
-        they are, errors included.
+        Answers whose `error_of` is a retriable code are asked again while time is left; the others
+        are returned as they are, errors included.
         """
-        kind, key = coordinator
-        what = f'{_name(request)} for {kind} "{key}"'
 
         def attempt(left_ms: int) -> T:
-            node_id = self._find_coordinator(kind, key, left_ms)
-            limit_ms = min(left_ms, self.config.request_timeout_ms)
-            try:
-                answer = self.ask(
-                    node_id, request, response, timeout_ms=limit_ms, version_max=version_max
-                )
-            except (ConnectionFailed, RequestTimeout):
-                self.forget_coordinator(kind, key)
-                raise
-            code = error_of(answer)
-            if code in COORDINATOR_LOST:
-                self.forget_coordinator(kind, key)
-            if code in COORDINATOR_LOST or code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                check(code, f"{what} at broker {node_id}")
-            return answer
+            return self.ask_coordinator(
+                coordinator, request, error_of, timeout_ms=left_ms, version_max=version_max
+            )
 
+        what = f'{_name(request)} for {coordinator[0]} "{coordinator[1]}"'
         return self.retry(what, attempt, timeout_ms=timeout_ms)
+
+    def ask_coordinator(
+        self,
+        coordinator: tuple[CoordinatorKind, str],
+        request: object,
+        error_of: Callable[[T], int],
+        *,
+        timeout_ms: int,
+        version_max: int | None = None,
+    ) -> T:
+        """One attempt of `call_coordinator`: raises what may pass, returns what will not."""
+        kind, key = coordinator
+        node_id = self._find_coordinator(kind, key, timeout_ms)
+        limit_ms = min(timeout_ms, self.config.request_timeout_ms)
+        future = self.submit(node_id, request, timeout_ms=limit_ms, version_max=version_max)
+        try:
+            answer = cast(T, self._result(future, limit_ms, _name(request)))
+        except (ConnectionFailed, RequestTimeout):
+            self.forget_coordinator(kind, key)
+            raise
+        code = code_of(error_of(answer))
+        if code in COORDINATOR_LOST:
+            self.forget_coordinator(kind, key)
+        if code in RETRIABLE:
+            check(code, f'{_name(request)} for {kind} "{key}" at broker {node_id}')
+        return answer
 
     def retry(self, what: str, attempt: Callable[[int], T], *, timeout_ms: int | None = None) -> T:
         """Call `attempt(time left in ms)` until it works; see Retrier."""

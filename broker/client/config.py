@@ -8,6 +8,9 @@ from broker.errors import ConfigError
 
 T = TypeVar("T")
 
+COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
+ALL_REPLICAS = -1
+IN_FLIGHT_MAX_IN_ORDER = 5
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -80,6 +83,71 @@ class ClusterConfig:
             at_least(name, getattr(self, name), 0)
         for name in ("request_timeout_ms", "default_api_timeout_ms"):
             at_least(name, getattr(self, name), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerConfig:
+    """How to batch, send and retry records."""
+
+    acks: str | int = "all"  # "all", -1, 0 or 1
+    batch_size: int = 16_384
+    linger_ms: int = 5
+    buffer_memory: int = 33_554_432
+    max_block_ms: int = 60_000
+    max_request_size: int = 1_048_576
+    compression_type: str = "none"
+    compression_level: int | None = None
+    enable_idempotence: bool | None = None  # None: if acks allows it
+    max_in_flight_requests_per_connection: int = 5
+    retries: int = 2_147_483_647
+    delivery_timeout_ms: int = 120_000
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = 60_000
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        one_of("acks", self.acks, ("all", "-1", "0", "1", -1, 0, 1))
+        one_of("compression_type", self.compression_type, COMPRESSIONS)
+        for name in ("linger_ms", "max_block_ms", "retries", "batch_size"):
+            at_least(name, getattr(self, name), 0)
+        for name in (
+            "buffer_memory",
+            "max_request_size",
+            "max_in_flight_requests_per_connection",
+            "delivery_timeout_ms",
+            "transaction_timeout_ms",
+        ):
+            at_least(name, getattr(self, name), 1)
+        if self.idempotent:
+            self._check_idempotence()
+
+    def _check_idempotence(self) -> None:
+        asked = "transactional_id" if self.transactional_id is not None else "enable_idempotence"
+        if self.required_acks != ALL_REPLICAS:
+            raise ConfigError(f'"{asked}" needs acks="all"', hint=f"acks is {self.acks!r}")
+        if self.enable_idempotence is False:
+            raise ConfigError('"transactional_id" needs enable_idempotence')
+        if self.max_in_flight_requests_per_connection > IN_FLIGHT_MAX_IN_ORDER:
+            raise ConfigError(
+                f'"{asked}" needs max_in_flight_requests_per_connection <= '
+                f"{IN_FLIGHT_MAX_IN_ORDER}",
+                hint="brokers remember that many batches of a producer",
+            )
+        if self.retries == 0:
+            raise ConfigError(f'"{asked}" needs retries > 0')
+
+    @property
+    def required_acks(self) -> int:
+        """The number on the wire: -1 for all."""
+        return ALL_REPLICAS if self.acks == "all" else int(self.acks)
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether batches carry sequences."""
+        if self.transactional_id is not None or self.enable_idempotence is not None:
+            return self.transactional_id is not None or bool(self.enable_idempotence)
+        in_order = self.max_in_flight_requests_per_connection <= IN_FLIGHT_MAX_IN_ORDER
+        return self.required_acks == ALL_REPLICAS and in_order and self.retries > 0
 
 
 def parse_servers(text: str) -> list[tuple[str, int]]:

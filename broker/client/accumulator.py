@@ -1,0 +1,268 @@
+"""Accumulator: records that wait to be sent, as batches per partition, within a memory limit.
+
+    send() --append--> [open batch] [full] [full] ... --take--> in flight --settle--> gone
+                                     ^                             |
+                                     +------- put_back, in order --+
+
+One lock guards everything here. Any thread appends; the sender's thread takes, puts back, settles.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from broker.batch.layout import HEADER_BYTES
+from broker.batch.records import Row
+from broker.client.api import DeliveryCallback
+from broker.client.config import ProducerConfig
+from broker.client.produced_batch import Delivery, Outcomes, ProducedBatch
+from broker.clock import Clock
+from broker.errors import BufferFull, MillstreamError
+from broker.model import TopicPartition
+
+
+class PartitionQueue:
+    """The batches of one partition, oldest first."""
+
+    __slots__ = ("batches", "in_flight", "next_order", "open", "stalled", "tp")
+
+    def __init__(self, tp: TopicPartition) -> None:
+        """Nothing to send."""
+        self.tp = tp
+        self.batches: deque[ProducedBatch] = deque()
+        self.open: ProducedBatch | None = None  # the last of `batches`, if it takes more records
+        self.in_flight: list[ProducedBatch] = []
+        self.next_order = 0
+        # A batch failed while later ones were in flight: nothing more goes out until those are
+        # answered, so that all can be sent again in their order.
+        self.stalled = False
+
+    def is_oldest(self, batch: ProducedBatch) -> bool:
+        """Whether no batch sent before this one is still without outcome."""
+        others = (*self.in_flight, *self.batches)
+        return all(not 0 <= other.order < batch.order for other in others)
+
+    def put_back(self, batch: ProducedBatch) -> None:
+        """Queue a batch again, before all that were sent after it or never."""
+        place = 0
+        for waiting in self.batches:
+            if not 0 <= waiting.order < batch.order:
+                break
+            place += 1
+        self.batches.insert(place, batch)
+
+
+class Accumulator:
+    """All records that wait or are on their way."""
+
+    def __init__(self, config: ProducerConfig, clock: Clock) -> None:
+        """Empty."""
+        self._config = config
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._room = threading.Condition(self._lock)
+        self.work = threading.Condition(self._lock)  # the sender waits on it
+        self.outcomes = Outcomes(clock)
+        self._batch_size = config.batch_size
+        self._bytes_free = config.buffer_memory
+        self._signalled = False  # there may be work since the sender last waited
+        self._waiting_for_room = 0
+        self._flushing = 0
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._incomplete: set[ProducedBatch] = set()
+        self.refusal: MillstreamError | None = None  # why no records are taken
+
+    # --- any thread ---------------------------------------------------------------------------
+
+    def append(
+        self, queue: PartitionQueue, row: Row, size: int, callback: DeliveryCallback | None
+    ) -> tuple[Delivery, bool]:
+        """Add a record of `size` bytes; says also whether the batch before it is full."""
+        with self._lock:
+            if self.refusal is not None:
+                raise self.refusal
+            if size > self._bytes_free:
+                self._wait_for_room(size)
+            self._bytes_free -= size
+            batch = queue.open
+            filled = batch is not None and batch.size_bytes + size > self._batch_size
+            if batch is None or filled:
+                batch = self._begin(queue)
+                queue.open = batch
+            rows = batch.rows
+            delivery = Delivery(batch, len(rows), row[3], callback)
+            if callback is not None:
+                batch.has_callbacks = True
+            rows.append(row)
+            batch.deliveries.append(delivery)
+            batch.size_bytes += size
+            return delivery, filled
+
+    def append_encoded(
+        self,
+        queue: PartitionQueue,
+        data: bytes | memoryview,
+        counts: tuple[int, int],
+        callback: DeliveryCallback | None,
+    ) -> Delivery:
+        """Add a whole batch with its (record count, timestamp)."""
+        record_count, timestamp_ms = counts
+        with self._lock:
+            if self.refusal is not None:
+                raise self.refusal
+            if len(data) > self._bytes_free:
+                self._wait_for_room(len(data))
+            self._bytes_free -= len(data)
+            batch = self._begin(queue)
+            queue.open = None
+            batch.data = data
+            batch.record_count = record_count
+            batch.size_bytes += len(data)
+            batch.has_callbacks = callback is not None
+            delivery = Delivery(batch, 0, timestamp_ms, callback)
+            batch.deliveries.append(delivery)
+            self._signal()
+            return delivery
+
+    def queue(self, tp: TopicPartition) -> PartitionQueue:
+        """The queue of a partition, made when it is first asked for."""
+        with self._lock:
+            return self._queues.setdefault(tp, PartitionQueue(tp))
+
+    def _begin(self, queue: PartitionQueue) -> ProducedBatch:
+        batch = ProducedBatch(queue.tp, self._clock.monotonic_ms(), self.outcomes)
+        # The batch before is full, or this one starts the clock of linger_ms.
+        if len(queue.batches) < 2:
+            self._signal()
+        queue.batches.append(batch)
+        self._incomplete.add(batch)
+        return batch
+
+    def _wait_for_room(self, size: int) -> None:
+        if size > self._config.buffer_memory:
+            raise BufferFull(
+                f"a record of {size} bytes is larger than buffer_memory",
+                hint=f"buffer_memory is {self._config.buffer_memory}",
+            )
+        deadline_ms = self._clock.monotonic_ms() + self._config.max_block_ms
+        self._waiting_for_room += 1
+        self._signal()
+        try:
+            while size > self._bytes_free:
+                left_ms = deadline_ms - self._clock.monotonic_ms()
+                if left_ms <= 0:
+                    raise BufferFull(
+                        f"no room for {size} bytes in {self._config.max_block_ms} ms",
+                        hint="send slower, or raise buffer_memory or max_block_ms",
+                    )
+                self._clock.wait(self._room, left_ms)
+                if self.refusal is not None:
+                    raise self.refusal
+        finally:
+            self._waiting_for_room -= 1
+
+    def begin_flush(self) -> list[ProducedBatch]:
+        """Make every batch ready now; returns those without outcome. Undone by end_flush."""
+        with self._lock:
+            self._flushing += 1
+            self._signal()
+            return list(self._incomplete)
+
+    def end_flush(self) -> None:
+        """Let new batches linger again."""
+        with self._lock:
+            self._flushing -= 1
+
+    def refuse(self, reason: MillstreamError | None) -> None:
+        """Take no more records, for this reason; None takes them again."""
+        with self._lock:
+            self.refusal = reason
+            self._room.notify_all()
+
+    def wake(self) -> None:
+        """Make the sender look again."""
+        with self._lock:
+            self._signal()
+
+    def _signal(self) -> None:
+        self._signalled = True
+        self.work.notify()
+
+    # --- the sender's thread -------------------------------------------------------------------
+
+    def wait_for_work(self, timeout_ms: int) -> None:
+        """Wait until something happened since the last wait, or the time is up."""
+        with self.work:
+            if timeout_ms > 0 and not self._signalled:
+                self._clock.wait(self.work, timeout_ms)
+            self._signalled = False
+
+    # --- the sender's thread, holding the lock (work) ------------------------------------------
+
+    def active(self) -> Iterator[PartitionQueue]:
+        """The queues that have something to send."""
+        return (queue for queue in self._queues.values() if queue.batches)
+
+    def incomplete(self) -> list[ProducedBatch]:
+        """The batches without outcome."""
+        return list(self._incomplete)
+
+    def ready_in_ms(self, queue: PartitionQueue, now_ms: int) -> int:
+        """In how many milliseconds the first batch of a queue may go out; 0: now."""
+        batch = queue.batches[0]
+        if batch.attempts:
+            return max(0, batch.retry_at_ms - now_ms)
+        hurry = self._flushing or self._waiting_for_room or self.refusal is not None
+        if hurry or batch is not queue.open or batch.size_bytes >= self._batch_size:
+            return 0
+        return max(0, batch.created_ms + self._config.linger_ms - now_ms)
+
+    def queue_of(self, batch: ProducedBatch) -> PartitionQueue:
+        """The queue a batch belongs to."""
+        return self._queues[batch.tp]
+
+    def take(self, queue: PartitionQueue) -> ProducedBatch:
+        """Take the first batch of a queue to send it; it takes no more records."""
+        batch = queue.batches.popleft()
+        if batch is queue.open:
+            queue.open = None
+        if batch.order < 0:
+            batch.order = queue.next_order
+            queue.next_order += 1
+        if batch.data is None:
+            batch.record_count = len(batch.rows)
+        queue.in_flight.append(batch)
+        return batch
+
+    def drop(self, batch: ProducedBatch) -> None:
+        """Forget a batch whose outcome is about to be set, and free its memory."""
+        queue = self._queues[batch.tp]
+        if batch in queue.in_flight:
+            queue.in_flight.remove(batch)
+        elif batch in queue.batches:
+            queue.batches.remove(batch)
+            if queue.open is batch:
+                queue.open = None
+        if not queue.in_flight:
+            queue.stalled = False
+        self._incomplete.discard(batch)
+        self._bytes_free += batch.size_bytes - HEADER_BYTES
+        if self._waiting_for_room:
+            self._room.notify_all()
+
+    def put_back(self, batch: ProducedBatch) -> None:
+        """Queue a batch again that was in flight."""
+        queue = self._queues[batch.tp]
+        queue.in_flight.remove(batch)
+        queue.put_back(batch)
+        queue.stalled = bool(queue.in_flight)
+
+    def replace(self, batch: ProducedBatch, parts: Sequence[ProducedBatch]) -> None:
+        """Queue the parts of a batch that was in flight in its place."""
+        queue = self._queues[batch.tp]
+        queue.in_flight.remove(batch)
+        for part in reversed(parts):
+            queue.put_back(part)
+        queue.stalled = bool(queue.in_flight)
+        self._incomplete.discard(batch)
+        self._incomplete.update(parts)

@@ -1,0 +1,316 @@
+"""RecordProducer: the Producer over any transport.
+
+    send() -> partition -> Accumulator (batches per partition) -> Sender's thread -> Cluster
+
+`send` only routes a record and appends it to a batch; encoding, compression and I/O happen in the
+sender's thread and, for network clients, the transport's.
+"""
+
+import os
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from broker.batch.codec import check_batches
+from broker.batch.records import Row
+from broker.client.accumulator import Accumulator, PartitionQueue
+from broker.client.api import (
+    Delivery,
+    DeliveryCallback,
+    GroupMetadata,
+    Headers,
+    OffsetAndMetadata,
+)
+from broker.client.cluster import Cluster
+from broker.client.config import ProducerConfig
+from broker.client.partitioner import StickyPartitioner, partition_for_key
+from broker.client.produced_batch import RECORD_OVERHEAD_BYTES, headers_bytes
+from broker.client.sender import Sender
+from broker.client.sequences import Sequences
+from broker.client.transaction import Transaction
+from broker.errors import BrokerError, ClientError, ErrorCode, RequestTimeout
+from broker.model import TopicPartition
+
+FOREVER_MS = 1 << 40
+
+
+class Route:
+    """What `send` must know of a topic."""
+
+    __slots__ = ("available", "count", "queues", "sticky", "sticky_bytes", "topic")
+
+    def __init__(self, topic: str) -> None:
+        """Nothing is known yet."""
+        self.topic = topic
+        self.count = 0
+        self.available: list[int] = []  # partitions with a leader
+        self.queues: list[PartitionQueue] = []
+        self.sticky = -1  # where records without a key go for now
+        self.sticky_bytes = 0
+
+
+class RecordProducer:
+    """Writes records; see broker.client.api.Producer."""
+
+    def __init__(self, cluster: Cluster, config: ProducerConfig | None = None) -> None:
+        """Start the sender's thread; the cluster is closed with the producer."""
+        self._config = config or ProducerConfig()
+        self._cluster = cluster
+        self._clock = cluster.clock
+        self._now_ms = cluster.clock.now_ms
+        self._accumulator = Accumulator(self._config, cluster.clock)
+        self._append = self._accumulator.append
+        self._sticky = StickyPartitioner(self._config.batch_size, cluster.random)
+        self._routes: dict[str, Route] = {}
+        self._pid = os.getpid()
+        self._closed = False
+        sequences = Sequences() if self._config.idempotent else None
+        self._transaction: Transaction | None = None
+        if self._config.transactional_id is not None:
+            assert sequences is not None
+            self._transaction = Transaction(cluster, self._config, self._accumulator, sequences)
+        self._sender = Sender(
+            cluster, self._config, self._accumulator, sequences, self._transaction
+        )
+        cluster.on_refresh(self._update_routes)
+        self._sender.start()
+
+    # --- records ------------------------------------------------------------------------------
+
+    def send(  # noqa: PLR0913 - a record has this many parts
+        self,
+        topic: str,
+        value: bytes | None = None,
+        key: bytes | None = None,
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+        callback: DeliveryCallback | None = None,
+    ) -> Delivery:
+        """Queue a record; waits only for unknown topics and for buffer memory."""
+        if headers or type(value) not in PLAIN or type(key) not in PLAIN:
+            value, key, headers = _as_bytes(value, "value"), _as_bytes(key, "key"), _fixed(headers)
+        size = RECORD_OVERHEAD_BYTES + (headers_bytes(headers) if headers else 0)
+        if value is not None:
+            size += len(value)
+        if key is not None:
+            size += len(key)
+        if size > self._config.max_request_size:
+            raise self._too_large(size)
+        row = (key, value, headers, self._now_ms() if timestamp_ms is None else timestamp_ms)
+        route = self._routes.get(topic) or self._route(topic)
+        if partition is not None:
+            route = self._route(topic, partition)
+        elif key is not None:
+            partition = partition_for_key(key, route.count)
+        else:
+            return self._send_sticky(route, row, size, callback)
+        return self._append(route.queues[partition], row, size, callback)[0]
+
+    def send_batch(
+        self,
+        tp: TopicPartition,
+        batch: bytes | memoryview,
+        *,
+        callback: DeliveryCallback | None = None,
+    ) -> Delivery:
+        """Queue one whole record batch as it is; the delivery speaks of its first record."""
+        view = memoryview(batch)
+        found = check_batches(view, batch_bytes_max=self._config.max_request_size)
+        if len(found) != 1:
+            raise ClientError(f"send_batch takes one record batch, not {len(found)}")
+        header = found[0]
+        queue = self._route(tp.topic, tp.partition).queues[tp.partition]
+        counts = (header.record_count, header.base_timestamp)
+        return self._accumulator.append_encoded(queue, batch, counts, callback)
+
+    def _send_sticky(
+        self, route: Route, row: Row, size: int, callback: DeliveryCallback | None
+    ) -> Delivery:
+        partition = route.sticky
+        if partition < 0:
+            partition = self._sticky.partition(route.topic, route.available)
+            route.sticky = partition
+        delivery, filled = self._append(route.queues[partition], row, size, callback)
+        route.sticky_bytes += size
+        if route.sticky_bytes >= self._config.batch_size:
+            self._sticky.appended(
+                route.topic, route.available, route.sticky_bytes, batch_closed=filled
+            )
+            route.sticky_bytes = 0
+            route.sticky = -1
+        return delivery
+
+    def partitions_for(self, topic: str) -> list[int]:
+        """The partitions of a topic."""
+        return self._cluster.partitions(topic, timeout_ms=self._config.max_block_ms)
+
+    def flush(self, timeout_ms: int | None = None) -> None:
+        """Send everything now and wait until the fate of all records is known."""
+        self._check_usable("flush")
+        batches = self._accumulator.begin_flush()
+        try:
+            limit_ms = FOREVER_MS if timeout_ms is None else timeout_ms
+            for batch in batches:
+                started_ms = self._clock.monotonic_ms()
+                if not self._accumulator.outcomes.wait(batch.is_settled, max(0, limit_ms)):
+                    raise RequestTimeout(
+                        f"not all records were delivered in {timeout_ms} ms",
+                        hint="they are still being tried, until delivery_timeout_ms is over",
+                    )
+                limit_ms -= self._clock.monotonic_ms() - started_ms
+        finally:
+            self._accumulator.end_flush()
+
+    # --- transactions -------------------------------------------------------------------------
+
+    def init_transactions(self) -> None:
+        """Finish or abort what an earlier producer of the same transactional id left open."""
+        self._transactional("init_transactions").init()
+
+    def begin_transaction(self) -> None:
+        """Start a transaction: all records sent from now on belong to it."""
+        self._transactional("begin_transaction").begin()
+
+    def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
+    ) -> None:
+        """Commit positions of a group together with the records."""
+        self._transactional("send_offsets_to_transaction").send_offsets(offsets, group)
+
+    def commit_transaction(self) -> None:
+        """Make the transaction visible; returns when it is decided."""
+        transaction = self._transactional("commit_transaction")
+        transaction.begin_commit()
+        self.flush()
+        transaction.end()
+
+    def abort_transaction(self) -> None:
+        """Drop the transaction."""
+        transaction = self._transactional("abort_transaction")
+        transaction.begin_abort()
+        self.flush()
+        transaction.end()
+
+    def _transactional(self, what: str) -> Transaction:
+        self._check_usable(what)
+        if self._transaction is None:
+            raise ClientError(f"{what}() needs a producer with a transactional_id")
+        return self._transaction
+
+    # --- routes -------------------------------------------------------------------------------
+
+    def _route(self, topic: str, partition: int | None = None) -> Route:
+        """What is known of a topic, once there is something; it must have the partition."""
+        route = self._routes.get(topic)
+        if route is not None and (partition is None or 0 <= partition < route.count):
+            return route
+        if os.getpid() != self._pid:
+            raise ClientError(
+                "a producer cannot be used after a fork", hint="make a new one in the child process"
+            )
+        limit_ms = self._config.max_block_ms
+        self._cluster.topic(topic, timeout_ms=limit_ms)
+        if partition is not None:
+            self._cluster.leader(TopicPartition(topic, partition), timeout_ms=limit_ms)
+        self._routes.setdefault(topic, Route(topic))
+        self._update_routes()
+        return self._routes[topic]
+
+    def _update_routes(self) -> None:
+        """Follow the metadata: partitions are added, leaders come and go."""
+        for route in tuple(self._routes.values()):
+            known = self._cluster.known_topic(route.topic)
+            if known is None or not known.partitions:
+                continue
+            for partition in range(len(route.queues), len(known.partitions)):
+                route.queues.append(self._accumulator.queue(TopicPartition(route.topic, partition)))
+            led = [p for p in sorted(known.partitions) if known.partitions[p].leader >= 0]
+            route.available = led or sorted(known.partitions)
+            route.count = len(route.queues)
+            if route.sticky not in route.available:
+                route.sticky = -1
+
+    # --- closing ------------------------------------------------------------------------------
+
+    def close(self, timeout_ms: int | None = None) -> None:
+        """Send what is left, as long as the timeout allows, then stop."""
+        if self._closed:
+            return
+        self._closed = True
+        if os.getpid() != self._pid:
+            return  # threads and connections belong to the parent
+        try:
+            self._finish(timeout_ms)
+        finally:
+            if self._transaction is not None:
+                self._transaction.close()
+            self._cluster.close()
+            self._sender.stop()
+
+    def _finish(self, timeout_ms: int | None) -> None:
+        transaction = self._transaction
+        try:
+            if transaction is None:
+                self._accumulator.refuse(ClientError("the producer is closed"))
+                self.flush(timeout_ms)
+            elif transaction.is_open():
+                self.abort_transaction()
+        except (RequestTimeout, BrokerError):
+            return  # deliveries tell their own fate; the coordinator ends the transaction by itself
+
+    def _check_usable(self, what: str) -> None:
+        if os.getpid() != self._pid:
+            raise ClientError(
+                "a producer cannot be used after a fork", hint="make a new one in the child process"
+            )
+        if threading.current_thread() is self._sender.thread:
+            raise ClientError(
+                f"{what}() cannot be called in a delivery callback",
+                hint="callbacks run in the thread that sends: waiting there would never end",
+            )
+
+    def _too_large(self, size: int) -> BrokerError:
+        return BrokerError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a record of {size} bytes is larger than max_request_size",
+            hint=f"max_request_size is {self._config.max_request_size}",
+        )
+
+    def __enter__(self) -> Self:
+        """Use as a context manager."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+
+PLAIN = (bytes, type(None))
+
+
+def _as_bytes(value: object, what: str) -> bytes | None:
+    """A copy that nobody changes while the record waits."""
+    if value is None or type(value) is bytes:
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    raise ClientError(
+        f"the {what} of a record is a {type(value).__name__}, not bytes",
+        hint="turn it into bytes first, with a serde of broker.client.serde for example",
+    )
+
+
+def _fixed(headers: Headers) -> tuple[tuple[str, bytes | None], ...]:
+    fixed = tuple((name, _as_bytes(value, "header")) for name, value in headers)
+    for name, _ in fixed:
+        if not isinstance(name, str):
+            raise ClientError(f"a header's name is {name!r}, not a string")
+    return fixed

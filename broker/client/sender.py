@@ -1,0 +1,458 @@
+"""Sender: the thread that turns waiting batches into produce requests and answers into outcomes.
+
+One round: take the answers that came in, set outcomes or put batches back; give up batches whose
+time is over; take what is ready, at most one batch per partition and request; encode and send.
+
+Order within a partition: up to five requests may be in flight. When one fails, the queue stalls
+until the others are answered; then all go out again in their order, with the same sequences.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Protocol
+
+from broker.batch.layout import NO_SEQUENCE
+from broker.client.accumulator import Accumulator, PartitionQueue
+from broker.client.answers import check, code_of
+from broker.client.cluster import Cluster
+from broker.client.config import ProducerConfig
+from broker.client.produced_batch import NO_OFFSET, ProducedBatch
+from broker.client.retry import is_retriable
+from broker.client.sequences import Sequences
+from broker.errors import (
+    BrokerError,
+    ClientError,
+    ConnectionFailed,
+    ErrorCode,
+    MalformedMessage,
+    MillstreamError,
+    RequestTimeout,
+)
+from broker.model import NO_TIMESTAMP, ProducerIdentity, TopicPartition
+from broker.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from broker.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
+
+# Version 12 would let a transactional producer skip AddPartitionsToTxn, with epochs that move at
+# every commit; 13 names topics by id. Names and explicit partitions work with every broker.
+PRODUCE_VERSION_MAX = 11
+WAIT_MS_MAX = 60_000
+
+STALE_METADATA = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+    }
+)
+# The broker may have stored the batch all the same.
+UNCERTAIN = frozenset(
+    {
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+SEQUENCE_ERRORS = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID})
+TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+HINTS = {
+    ErrorCode.MESSAGE_TOO_LARGE: "the broker's message.max.bytes, or the topic's, is smaller",
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: "records may have been lost on the broker",
+    ErrorCode.INVALID_RECORD: "a compacted topic wants keys; see the broker's log",
+}
+
+
+class Guard(Protocol):
+    """What decides, besides the queues, what may be sent: the transaction."""
+
+    def failure(self) -> MillstreamError | None:
+        """Why nothing of what waits may be sent any more."""
+        ...
+
+    def is_prepared(self, tp: TopicPartition) -> bool:
+        """Whether a batch for the partition may go out."""
+        ...
+
+    def prepare(self, partitions: Sequence[TopicPartition]) -> None:
+        """Get ready to send to these partitions; may wait. What fails shows in `failure`."""
+        ...
+
+    def batch_failed(self, batch: ProducedBatch, error: MillstreamError) -> None:
+        """A batch is about to fail."""
+        ...
+
+
+@dataclass(slots=True)
+class Shipment:
+    """One produce request and its batches."""
+
+    node_id: int
+    batches: list[ProducedBatch] = field(default_factory=list)
+    size_bytes: int = 0
+
+
+@dataclass(slots=True)
+class Plan:
+    """What one look at the queues found."""
+
+    shipments: dict[int, Shipment] = field(default_factory=dict)
+    unprepared: list[TopicPartition] = field(default_factory=list)
+    wait_ms: int = WAIT_MS_MAX
+
+
+class Sender:
+    """Sends batches until it is stopped; all but `start` and `stop` belongs to its thread."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ProducerConfig,
+        accumulator: Accumulator,
+        sequences: Sequences | None,
+        guard: Guard | None,
+    ) -> None:
+        """Without sequences the producer is not idempotent, without guard not transactional."""
+        self._cluster = cluster
+        self._clock = cluster.clock
+        self._config = config
+        self._accumulator = accumulator
+        self._sequences = sequences
+        self._guard = guard
+        self._in_flight: dict[int, int] = {}
+        self._answers: deque[tuple[Shipment, Future[object]]] = deque()
+        self._turn = 0
+        self._stopping = False
+        self.thread = threading.Thread(target=self._run, name="millstream-producer", daemon=True)
+        cluster.on_refresh(accumulator.wake)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self.thread.start()
+
+    def stop(self) -> None:
+        """End the thread after its round; batches without outcome fail."""
+        self._stopping = True
+        self._accumulator.wake()
+        if self.thread.is_alive() and threading.current_thread() is not self.thread:
+            self.thread.join()
+
+    def _run(self) -> None:
+        reason = ClientError("the producer was closed before the record was delivered")
+        try:
+            while not self._stopping:
+                self._accumulator.wait_for_work(self.round())
+        except BaseException as error:
+            reason = ClientError(f"the producer failed: {error!r}", hint="this is a mistake in it")
+            raise
+        finally:
+            self._accumulator.refuse(reason)
+            with self._accumulator.work:
+                left = self._accumulator.incomplete()
+                for batch in left:
+                    self._accumulator.drop(batch)
+            for batch in left:
+                batch.fail(reason)
+
+    def round(self) -> int:
+        """Do all that can be done now; returns in how many milliseconds to look again."""
+        while self._answers:
+            self._take_answer(*self._answers.popleft())
+        self._give_up_late()
+        self._drop_refused()
+        self._restart_sequences()
+        if not self._identified():
+            return 0
+        plan = self._load()
+        for shipment in plan.shipments.values():
+            self._ship(shipment)
+        if plan.unprepared and self._guard is not None:
+            self._guard.prepare(plan.unprepared)
+        return 0 if plan.shipments or plan.unprepared else plan.wait_ms
+
+    # --- what to send -------------------------------------------------------------------------
+
+    def _load(self) -> Plan:
+        plan = Plan()
+        now_ms = self._clock.monotonic_ms()
+        with self._accumulator.work:
+            queues = list(self._accumulator.active())
+            self._turn += 1  # each queue comes first once, or a busy one would starve the rest
+            for index in range(len(queues)):
+                self._load_from(queues[(index + self._turn) % len(queues)], plan, now_ms)
+        if queues:
+            plan.wait_ms = min(plan.wait_ms, self._cluster.refresh_soon())
+        return plan
+
+    def _load_from(self, queue: PartitionQueue, plan: Plan, now_ms: int) -> None:
+        batch = queue.batches[0]
+        expires_ms = batch.created_ms + self._config.delivery_timeout_ms
+        plan.wait_ms = min(plan.wait_ms, max(1, expires_ms - now_ms))
+        if queue.stalled or self._restart_forbids(batch):
+            return
+        ready_in_ms = self._accumulator.ready_in_ms(queue, now_ms)
+        if ready_in_ms > 0:
+            plan.wait_ms = min(plan.wait_ms, ready_in_ms)
+            return
+        if self._guard is not None and not self._guard.is_prepared(queue.tp):
+            plan.unprepared.append(queue.tp)
+            return
+        leader = self._cluster.known_leader(queue.tp)
+        if leader is None:
+            self._cluster.invalidate(queue.tp.topic)
+        elif self._in_flight.get(leader, 0) < self._config.max_in_flight_requests_per_connection:
+            self._load_batch(queue, plan.shipments.setdefault(leader, Shipment(leader)))
+
+    def _load_batch(self, queue: PartitionQueue, shipment: Shipment) -> None:
+        size_bytes = queue.batches[0].size_bytes
+        if shipment.batches and shipment.size_bytes + size_bytes > self._config.max_request_size:
+            return
+        batch = self._accumulator.take(queue)
+        if self._sequences is not None and not batch.has_sequence:
+            self._sequences.number(batch)
+        shipment.batches.append(batch)
+        shipment.size_bytes += size_bytes
+
+    def _ship(self, shipment: Shipment) -> None:
+        topics = self._encode(shipment)
+        if not topics:
+            return
+        request = ProduceRequest(
+            self._config.transactional_id,
+            self._config.required_acks,
+            self._cluster.config.request_timeout_ms,
+            topics,
+        )
+        oldest_ms = min(batch.created_ms for batch in shipment.batches)
+        expires_ms = oldest_ms + self._config.delivery_timeout_ms
+        left_ms = max(1, expires_ms - self._clock.monotonic_ms())
+        node_id = shipment.node_id
+        self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
+        future = self._cluster.submit(
+            node_id,
+            request,
+            timeout_ms=min(left_ms, self._cluster.config.request_timeout_ms),
+            version_max=PRODUCE_VERSION_MAX,
+        )
+        future.add_done_callback(lambda answered: self._answered(shipment, answered))
+
+    def _encode(self, shipment: Shipment) -> list[TopicProduceData]:
+        topics: dict[str, TopicProduceData] = {}
+        for batch in tuple(shipment.batches):
+            try:
+                batch.encode(
+                    self._config.compression_type,
+                    self._config.compression_level,
+                    transactional=self._guard is not None,
+                )
+            except Exception as error:
+                # Values are checked when they come in; whatever is left must not stop the others.
+                shipment.batches.remove(batch)
+                self._fail(batch, ClientError(f"a batch for {batch.tp} cannot be made: {error!r}"))
+                continue
+            assert batch.data is not None
+            topic = topics.setdefault(batch.tp.topic, TopicProduceData(batch.tp.topic))
+            topic.partition_data.append(PartitionProduceData(batch.tp.partition, batch.data))
+        return list(topics.values())
+
+    def _answered(self, shipment: Shipment, answered: Future[object]) -> None:
+        self._answers.append((shipment, answered))
+        self._accumulator.wake()
+
+    # --- identity -----------------------------------------------------------------------------
+
+    def _identified(self) -> bool:
+        """Have a producer id before the first batch goes out; waits for it, False without one."""
+        if self._sequences is None or self._sequences.producer is not None:
+            return True
+        if self._guard is not None:
+            return True  # no records are taken before init_transactions
+        with self._accumulator.work:
+            if not any(True for _ in self._accumulator.active()):
+                return True
+        try:
+            self._sequences.start(self._ask_identity())
+        except MillstreamError as error:
+            if not is_retriable(error):
+                self._fail_waiting(error)
+            return False
+        return True
+
+    def _ask_identity(self) -> ProducerIdentity:
+        def attempt(left_ms: int) -> ProducerIdentity:
+            request = InitProducerIdRequest(None, self._config.transaction_timeout_ms)
+            answer = self._cluster.ask(None, request, InitProducerIdResponse, timeout_ms=left_ms)
+            check(answer.error_code, "asking for a producer id")
+            return ProducerIdentity(answer.producer_id, answer.producer_epoch)
+
+        limit_ms = min(self._cluster.config.request_timeout_ms, self._config.delivery_timeout_ms)
+        return self._cluster.retry("asking for a producer id", attempt, timeout_ms=limit_ms)
+
+    def _restart_forbids(self, batch: ProducedBatch) -> bool:
+        sequences = self._sequences
+        return sequences is not None and sequences.restart_wanted and not batch.uncertain
+
+    def _restart_sequences(self) -> None:
+        """Number everything anew once no batch can be stored under its old number."""
+        sequences = self._sequences
+        if sequences is None or not sequences.restart_wanted or any(self._in_flight.values()):
+            return
+        with self._accumulator.work:
+            waiting = [batch for queue in self._accumulator.active() for batch in queue.batches]
+            if any(batch.uncertain for batch in waiting):
+                return
+            for batch in waiting:
+                batch.base_sequence = NO_SEQUENCE
+            sequences.restart()
+
+    # --- outcomes -----------------------------------------------------------------------------
+
+    def _take_answer(self, shipment: Shipment, answered: Future[object]) -> None:
+        self._in_flight[shipment.node_id] -= 1
+        error = answered.exception()
+        if error is not None:
+            assert isinstance(error, MillstreamError), error
+            self._cluster.invalidate()
+            for batch in shipment.batches:
+                self._not_answered(batch, error)
+            return
+        response = answered.result()
+        if response is None:
+            for batch in shipment.batches:
+                self._complete(batch, NO_OFFSET, NO_TIMESTAMP)
+            return
+        assert isinstance(response, ProduceResponse), response
+        answers = {
+            (topic.name, partition.index): partition
+            for topic in response.responses
+            for partition in topic.partition_responses
+        }
+        for batch in shipment.batches:
+            answer = answers.get(batch.tp)
+            if answer is None:
+                silent = f"broker {shipment.node_id} did not answer for {batch.tp}"
+                self._not_answered(batch, MalformedMessage(silent))
+            else:
+                self._settle(batch, answer)
+
+    def _not_answered(self, batch: ProducedBatch, error: MillstreamError) -> None:
+        """The request was lost, or its answer."""
+        lost = isinstance(error, ConnectionFailed | RequestTimeout | MalformedMessage)
+        batch.uncertain = batch.uncertain or lost
+        self._retry_or_fail(batch, error, may_pass=lost)
+
+    def _settle(self, batch: ProducedBatch, answer: PartitionProduceResponse) -> None:
+        code = code_of(answer.error_code)
+        if code is ErrorCode.NONE or code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            self._complete(batch, answer.base_offset, answer.log_append_time_ms)
+            return
+        if code in TOO_LARGE and len(batch.rows) > 1:
+            self._split(batch)
+            return
+        if code in STALE_METADATA:
+            leader = answer.current_leader
+            if not self._cluster.learn_leader(batch.tp, leader.leader_id, leader.leader_epoch):
+                self._cluster.invalidate(batch.tp.topic)
+        reason = answer.error_message or code.name.lower().replace("_", " ")
+        error = BrokerError(code, f"{batch.tp}: {reason}", hint=HINTS.get(code, ""))
+        batch.uncertain = batch.uncertain or code in UNCERTAIN
+        may_pass = error.retriable
+        if code in SEQUENCE_ERRORS and self._sequences is not None:
+            may_pass = self._sequence_refused(batch, code)
+        self._retry_or_fail(batch, error, may_pass=may_pass)
+
+    def _sequence_refused(self, batch: ProducedBatch, code: ErrorCode) -> bool:
+        """Whether a batch with a wrong sequence may be sent again."""
+        assert self._sequences is not None
+        batch.uncertain = False
+        if self._sequences.restart_wanted:
+            return True
+        with self._accumulator.work:
+            if not self._accumulator.queue_of(batch).is_oldest(batch):
+                return True  # one before it must come first
+        if code is ErrorCode.UNKNOWN_PRODUCER_ID and self._guard is None:
+            # Retention removed all that the broker knew of us; nothing of ours is in question.
+            self._sequences.restart_wanted = True
+            return True
+        return False
+
+    def _retry_or_fail(
+        self, batch: ProducedBatch, error: MillstreamError, *, may_pass: bool
+    ) -> None:
+        now_ms = self._clock.monotonic_ms()
+        batch.attempts += 1
+        batch.last_error = error
+        late = now_ms >= batch.created_ms + self._config.delivery_timeout_ms
+        if not may_pass or late or batch.attempts > self._config.retries:
+            self._fail(batch, _gave_up(batch, now_ms) if late and may_pass else error)
+            return
+        batch.retry_at_ms = now_ms + self._cluster.backoff.delay_ms(batch.attempts)
+        with self._accumulator.work:
+            self._accumulator.put_back(batch)
+
+    def _complete(self, batch: ProducedBatch, base_offset: int, append_time_ms: int) -> None:
+        with self._accumulator.work:
+            self._accumulator.drop(batch)
+        batch.complete(base_offset, append_time_ms)
+
+    def _fail(self, batch: ProducedBatch, error: MillstreamError) -> None:
+        if self._guard is not None:
+            self._guard.batch_failed(batch, error)
+        elif self._sequences is not None and batch.has_sequence:
+            self._sequences.restart_wanted = True
+        with self._accumulator.work:
+            self._accumulator.drop(batch)
+        batch.fail(error)
+
+    def _split(self, batch: ProducedBatch) -> None:
+        batch.attempts += 1
+        parts = batch.split(batch.size_bytes // 2)
+        with self._accumulator.work:
+            self._accumulator.replace(batch, parts)
+
+    def _give_up_late(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        oldest_ms = now_ms - self._config.delivery_timeout_ms
+        with self._accumulator.work:
+            late = [
+                batch
+                for queue in self._accumulator.active()
+                for batch in takewhile(lambda batch: batch.created_ms <= oldest_ms, queue.batches)
+            ]
+        for batch in late:
+            self._fail(batch, _gave_up(batch, now_ms))
+
+    def _drop_refused(self) -> None:
+        failure = None if self._guard is None else self._guard.failure()
+        if failure is not None:
+            self._fail_waiting(failure)
+
+    def _fail_waiting(self, error: MillstreamError) -> None:
+        with self._accumulator.work:
+            waiting = [batch for queue in self._accumulator.active() for batch in queue.batches]
+        for batch in waiting:
+            self._fail(batch, error)
+
+
+def _gave_up(batch: ProducedBatch, now_ms: int) -> RequestTimeout:
+    last = batch.last_error
+    reason = f"the last attempt failed: {last}" if last else "it never could be sent"
+    return RequestTimeout(
+        f"{batch.record_count or len(batch.rows)} records for {batch.tp} were not delivered in "
+        f"{now_ms - batch.created_ms} ms; {reason}",
+        hint="see whether the partition has a leader that answers, or raise delivery_timeout_ms",
+    )
