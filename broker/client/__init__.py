@@ -1,5 +1,5 @@
 """Clients of any Kafka-protocol broker, embedded or over the network."""
 
-from broker.client.opening import producer
+from broker.client.opening import admin, consumer, group_member, producer
 
-__all__ = ["producer"]
+__all__ = ["admin", "consumer", "group_member", "producer"]

@@ -1,4 +1,4 @@
-"""Consumer: reads records, alone or as a member of a group.
+"""RecordConsumer: the Consumer over any transport; reads alone or as a member of a group.
 
 One thread uses a consumer (`wakeup` excepted). `poll` does everything that thread owes: it takes
 part in the group, runs callbacks, commits, finds positions and hands out what the fetcher has put
@@ -25,7 +25,7 @@ from broker.client.committer import Committer
 from broker.client.consumer_config import ConsumerConfig
 from broker.client.coordinator_link import CoordinatorLink
 from broker.client.fetcher import Fetcher
-from broker.client.group_member import GroupConfig, GroupMember
+from broker.client.group_member import ClassicGroupMember, GroupConfig
 from broker.client.offset_lookup import list_offsets
 from broker.client.position_finder import PositionFinder
 from broker.client.positions import NO_OFFSET, Phase, Positions
@@ -43,8 +43,8 @@ class WokenUp(ClientError):
     """`wakeup` was called; `poll` ends with this."""
 
 
-class Consumer:
-    """Reads records; see the module's text."""
+class RecordConsumer:
+    """Reads records; see broker.client.api.Consumer."""
 
     def __init__(
         self, cluster: Cluster, config: ConsumerConfig, group: GroupConfig | None = None
@@ -56,14 +56,16 @@ class Consumer:
         self._signal = Signal(cluster.clock)
         self._positions = Positions()
         self._fetcher = Fetcher(cluster, self._positions, config, self._signal)
-        self._member: GroupMember | None = None
+        self._member: ClassicGroupMember | None = None
         self._committer: Committer | None = None
         link: CoordinatorLink | None = None
         self._subscription = Subscription(
             cluster, self._positions, config, self._signal, before_rebalance=self._commit_quietly
         )
         if group is not None:
-            self._member = GroupMember(cluster, group, self._subscription, signal=self._signal)
+            self._member = ClassicGroupMember(
+                cluster, group, self._subscription, signal=self._signal
+            )
             link = self._member.link
             self._committer = Committer(cluster, link, self.group_metadata)
         self._finder = PositionFinder(
@@ -368,7 +370,7 @@ class Consumer:
         finally:
             self._closed = True
             if self._member is not None:
-                self._member.close(timeout_ms=min(timeout_ms, 5_000))
+                self._member.stop(timeout_ms=min(timeout_ms, 5_000))
             self._cluster.close()
 
     def _check_open(self) -> None:

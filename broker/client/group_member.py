@@ -1,4 +1,4 @@
-"""GroupMember: one member of a classic group, of any protocol type.
+"""ClassicGroupMember: the GroupMember of a classic group, of any protocol type.
 
               poll: revoke, then join
      UNJOINED ────────────────────────► JOINING
@@ -25,10 +25,10 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, cast
+from typing import cast
 
 from broker.client.answers import code_of
-from broker.client.api import GroupMetadata
+from broker.client.api import GroupMetadata, GroupProtocol, JoinedMember
 from broker.client.assignors.api import NO_GENERATION
 from broker.client.cluster import Cluster
 from broker.client.coordinator_link import CoordinatorLink
@@ -108,49 +108,8 @@ class GroupConfig:
             raise ConfigError(f'"max_poll_interval_ms" is {self.max_poll_interval_ms}')
 
 
-@dataclass(frozen=True, slots=True)
-class JoinedMember:
-    """A member as the leader sees it."""
-
-    member_id: str
-    instance_id: str | None
-    metadata: bytes
-
-
-class GroupProtocol(Protocol):
-    """What a kind of group (consumers, Connect workers) does with its membership.
-
-    Everything here is called by the thread that polls.
-    """
-
-    @property
-    def protocol_type(self) -> str:
-        """What all members of the group must be."""
-        ...
-
-    def protocols(self) -> Sequence[tuple[str, bytes]]:
-        """Names of the protocols this member can follow, best first, with its metadata for each."""
-        ...
-
-    def prepare_join(self, *, lost: bool) -> None:
-        """Give up what must not be held while the group rebalances; lost: it is gone already."""
-        ...
-
-    def assign(self, protocol: str, members: Sequence[JoinedMember]) -> Mapping[str, bytes]:
-        """Decide for all members, as their leader."""
-        ...
-
-    def take(self, protocol: str, assignment: bytes, metadata: GroupMetadata) -> None:
-        """Begin with what this member was given."""
-        ...
-
-    def wants_rejoin(self) -> str:
-        """Why the group should rebalance, for example new topics; empty when it need not."""
-        ...
-
-
-class GroupMember:
-    """Joins a group and stays in it for as long as `poll` is called."""
+class ClassicGroupMember:
+    """Joins a group and stays in it for as long as `poll` is called; see api.GroupMember."""
 
     def __init__(
         self,
@@ -161,6 +120,7 @@ class GroupMember:
         signal: Signal | None = None,
     ) -> None:
         """Nothing is sent before the first poll."""
+        self._cluster = cluster
         self._config = config
         self._protocol = protocol
         self._clock = cluster.clock
@@ -228,10 +188,15 @@ class GroupMember:
         if future is not None:
             _settle(future, timeout_ms)
 
-    def close(self, *, timeout_ms: int = 5_000) -> None:
-        """Leave, and stop the thread."""
+    def stop(self, *, timeout_ms: int = 5_000) -> None:
+        """Leave, and end the heartbeat thread."""
         self.leave(timeout_ms=timeout_ms)
         self._heartbeats.stop()
+
+    def close(self, *, timeout_ms: int = 5_000) -> None:
+        """Leave, and close the cluster too."""
+        self.stop(timeout_ms=timeout_ms)
+        self._cluster.close()
 
     # --- the caller's thread ------------------------------------------------------------------
 

@@ -1,5 +1,7 @@
 """Opens clients: on a broker in this process, or on "host:port,host:port"."""
 
+from broker.client.admin import ClusterAdmin
+from broker.client.api import GroupProtocol
 from broker.client.cluster import Cluster
 from broker.client.config import (
     ClusterConfig,
@@ -8,7 +10,10 @@ from broker.client.config import (
     refuse_unknown,
     take,
 )
+from broker.client.consumer import RecordConsumer
+from broker.client.consumer_config import ConsumerConfig
 from broker.client.embedded import EmbeddedTransport, RequestHandler
+from broker.client.group_member import ClassicGroupMember, GroupConfig
 from broker.client.network import NetworkTransport
 from broker.client.producer import RecordProducer
 from broker.client.transport import Transport
@@ -25,6 +30,37 @@ def producer(target: Target, **config: object) -> RecordProducer:
     options = dict(config)
     settings = take(ProducerConfig, options)
     return RecordProducer(open_cluster(target, options, ProducerConfig), settings)
+
+
+def consumer(target: Target, **config: object) -> RecordConsumer:
+    """A consumer; settings are Kafka's with underscores. Without a group_id it can only assign.
+
+    >>> with consumer(broker, group_id="readers", auto_offset_reset="earliest") as reader:
+    ...     reader.subscribe(["greetings"])
+    ...     records = reader.poll(timeout_ms=1000)
+    """
+    options = dict(config)
+    settings = take(ConsumerConfig, options)
+    group = None if options.get("group_id") is None else take(GroupConfig, options)
+    return RecordConsumer(
+        open_cluster(target, options, ConsumerConfig, GroupConfig), settings, group
+    )
+
+
+def group_member(target: Target, protocol: GroupProtocol, **config: object) -> ClassicGroupMember:
+    """A member of a group of any protocol type; its cluster is closed with it."""
+    options = dict(config)
+    group = take(GroupConfig, options)
+    return ClassicGroupMember(open_cluster(target, options, GroupConfig), group, protocol)
+
+
+def admin(target: Target, **config: object) -> ClusterAdmin:
+    """An admin of the cluster.
+
+    >>> with admin(broker) as administration:
+    ...     administration.create_topics([NewTopic("greetings", partitions=4)]).all()
+    """
+    return ClusterAdmin(open_cluster(target, dict(config)))
 
 
 def open_cluster(target: Target, options: dict[str, object], *taken: type[object]) -> Cluster:

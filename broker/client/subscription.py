@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import cast
 
-from broker.client.api import GroupMetadata, RebalanceListener
+from broker.client.api import GroupMetadata, JoinedMember, RebalanceListener
 from broker.client.assignors import Assignor, MemberSubscription
 from broker.client.assignors.api import NO_GENERATION
 from broker.client.cluster import Cluster
@@ -22,7 +22,6 @@ from broker.client.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from broker.client.group_member import JoinedMember
 from broker.client.positions import Positions
 from broker.client.wake_signal import Signal
 from broker.errors import BrokerError, ErrorCode, MillstreamError

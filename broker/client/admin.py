@@ -1,0 +1,305 @@
+"""ClusterAdmin: the Admin over any transport; each method waits for its answer."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from broker.client.administration import brokers, configs, groups, topics, transactions
+from broker.client.administration.values import (
+    ClusterDescription,
+    ConfigChange,
+    ConfigEntry,
+    ConfigResource,
+    CreatedTopic,
+    GroupDescription,
+    GroupListing,
+    LogDir,
+    NewTopic,
+    ProducerDescription,
+    Results,
+    TopicListing,
+    TransactionDescription,
+    TransactionListing,
+)
+from broker.client.api import FoundOffset, OffsetAndMetadata
+from broker.client.cluster import Cluster
+from broker.client.metadata import TopicInfo
+from broker.errors import BrokerError
+from broker.model import LATEST_TIMESTAMP, TopicPartition
+
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
+
+
+class ClusterAdmin:
+    """Looks after topics, settings, groups and transactions; see broker.client.api.Admin.
+
+    Any thread may call any method. Where several things are asked about, each has its own value or
+    error in the Results.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Nothing is sent yet; the cluster is closed with the admin."""
+        self._cluster = cluster
+
+    def _limit(self, timeout_ms: int | None) -> int:
+        return self._cluster.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
+
+    # --- topics -------------------------------------------------------------------------------
+
+    def create_topics(
+        self,
+        new: Iterable[NewTopic],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> Results[str, CreatedTopic]:
+        """Make topics, or only see whether they could be made."""
+        return topics.create_topics(
+            self._cluster, new, validate_only=validate_only, timeout_ms=self._limit(timeout_ms)
+        )
+
+    def delete_topics(
+        self, names: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Results[str, None]:
+        """Delete topics with all their records."""
+        return topics.delete_topics(self._cluster, names, timeout_ms=self._limit(timeout_ms))
+
+    def list_topics(
+        self, *, include_internal: bool = False, timeout_ms: int | None = None
+    ) -> dict[str, TopicListing]:
+        """All topics, by name."""
+        return topics.list_topics(
+            self._cluster, include_internal=include_internal, timeout_ms=self._limit(timeout_ms)
+        )
+
+    def describe_topics(
+        self, names: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Results[str, TopicInfo]:
+        """Partitions, leaders and replicas of topics."""
+        return topics.describe_topics(self._cluster, names, timeout_ms=self._limit(timeout_ms))
+
+    def create_partitions(
+        self,
+        totals: Mapping[str, int],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> Results[str, None]:
+        """Let topics have so many partitions in all."""
+        return topics.create_partitions(
+            self._cluster, totals, validate_only=validate_only, timeout_ms=self._limit(timeout_ms)
+        )
+
+    def delete_records(
+        self, before: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
+    ) -> Results[TopicPartition, int]:
+        """Delete records below offsets (-1: all there are); values are the new first offsets."""
+        return topics.delete_records(self._cluster, before, timeout_ms=self._limit(timeout_ms))
+
+    def list_offsets(
+        self,
+        timestamps: Mapping[TopicPartition, int],
+        *,
+        committed: bool = False,
+        timeout_ms: int | None = None,
+    ) -> Results[TopicPartition, FoundOffset]:
+        """Offsets by time: -2 the earliest, -1 the latest, -3 that of the youngest record."""
+        return topics.list_offsets(
+            self._cluster,
+            timestamps,
+            isolation=READ_COMMITTED if committed else READ_UNCOMMITTED,
+            timeout_ms=self._limit(timeout_ms),
+        )
+
+    # --- settings -----------------------------------------------------------------------------
+
+    def describe_configs(
+        self,
+        resources: Iterable[ConfigResource],
+        names: Sequence[str] | None = None,
+        *,
+        timeout_ms: int | None = None,
+    ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
+        """Settings of topics, brokers or groups: all, or only those named."""
+        return configs.describe_configs(
+            self._cluster, resources, names, timeout_ms=self._limit(timeout_ms)
+        )
+
+    def alter_configs(
+        self,
+        changes: Mapping[ConfigResource, Iterable[ConfigChange]],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> Results[ConfigResource, None]:
+        """Change settings one by one; what is not named stays as it is."""
+        return configs.alter_configs(
+            self._cluster, changes, validate_only=validate_only, timeout_ms=self._limit(timeout_ms)
+        )
+
+    # --- the cluster --------------------------------------------------------------------------
+
+    def describe_cluster(self, *, timeout_ms: int | None = None) -> ClusterDescription:
+        """Who is in the cluster and who controls it."""
+        return brokers.describe_cluster(self._cluster, timeout_ms=self._limit(timeout_ms))
+
+    def describe_log_dirs(
+        self, broker_ids: Iterable[int] | None = None, *, timeout_ms: int | None = None
+    ) -> Results[int, tuple[LogDir, ...]]:
+        """The data directories of brokers, by default of all, and what lies in them."""
+        return brokers.describe_log_dirs(
+            self._cluster, broker_ids, timeout_ms=self._limit(timeout_ms)
+        )
+
+    # --- groups -------------------------------------------------------------------------------
+
+    def list_groups(
+        self,
+        *,
+        states: Iterable[str] = (),
+        types: Iterable[str] = (),
+        timeout_ms: int | None = None,
+    ) -> list[GroupListing]:
+        """All groups, or those of some states ("Stable") and types ("classic", "consumer")."""
+        return groups.list_groups(
+            self._cluster, states=states, types=types, timeout_ms=self._limit(timeout_ms)
+        )
+
+    def describe_groups(
+        self, group_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Results[str, GroupDescription]:
+        """Groups with their members and what those read."""
+        return groups.describe_groups(self._cluster, group_ids, timeout_ms=self._limit(timeout_ms))
+
+    def delete_groups(
+        self, group_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Results[str, None]:
+        """Delete groups that have no members, with their offsets."""
+        return groups.delete_groups(self._cluster, group_ids, timeout_ms=self._limit(timeout_ms))
+
+    def list_group_offsets(
+        self,
+        group_id: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        timeout_ms: int | None = None,
+    ) -> Results[TopicPartition, OffsetAndMetadata]:
+        """What a group has committed, where it has committed anything."""
+        return groups.list_group_offsets(
+            self._cluster, group_id, partitions, timeout_ms=self._limit(timeout_ms)
+        )
+
+    def alter_group_offsets(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        *,
+        timeout_ms: int | None = None,
+    ) -> Results[TopicPartition, None]:
+        """Commit for a group that has no members now."""
+        return groups.alter_group_offsets(
+            self._cluster, group_id, offsets, timeout_ms=self._limit(timeout_ms)
+        )
+
+    def delete_group_offsets(
+        self,
+        group_id: str,
+        partitions: Iterable[TopicPartition],
+        *,
+        timeout_ms: int | None = None,
+    ) -> Results[TopicPartition, None]:
+        """Forget what a group has committed, of topics it does not read now."""
+        return groups.delete_group_offsets(
+            self._cluster, group_id, partitions, timeout_ms=self._limit(timeout_ms)
+        )
+
+    def reset_group_offsets(
+        self,
+        group_id: str,
+        timestamps: Mapping[TopicPartition, int],
+        *,
+        timeout_ms: int | None = None,
+    ) -> Results[TopicPartition, int]:
+        """Let a group that has no members go on at times: -2 the earliest, -1 the latest.
+
+        Where all records are older than the time, the group goes on at the end. The values are the
+        new offsets.
+        """
+        found = self.list_offsets(timestamps, timeout_ms=timeout_ms)
+        too_young = [tp for tp, offset in found.values.items() if offset.offset < 0]
+        ends = self.list_offsets(dict.fromkeys(too_young, LATEST_TIMESTAMP), timeout_ms=timeout_ms)
+        targets = {tp: offset.offset for tp, offset in {**found.values, **ends.values}.items()}
+        errors: dict[TopicPartition, BrokerError] = {**found.errors, **ends.errors}
+        if targets:
+            altered = self.alter_group_offsets(
+                group_id,
+                {tp: OffsetAndMetadata(offset) for tp, offset in targets.items() if offset >= 0},
+                timeout_ms=timeout_ms,
+            )
+            errors.update(altered.errors)
+        return Results({tp: at for tp, at in targets.items() if tp not in errors}, errors)
+
+    # --- transactions -------------------------------------------------------------------------
+
+    def list_transactions(
+        self,
+        *,
+        states: Iterable[str] = (),
+        producer_ids: Iterable[int] = (),
+        timeout_ms: int | None = None,
+    ) -> list[TransactionListing]:
+        """All transactional ids, or those in some states or of some producers."""
+        return transactions.list_transactions(
+            self._cluster,
+            states=states,
+            producer_ids=producer_ids,
+            timeout_ms=self._limit(timeout_ms),
+        )
+
+    def describe_transactions(
+        self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Results[str, TransactionDescription]:
+        """State, producer and partitions of transactions."""
+        return transactions.describe_transactions(
+            self._cluster, transactional_ids, timeout_ms=self._limit(timeout_ms)
+        )
+
+    def describe_producers(
+        self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
+    ) -> Results[TopicPartition, tuple[ProducerDescription, ...]]:
+        """Producers that partitions remember, and which of them have a transaction open."""
+        return transactions.describe_producers(
+            self._cluster, partitions, timeout_ms=self._limit(timeout_ms)
+        )
+
+    def abort_transaction(
+        self,
+        tp: TopicPartition,
+        producer: ProducerDescription,
+        *,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """End a hanging transaction of a producer that `describe_producers` has shown."""
+        transactions.abort_transaction(
+            self._cluster, tp, producer, timeout_ms=self._limit(timeout_ms)
+        )
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._cluster.close()
+
+    def __enter__(self) -> Self:
+        """Use as a context manager."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()

@@ -1,0 +1,1 @@
+"""What Admin can do, one file per kind of thing."""

@@ -1,0 +1,252 @@
+"""Topics, their partitions and their records."""
+
+from collections.abc import Iterable, Mapping
+
+from broker.client.administration.outcomes import collect, error_for
+from broker.client.administration.values import CreatedTopic, NewTopic, Results, TopicListing
+from broker.client.api import FoundOffset
+from broker.client.cluster import Cluster
+from broker.client.consumer_protocol import group_by_topic
+from broker.client.group_offsets import list_offsets_request, listed_offsets
+from broker.client.metadata import TopicInfo, read_topic
+from broker.errors import BrokerError, ErrorCode
+from broker.model import TopicPartition
+from broker.protocol.messages.fetch import ListOffsetsResponse
+from broker.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from broker.protocol.messages.topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatableTopicResult,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+
+
+def create_topics(
+    cluster: Cluster, topics: Iterable[NewTopic], *, validate_only: bool, timeout_ms: int
+) -> Results[str, CreatedTopic]:
+    """Make topics."""
+    request = CreateTopicsRequest(
+        topics=[_creatable(topic) for topic in topics],
+        timeout_ms=timeout_ms,
+        validate_only=validate_only,
+    )
+    response = cluster.call(None, request, CreateTopicsResponse, timeout_ms=timeout_ms)
+    return collect(
+        (
+            (
+                topic.name,
+                topic,
+                error_for(
+                    topic.error_code, f'cannot create topic "{topic.name}"', topic.error_message
+                ),
+            )
+            for topic in response.topics
+        ),
+        _created,
+    )
+
+
+def _creatable(topic: NewTopic) -> CreatableTopic:
+    by_hand = bool(topic.replicas)
+    return CreatableTopic(
+        name=topic.name,
+        num_partitions=-1 if by_hand else topic.partitions,
+        replication_factor=-1 if by_hand else topic.replication_factor,
+        assignments=[
+            CreatableReplicaAssignment(partition_index=number, broker_ids=list(brokers))
+            for number, brokers in topic.replicas.items()
+        ],
+        configs=[
+            CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()
+        ],
+    )
+
+
+def _created(topic: CreatableTopicResult) -> CreatedTopic:
+    return CreatedTopic(
+        topic.name,
+        topic.topic_id,
+        topic.num_partitions,
+        topic.replication_factor,
+        {config.name: config.value for config in topic.configs or ()},
+    )
+
+
+def delete_topics(cluster: Cluster, names: Iterable[str], *, timeout_ms: int) -> Results[str, None]:
+    """Delete topics by name."""
+    wanted = list(names)
+    request = DeleteTopicsRequest(
+        topics=[DeleteTopicState(name=name) for name in wanted],
+        topic_names=wanted,
+        timeout_ms=timeout_ms,
+    )
+    response = cluster.call(None, request, DeleteTopicsResponse, timeout_ms=timeout_ms)
+    return collect(
+        (
+            (
+                topic.name or "",
+                topic,
+                error_for(
+                    topic.error_code, f'cannot delete topic "{topic.name}"', topic.error_message
+                ),
+            )
+            for topic in response.responses
+        ),
+        lambda topic: None,
+    )
+
+
+def list_topics(
+    cluster: Cluster, *, include_internal: bool, timeout_ms: int
+) -> dict[str, TopicListing]:
+    """All topics, by name."""
+    return {
+        name: TopicListing(name, topic.id, topic.is_internal, len(topic.partitions))
+        for name, topic in sorted(cluster.topics(timeout_ms=timeout_ms).items())
+        if include_internal or not topic.is_internal
+    }
+
+
+def describe_topics(
+    cluster: Cluster, names: Iterable[str], *, timeout_ms: int
+) -> Results[str, TopicInfo]:
+    """Partitions, leaders and replicas of topics; never makes one."""
+    request = MetadataRequest(
+        [MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
+    )
+    response = cluster.call(None, request, MetadataResponse, timeout_ms=timeout_ms)
+    return collect(
+        (
+            (
+                topic.name or "",
+                topic,
+                error_for(topic.error_code, f'cannot describe topic "{topic.name}"'),
+            )
+            for topic in response.topics
+        ),
+        lambda topic: read_topic(topic, None),
+    )
+
+
+def create_partitions(
+    cluster: Cluster, totals: Mapping[str, int], *, validate_only: bool, timeout_ms: int
+) -> Results[str, None]:
+    """Let topics have so many partitions in all."""
+    request = CreatePartitionsRequest(
+        topics=[
+            CreatePartitionsTopic(name=name, count=count, assignments=None)
+            for name, count in totals.items()
+        ],
+        timeout_ms=timeout_ms,
+        validate_only=validate_only,
+    )
+    response = cluster.call(None, request, CreatePartitionsResponse, timeout_ms=timeout_ms)
+    return collect(
+        (
+            (
+                topic.name,
+                topic,
+                error_for(
+                    topic.error_code,
+                    f'cannot add partitions to topic "{topic.name}"',
+                    topic.error_message,
+                ),
+            )
+            for topic in response.results
+        ),
+        lambda topic: None,
+    )
+
+
+def _leaders(
+    cluster: Cluster, partitions: Iterable[TopicPartition], timeout_ms: int
+) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, BrokerError]]:
+    """Partitions by leader; those that have none by their error."""
+    by_leader: dict[int, list[TopicPartition]] = {}
+    errors: dict[TopicPartition, BrokerError] = {}
+    wanted = list(partitions)
+    described = describe_topics(cluster, {tp.topic for tp in wanted}, timeout_ms=timeout_ms)
+    for tp in wanted:
+        topic = described.values.get(tp.topic)
+        partition = None if topic is None else topic.partitions.get(tp.partition)
+        if partition is not None and partition.leader >= 0:
+            by_leader.setdefault(partition.leader, []).append(tp)
+        elif partition is not None:
+            errors[tp] = BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"{tp} has no leader")
+        else:
+            errors[tp] = described.errors.get(tp.topic) or BrokerError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {tp} does not exist"
+            )
+    return by_leader, errors
+
+
+def delete_records(
+    cluster: Cluster, before: Mapping[TopicPartition, int], *, timeout_ms: int
+) -> Results[TopicPartition, int]:
+    """Delete records below offsets (-1: all there are); the values are the new first offsets."""
+    by_leader, errors = _leaders(cluster, before, timeout_ms)
+    found: list[tuple[TopicPartition, int, BrokerError | None]] = []
+    for leader, partitions in by_leader.items():
+        request = DeleteRecordsRequest(
+            topics=[
+                DeleteRecordsTopic(
+                    name=topic,
+                    partitions=[
+                        DeleteRecordsPartition(
+                            partition_index=number, offset=before[TopicPartition(topic, number)]
+                        )
+                        for number in numbers
+                    ],
+                )
+                for topic, numbers in group_by_topic(partitions).items()
+            ],
+            timeout_ms=timeout_ms,
+        )
+        response = cluster.call(leader, request, DeleteRecordsResponse, timeout_ms=timeout_ms)
+        for topic in response.topics:
+            for item in topic.partitions:
+                tp = TopicPartition(topic.name, item.partition_index)
+                error = error_for(item.error_code, f"cannot delete records of {tp}")
+                found.append((tp, item.low_watermark, error))
+    results = collect(found, lambda low_watermark: low_watermark)
+    return Results(results.values, {**errors, **results.errors})
+
+
+def list_offsets(
+    cluster: Cluster,
+    timestamps: Mapping[TopicPartition, int],
+    *,
+    isolation: int,
+    timeout_ms: int,
+) -> Results[TopicPartition, FoundOffset]:
+    """Offsets by time; -2 is the earliest, -1 the latest, -3 that of the youngest record."""
+    by_leader, errors = _leaders(cluster, timestamps, timeout_ms)
+    values: dict[TopicPartition, FoundOffset] = {}
+    for leader, partitions in by_leader.items():
+        request = list_offsets_request(
+            {tp: timestamps[tp] for tp in partitions}, isolation=isolation, timeout_ms=timeout_ms
+        )
+        response = cluster.call(leader, request, ListOffsetsResponse, timeout_ms=timeout_ms)
+        for tp, found in listed_offsets(response).items():
+            if isinstance(found, ErrorCode):
+                reason = found.name.lower().replace("_", " ")
+                errors[tp] = BrokerError(found, f"cannot list the offset of {tp}: {reason}")
+            else:
+                values[tp] = found
+    return Results(values, errors)
