@@ -106,9 +106,6 @@ class TransactionCoordinator:
 
     def load(self) -> None:
         """Read what was written, finish what was decided, and start to watch the time."""
-        topic = self._topics.get(TRANSACTION_TOPIC)
-        if topic is not None:
-            self._log.partition_count = topic.partition_count
         self._producer_ids.load()
         for name, transaction in read_transactions(self._log).items():
             self._entries[name] = _Entry(transaction)
@@ -349,7 +346,14 @@ class TransactionCoordinator:
                 callback()
 
         for done in written:
-            self._log.when_durable(done, count)
+            self._log.when_durable(done, count, partial(self._marker_failed, done, count))
+
+    def _marker_failed(self, done: Written, count: Callable[[], None], error: StorageError) -> None:
+        if self._storage.get(done.log.topic_partition) is not done.log:
+            count()  # deleted with all it held
+        else:
+            # The transaction stays decided; its end is completed after the next start.
+            logger.error("a marker is not safe: %s", error)
 
     # Time
 

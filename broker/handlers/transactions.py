@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Any
 
 from broker.coordinator.transaction import TRANSACTIONS_V1, TRANSACTIONS_V2, TransactionState
 from broker.errors import BrokerError, ErrorCode
@@ -156,6 +157,16 @@ def _add_results(
     ]
 
 
+def refuse_partitions(
+    request: wire.AddPartitionsToTxnRequest, code: ErrorCode
+) -> wire.AddPartitionsToTxnResponse:
+    """The same error for every partition, in the shape of old and new versions."""
+    old = wire.AddPartitionsToTxnTransaction(topics=request.v3_and_below_topics)
+    return wire.AddPartitionsToTxnResponse(
+        error_code=code, results_by_topic_v3_and_below=_add_results(old, lambda _: code)
+    )
+
+
 def add_offsets_to_txn(
     state: BrokerState, request: wire.AddOffsetsToTxnRequest, context: RequestContext
 ) -> wire.AddOffsetsToTxnResponse | Pending[wire.AddOffsetsToTxnResponse]:
@@ -258,30 +269,42 @@ def write_txn_markers(
 def _write_marker(
     state: BrokerState, marker: wire.WritableTxnMarker
 ) -> wire.WritableTxnMarkerResult | Pending[wire.WritableTxnMarkerResult]:
-    def result(codes: dict[TopicPartition, ErrorCode]) -> wire.WritableTxnMarkerResult:
-        return wire.WritableTxnMarkerResult(
-            marker.producer_id,
-            [
-                wire.WritableTxnMarkerTopicResult(
-                    topic.name,
-                    [
-                        wire.WritableTxnMarkerPartitionResult(
-                            number, codes[TopicPartition(topic.name, number)]
-                        )
-                        for number in topic.partition_indexes
-                    ],
-                )
-                for topic in marker.topics
-            ],
-        )
-
     answer = state.transactions.write_markers(
         ProducerIdentity(marker.producer_id, marker.producer_epoch),
         _partitions_of((topic.name, topic.partition_indexes) for topic in marker.topics),
         commit=marker.transaction_result,
         coordinator_epoch=marker.coordinator_epoch,
     )
-    return follow(answer, result)
+    return follow(answer, lambda codes: _marker_result(marker, codes.__getitem__))
+
+
+def _marker_result(
+    marker: wire.WritableTxnMarker, code_of: Callable[[TopicPartition], ErrorCode]
+) -> wire.WritableTxnMarkerResult:
+    return wire.WritableTxnMarkerResult(
+        marker.producer_id,
+        [
+            wire.WritableTxnMarkerTopicResult(
+                topic.name,
+                [
+                    wire.WritableTxnMarkerPartitionResult(
+                        number, code_of(TopicPartition(topic.name, number))
+                    )
+                    for number in topic.partition_indexes
+                ],
+            )
+            for topic in marker.topics
+        ],
+    )
+
+
+def refuse_markers(
+    request: wire.WriteTxnMarkersRequest, code: ErrorCode
+) -> wire.WriteTxnMarkersResponse:
+    """The same error for every partition."""
+    return wire.WriteTxnMarkersResponse(
+        [_marker_result(marker, lambda _: code) for marker in request.markers]
+    )
 
 
 def describe_producers(
@@ -323,6 +346,21 @@ def _producers_of(state: BrokerState, partition: TopicPartition) -> wire.Partiti
     )
 
 
+def refuse_producers(
+    request: wire.DescribeProducersRequest, code: ErrorCode
+) -> wire.DescribeProducersResponse:
+    """The same error for every partition."""
+    return wire.DescribeProducersResponse(
+        topics=[
+            wire.TopicResponse(
+                topic.name,
+                [wire.PartitionResponse(number, code) for number in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
 def describe_transactions(
     state: BrokerState, request: wire.DescribeTransactionsRequest, context: RequestContext
 ) -> wire.DescribeTransactionsResponse:
@@ -349,6 +387,15 @@ def _description(state: BrokerState, transactional_id: str) -> wire.TransactionS
         producer_id=found.producer_id,
         producer_epoch=found.epoch,
         topics=[wire.TopicData(topic, numbers) for topic, numbers in by_topic.items()],
+    )
+
+
+def refuse_descriptions(
+    request: wire.DescribeTransactionsRequest, code: ErrorCode
+) -> wire.DescribeTransactionsResponse:
+    """The same error for every transactional id."""
+    return wire.DescribeTransactionsResponse(
+        transaction_states=[wire.TransactionState(code, name) for name in request.transactional_ids]
     )
 
 
@@ -395,4 +442,11 @@ HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.DESCRIBE_TRANSACTIONS: describe_transactions,
     ApiKey.LIST_TRANSACTIONS: list_transactions,
 }
-REFUSALS = {ApiKey.TXN_OFFSET_COMMIT: refuse_offsets}
+# Any: each takes the request class of its API.
+REFUSALS: dict[ApiKey, Callable[[Any, ErrorCode], object]] = {
+    ApiKey.ADD_PARTITIONS_TO_TXN: refuse_partitions,
+    ApiKey.TXN_OFFSET_COMMIT: refuse_offsets,
+    ApiKey.WRITE_TXN_MARKERS: refuse_markers,
+    ApiKey.DESCRIBE_PRODUCERS: refuse_producers,
+    ApiKey.DESCRIBE_TRANSACTIONS: refuse_descriptions,
+}
