@@ -14,11 +14,13 @@ from broker.config import BrokerConfig, TopicConfig
 from broker.errors import StorageError
 from broker.model import OpenFile, TopicPartition
 from broker.storage import checkpoints
+from broker.storage.cleaner import Cleaner
 from broker.storage.context import OPEN_FILES_MAX, LogContext
 from broker.storage.files import FileSystem, OpenFiles
 from broker.storage.flusher import Durable, Failed, Flusher
 from broker.storage.partition_log import PartitionLog
 from broker.storage.recovery import Recovered, open_log
+from broker.storage.retention import apply_retention
 
 LOGGER = logging.getLogger(__name__)
 LOCK_FILE = ".lock"
@@ -36,8 +38,8 @@ def _unanswered(_: StorageError) -> None:
 class DataDirectory:
     """Opens, creates and deletes logs; housekeeping is done by whoever calls for it.
 
-    Everything but `flush_due`, `remove_discarded` and `checkpoint` is called under the lock;
-    those take it for short steps and do their I/O without.
+    Everything but housekeeping (`flush_due`, `apply_retention`, `compact_one`, `checkpoint`) is
+    called under the lock; that takes it for short steps and does its long work without.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class DataDirectory:
         self._checkpointed: dict[str, dict[TopicPartition, int]] = {}
         # How far compaction got, by partition; what the cleaner's checkpoint says.
         self.cleaned_offsets: dict[TopicPartition, int] = {}
+        self._cleaner = Cleaner(lock, clock, config)
 
     # --- logs ---
 
@@ -275,6 +278,22 @@ class DataDirectory:
         """Flush what flush.ms or a rolled segment asks for; remove what was deleted."""
         self._flusher.flush(PartitionLog.flush_is_due)
         self.remove_discarded()
+
+    def apply_retention(self) -> None:
+        """Remove the segments that are too old or too many."""
+        for log in self.logs():
+            with self._lock:
+                try:
+                    apply_retention(log, self._clock.now_ms())
+                except (StorageError, OSError) as error:
+                    LOGGER.warning("cannot remove segments of %s: %s", log.topic_partition, error)
+
+    def compact_one(self) -> bool:
+        """Compact the log that needs it most; False when none does."""
+        compacted = self._cleaner.clean_one(self)
+        if compacted:
+            self.checkpoint()
+        return compacted
 
     def remove_discarded(self, *, delay_ms: int | None = None) -> None:
         """Remove files and folders that were renamed for it and whose delay is over."""

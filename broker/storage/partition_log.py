@@ -318,9 +318,17 @@ class PartitionLog:
         first_ms = active.first_timestamp
         latest_ms = max(header.max_timestamp for header in headers)
         age_ms = latest_ms - first_ms if first_ms >= 0 else now_ms - active.created_ms
-        if age_ms > config.segment_ms - active.jitter_ms:
+        if age_ms > self._roll_ms - active.jitter_ms:
             return True
         return active.index_full(config.segment_index_bytes)
+
+    @property
+    def _roll_ms(self) -> int:
+        """How old a segment gets; the last one is never compacted, so that bounds it too."""
+        config = self.config
+        if config.compacts:
+            return min(config.segment_ms, config.max_compaction_lag_ms)
+        return config.segment_ms
 
     def roll(self) -> None:
         """Seal the last segment and start another; an empty one stays as it is."""

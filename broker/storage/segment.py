@@ -302,9 +302,9 @@ class Segment:
         return renamed
 
     def remove(self) -> None:
-        """Remove all its files at once."""
+        """Remove all its files; the log last, so that a crash in between leaves no lone index."""
         self.close()
-        for kind in SEGMENT_FILES:
+        for kind in reversed(SEGMENT_FILES):
             self.context.files.unlink(self.path(kind))
 
     # --- indexes ---

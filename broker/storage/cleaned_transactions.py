@@ -1,0 +1,64 @@
+"""CleanedTransactions: which transactional batches compaction may drop, told while reading a log.
+
+A batch of an aborted transaction may go at once. A marker may go when no batch of its transaction
+was met before it: then nothing is left that it would decide.
+"""
+
+from collections.abc import Iterable
+
+from broker.batch.layout import BatchHeader
+from broker.storage.index import AbortedRange
+from broker.storage.producer_state import Marker
+
+
+class CleanedTransactions:
+    """Follows the transactions of a log from an offset on; batches are shown to it in order."""
+
+    __slots__ = ("_aborted", "_committed", "_next", "_ranges", "_seen")
+
+    def __init__(self, ranges: Iterable[AbortedRange], first_offset: int) -> None:
+        """Take the aborted transactions that are not over before the first offset."""
+        live = (item for item in ranges if item.last_offset >= first_offset)
+        self._ranges = sorted(live, key=lambda item: item.first_offset)
+        self._next = 0
+        # Open and aborted later on: by producer; those with batches met are in `_seen`.
+        self._aborted: dict[int, AbortedRange] = {}
+        self._seen: set[int] = set()
+        self._committed: set[int] = set()
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """Whether a batch of records belongs to an aborted transaction."""
+        self._begin_up_to(header.last_offset)
+        if not header.is_transactional:
+            return False
+        if header.producer_id in self._aborted:
+            self._seen.add(header.producer_id)
+            return True
+        self._committed.add(header.producer_id)
+        return False
+
+    def end(self, header: BatchHeader, marker: Marker | None) -> tuple[bool, AbortedRange | None]:
+        """Whether a marker may go; if not, and it aborts, what the transaction index must say.
+
+        A control batch without its marker was cleaned before and may go.
+        """
+        self._begin_up_to(header.last_offset)
+        producer_id = header.producer_id
+        if marker is None:
+            return True, None
+        if marker.commit:
+            met = producer_id in self._committed
+            self._committed.discard(producer_id)
+            return not met, None
+        aborted = self._aborted.pop(producer_id, None)
+        if aborted is None or producer_id not in self._seen:
+            return True, None
+        self._seen.discard(producer_id)
+        return False, aborted
+
+    def _begin_up_to(self, offset: int) -> None:
+        ranges = self._ranges
+        while self._next < len(ranges) and ranges[self._next].first_offset <= offset:
+            item = ranges[self._next]
+            self._aborted.setdefault(item.producer_id, item)
+            self._next += 1

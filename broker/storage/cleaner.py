@@ -1,0 +1,172 @@
+"""Cleaner: which log is compacted next, and when."""
+
+import logging
+import threading
+from dataclasses import dataclass
+from typing import Protocol
+
+from broker.clock import Clock
+from broker.config import BrokerConfig
+from broker.errors import CorruptBatch, StorageError
+from broker.model import NO_TIMESTAMP, TopicPartition
+from broker.storage.compaction import Overtaken, begin_round, compact
+from broker.storage.partition_log import PartitionLog
+from broker.storage.retention import largest_timestamp
+from broker.storage.segment import Segment
+
+LOGGER = logging.getLogger(__name__)
+
+
+class LogSource(Protocol):
+    """Where the logs are."""
+
+    cleaned_offsets: dict[TopicPartition, int]
+
+    def logs(self) -> list[PartitionLog]:
+        """All logs."""
+        ...
+
+    def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
+        """The log of a partition, if it is still there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cleanable:
+    """How dirty a log is: sizes of what is clean and of what a round could clean."""
+
+    log: PartitionLog
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    clean_bytes: int
+    dirty_bytes: int
+    overdue: bool
+
+    @property
+    def dirty_ratio(self) -> float:
+        """Share of the dirty part in all that a round would read."""
+        return self.dirty_bytes / (self.clean_bytes + self.dirty_bytes)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a round is worth it, or cannot wait."""
+        ratio_min = self.log.config.min_cleanable_dirty_ratio
+        return self.dirty_bytes > 0 and (self.overdue or self.dirty_ratio > ratio_min)
+
+
+def examine(log: PartitionLog, cleaned_offset: int, now_ms: int) -> Cleanable:
+    """How dirty a log is, given how far it has been cleaned."""
+    first_dirty = cleaned_offset
+    if not log.start_offset <= cleaned_offset <= log.end_offset:
+        first_dirty = log.start_offset
+    sealed = log.segments[:-1]
+    uncleanable = log.last_stable_offset
+    if log.segments:
+        uncleanable = min(uncleanable, log.segments[-1].base_offset)
+    lag_ms = log.config.min_compaction_lag_ms
+    for segment in sealed:
+        if segment.next_offset <= first_dirty:
+            continue
+        if lag_ms > 0 and largest_timestamp(segment) > now_ms - lag_ms:
+            uncleanable = min(uncleanable, segment.base_offset)
+            break
+    first_uncleanable = max(first_dirty, uncleanable)
+    dirty = [
+        segment
+        for segment in sealed
+        if segment.next_offset > first_dirty and segment.base_offset < first_uncleanable
+    ]
+    return Cleanable(
+        log=log,
+        first_dirty_offset=first_dirty,
+        first_uncleanable_offset=first_uncleanable,
+        clean_bytes=sum(s.size_bytes for s in sealed if s.next_offset <= first_dirty),
+        dirty_bytes=sum(segment.size_bytes for segment in dirty),
+        overdue=_is_overdue(log, dirty, now_ms),
+    )
+
+
+def _is_overdue(log: PartitionLog, dirty: list[Segment], now_ms: int) -> bool:
+    lag_ms = log.config.max_compaction_lag_ms
+    if lag_ms >= now_ms:  # none is set: the segments need not be looked at
+        return False
+    return any(NO_TIMESTAMP < segment.first_timestamp < now_ms - lag_ms for segment in dirty)
+
+
+class Cleaner:
+    """Compacts the dirtiest log; one round at a time, in whoever's thread asks."""
+
+    def __init__(self, lock: threading.RLock, clock: Clock, config: BrokerConfig) -> None:
+        """Know the limits."""
+        self._lock = lock
+        self._clock = clock
+        self._map_bytes_max = config.log_cleaner_dedupe_buffer_size
+        self._bytes_per_second_max = config.log_cleaner_io_max_bytes_per_second
+        self._sleeping = threading.Condition()
+        # Logs that cannot be compacted until the broker is started anew.
+        self._failed: set[PartitionLog] = set()
+
+    def clean_one(self, source: LogSource) -> bool:
+        """Do a round on the log that needs it most; False when none does."""
+        with self._lock:
+            now_ms = self._clock.now_ms()
+            found = self._dirtiest(source, now_ms)
+            if found is None:
+                return False
+            log = found.log
+            task = begin_round(
+                log,
+                first_dirty_offset=found.first_dirty_offset,
+                first_uncleanable_offset=found.first_uncleanable_offset,
+                now_ms=now_ms,
+                is_current=lambda: source.get(log.topic_partition) is log,
+            )
+        throttle = _Throttle(self._clock, self._sleeping, self._bytes_per_second_max)
+        try:
+            cleaned = compact(
+                task, self._lock, map_bytes_max=self._map_bytes_max, throttle=throttle
+            )
+        except Overtaken:
+            return False
+        except CorruptBatch as error:
+            LOGGER.error("%s is not compacted any more: %s", log.topic_partition, error)
+            self._failed.add(log)
+            return True
+        except (StorageError, OSError) as error:
+            LOGGER.warning("cannot compact %s now: %s", log.topic_partition, error)
+            return False
+        with self._lock:
+            if source.get(log.topic_partition) is log:
+                source.cleaned_offsets[log.topic_partition] = cleaned
+        return True
+
+    def _dirtiest(self, source: LogSource, now_ms: int) -> Cleanable | None:
+        due = []
+        for log in source.logs():
+            if log.config.compacts and len(log.segments) > 1 and log not in self._failed:
+                cleaned_offset = source.cleaned_offsets.get(log.topic_partition, -1)
+                found = examine(log, cleaned_offset, now_ms)
+                if found.is_due:
+                    due.append(found)
+        return max(due, key=lambda item: (item.overdue, item.dirty_ratio), default=None)
+
+
+class _Throttle:
+    """Waits when more bytes were read than a second may see."""
+
+    def __init__(
+        self, clock: Clock, sleeping: threading.Condition, bytes_per_second_max: float
+    ) -> None:
+        self._clock = clock
+        self._sleeping = sleeping
+        self._bytes_per_ms_max = bytes_per_second_max / 1000
+        self._start_ms = clock.monotonic_ms()
+        self._bytes = 0
+
+    def __call__(self, size_bytes: int) -> None:
+        self._bytes += size_bytes
+        due_ms = self._start_ms + self._bytes / self._bytes_per_ms_max
+        wait_ms = int(due_ms - self._clock.monotonic_ms())
+        if wait_ms > 0:
+            with self._sleeping:
+                self._clock.wait(self._sleeping, wait_ms)

@@ -1,0 +1,388 @@
+"""Compaction: of the records with one key only the last is kept.
+
+    0 .. clean .. first dirty offset .. dirty .. end .. first uncleanable offset .. end of the log
+
+A round reads the dirty part into an OffsetMap, then writes everything before the map's end anew,
+group by group of neighbouring segments, leaving out
+
+    - records that the map knows a later one for, and records without key
+    - records of aborted transactions, and markers whose transactions have no batch left
+    - tombstones and such markers, once their batch's delete horizon has passed; the horizon is
+      set, delete.retention.ms ahead, by the first round that meets them
+
+Offsets, producers and sequences stay. A batch that keeps all its records is copied as it is. A
+producer's last batch stays, empty if need be, for the sake of its sequence; so does the last batch
+of a group, so that a segment itself tells how far it reaches.
+
+The work is done without the broker's lock, on segments that are no longer written to; it is taken
+to begin a round and to put each new segment in the place of the old ones.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+
+from broker.batch.codec import check_batch_at, decode_columns, decode_records, encode_retained
+from broker.batch.layout import HEADER_BYTES, LENGTH_END, BatchHeader, read_header
+from broker.config import TopicConfig
+from broker.errors import CorruptBatch
+from broker.model import OpenFile
+from broker.storage.cleaned_transactions import CleanedTransactions
+from broker.storage.context import LogContext
+from broker.storage.files import OpenFiles
+from broker.storage.index import RELATIVE_OFFSET_MAX, AbortedRange
+from broker.storage.offset_map import OffsetMap
+from broker.storage.partition_log import PartitionLog
+from broker.storage.replay import read_marker
+from broker.storage.segment import CLEANED, LOG, POSITION_MAX, Segment
+
+READ_BYTES = 1 << 20
+WRITE_BYTES = 1 << 20
+FILES_OPEN_MAX = 16
+
+Throttle = Callable[[int], None]
+
+
+class Overtaken(Exception):
+    """The log changed under the round: retention or deletion took its segments. Try again later."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastWrite:
+    """What a producer wrote last: its last offset, or None when that was a marker."""
+
+    last_offset: int | None
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a round of compaction knows of its log; taken under the lock."""
+
+    log: PartitionLog
+    context: LogContext
+    config: TopicConfig
+    segments: list[Segment]
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    aborted: list[AbortedRange]
+    last_writes: dict[int, LastWrite]
+    now_ms: int
+    is_current: Callable[[], bool]
+
+
+def begin_round(
+    log: PartitionLog,
+    *,
+    first_dirty_offset: int,
+    first_uncleanable_offset: int,
+    now_ms: int,
+    is_current: Callable[[], bool] = lambda: True,
+) -> Round:
+    """Take from the log what a round needs; called under the lock.
+
+    `is_current` tells, under the lock, whether the log is still the one of its partition.
+    """
+    log.aborted_transactions(log.segments[0].base_offset, log.end_offset)  # mends stale indexes
+    return Round(
+        log=log,
+        # Descriptors of its own: the log's are looked after under the lock.
+        context=replace(
+            log.context, open_files=OpenFiles(FILES_OPEN_MAX), loaded_indexes=OpenFiles(1)
+        ),
+        config=log.config,
+        segments=[
+            segment
+            for segment in log.segments[:-1]
+            if segment.base_offset < first_uncleanable_offset
+        ],
+        first_dirty_offset=first_dirty_offset,
+        first_uncleanable_offset=first_uncleanable_offset,
+        aborted=[item for segment in log.segments for item in segment.aborted()],
+        last_writes={
+            entry.producer_id: LastWrite(entry.last_offset if entry.batches else None, entry.epoch)
+            for entry in log.producers.entries()
+        },
+        now_ms=now_ms,
+        is_current=is_current,
+    )
+
+
+def compact(
+    task: Round,
+    lock: AbstractContextManager[object],
+    *,
+    map_bytes_max: int,
+    throttle: Throttle = lambda size: None,
+) -> int:
+    """Do a round; the offset up to which the log is clean now. Called without the lock.
+
+    Raises Overtaken when the log changed meanwhile, CorruptBatch when it is damaged, StorageError
+    or OSError when the disk refuses.
+    """
+    _make_durable(task)
+    offset_map = build_map(task, map_bytes_max, throttle)
+    end_offset = offset_map.latest_offset + 1
+    transactions = CleanedTransactions(task.aborted, task.segments[0].base_offset)
+    for group in _groups(task, end_offset):
+        cleaning = _GroupCleaning(task, group, offset_map, transactions)
+        try:
+            if cleaning.run(throttle):
+                _replace(task, lock, group, cleaning.cleaned)
+        finally:
+            if cleaning.cleaned.suffix == CLEANED:
+                cleaning.cleaned.remove()
+    return end_offset
+
+
+def _make_durable(task: Round) -> None:
+    """Have the old segments on the disk: an older record goes for the sake of a newer one there."""
+    for segment in task.segments:
+        if not segment.flushed:
+            task.context.files.fsync(_open(task, segment))
+
+
+def _open(task: Round, segment: Segment) -> OpenFile:
+    try:
+        return task.context.files.open(segment.path(LOG), os.O_RDWR)
+    except FileNotFoundError:
+        raise Overtaken(segment.path(LOG)) from None
+
+
+def build_map(task: Round, bytes_max: int, throttle: Throttle) -> OffsetMap:
+    """Read the dirty part as far as memory reaches."""
+    offset_map = OffsetMap(bytes_max)
+    offset_map.latest_offset = task.first_dirty_offset - 1
+    transactions = CleanedTransactions(task.aborted, task.first_dirty_offset)
+    for segment in task.segments:
+        if segment.next_offset <= task.first_dirty_offset:
+            continue
+        for header, batch in read_batches(task, segment):
+            if header.last_offset < task.first_dirty_offset:
+                continue
+            if header.base_offset >= task.first_uncleanable_offset:
+                return offset_map
+            if not offset_map.has_room(header.record_count):
+                return offset_map
+            throttle(header.size)
+            _enter_keys(offset_map, transactions, header, batch)
+            offset_map.latest_offset = header.last_offset
+    return offset_map
+
+
+def _enter_keys(
+    offset_map: OffsetMap, transactions: CleanedTransactions, header: BatchHeader, batch: memoryview
+) -> None:
+    if header.is_control:
+        marker = read_marker(batch) if header.record_count else None
+        transactions.end(header, marker)
+        return
+    if transactions.is_aborted(header) or not header.record_count:
+        return
+    columns = decode_columns(batch)
+    data = columns.buffer
+    for offset, start, end in zip(
+        columns.offsets, columns.key_starts, columns.key_ends, strict=True
+    ):
+        if start >= 0:
+            offset_map.put(data[start:end], offset)
+
+
+def read_batches(task: Round, segment: Segment) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """Whole batches of a segment; one that fails its checks raises CorruptBatch."""
+    files = task.context.files
+    file = _open(task, segment)
+    position = 0
+    while position < segment.size_bytes:
+        chunk = memoryview(files.pread(file, READ_BYTES, position))
+        if len(chunk) >= HEADER_BYTES and _size(chunk) > len(chunk):
+            chunk = memoryview(files.pread(file, _size(chunk), position))
+        at = 0
+        while at + HEADER_BYTES <= len(chunk) and at + _size(chunk[at:]) <= len(chunk):
+            header = check_batch_at(chunk, at)
+            if header is None:
+                break
+            yield header, chunk[at : at + header.size]
+            at += header.size
+        if not at:
+            raise CorruptBatch(f"the batch at byte {position} of {segment.path(LOG)} is damaged")
+        position += at
+
+
+def _size(chunk: memoryview) -> int:
+    return max(LENGTH_END + read_header(chunk).batch_length, HEADER_BYTES)
+
+
+def _groups(task: Round, end_offset: int) -> Iterator[list[Segment]]:
+    """Neighbouring segments that fit into one, of those that begin before an offset."""
+    group: list[Segment] = []
+    size_max = min(task.config.segment_bytes, POSITION_MAX)
+    for segment in task.segments:
+        if segment.base_offset >= end_offset:
+            break
+        fits = (
+            sum(item.size_bytes for item in group) + segment.size_bytes <= size_max
+            and segment.next_offset - group[0].base_offset <= RELATIVE_OFFSET_MAX
+            if group
+            else True
+        )
+        if not fits:
+            yield group
+            group = []
+        group.append(segment)
+    if group:
+        yield group
+
+
+def _replace(
+    task: Round,
+    lock: AbstractContextManager[object],
+    group: list[Segment],
+    cleaned: Segment,
+) -> None:
+    """Put a new segment in the place of a group."""
+    for file in cleaned.files_to_flush():  # without the lock: what is fsynced under it is clean
+        task.context.files.fsync(file)
+    cleaned.close()
+    with lock:
+        log = task.log
+        still_there = set(map(id, log.segments[:-1]))
+        if not task.is_current() or not all(id(segment) in still_there for segment in group):
+            raise Overtaken(cleaned.path(LOG))
+        cleaned.context = log.context
+        log.replace_segments(group, [cleaned])
+
+
+class _GroupCleaning:
+    """Writes one new segment from a group of old ones."""
+
+    def __init__(
+        self,
+        task: Round,
+        group: list[Segment],
+        offset_map: OffsetMap,
+        transactions: CleanedTransactions,
+    ) -> None:
+        self._task = task
+        self._group = group
+        self._map = offset_map
+        self._transactions = transactions
+        self._out: list[memoryview | bytes] = []
+        self._out_headers: list[BatchHeader] = []
+        self._out_bytes = 0
+        first = group[0]
+        try:
+            self.cleaned = Segment.create(
+                task.context, first.folder, first.base_offset, suffix=CLEANED
+            )
+        except FileNotFoundError:
+            raise Overtaken(first.folder) from None
+        self.cleaned.index_interval_bytes = task.config.index_interval_bytes
+        self.cleaned.created_ms = group[-1].created_ms
+
+    def run(self, throttle: Throttle) -> bool:
+        """Write the segment; whether it differs from what was there."""
+        changed = len(self._group) > 1
+        last = self._group[-1]
+        for segment in self._group:
+            read_bytes = 0
+            for header, batch in read_batches(self._task, segment):
+                throttle(header.size)
+                read_bytes += header.size
+                is_last = segment is last and read_bytes == segment.size_bytes
+                kept = self._kept(header, batch, keep_empty=is_last)
+                changed = changed or kept is not batch
+                if kept is not None:
+                    self._write(kept)
+        self._flush()
+        self.cleaned.seal()
+        return changed
+
+    def _write(self, batch: memoryview | bytes) -> None:
+        self._out.append(batch)
+        self._out_headers.append(read_header(batch))
+        self._out_bytes += len(batch)
+        if self._out_bytes >= WRITE_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._out:
+            self.cleaned.append(b"".join(self._out), self._out_headers)
+        self._out, self._out_headers, self._out_bytes = [], [], 0
+
+    def _kept(
+        self, header: BatchHeader, batch: memoryview, *, keep_empty: bool
+    ) -> memoryview | bytes | None:
+        """What is left of a batch: itself, a smaller one, or nothing."""
+        keep_empty = keep_empty or self._is_last_of_producer(header)
+        if header.is_control:
+            kept = self._kept_marker(header, batch)
+        elif self._transactions.is_aborted(header) or not header.record_count:
+            kept = None
+        else:
+            kept = self._kept_records(header, batch)
+        if kept is None and keep_empty:
+            return batch if not header.record_count else encode_retained(header, [])
+        return kept
+
+    def _is_last_of_producer(self, header: BatchHeader) -> bool:
+        last = self._task.last_writes.get(header.producer_id) if header.has_producer else None
+        if last is None:
+            return False
+        if last.last_offset is None:
+            return header.is_control and header.producer_epoch == last.epoch
+        return header.last_offset == last.last_offset
+
+    def _kept_marker(self, header: BatchHeader, batch: memoryview) -> memoryview | bytes | None:
+        marker = read_marker(batch) if header.record_count else None
+        may_go, aborted = self._transactions.end(header, marker)
+        if aborted is not None:
+            self.cleaned.add_aborted(aborted)
+        if marker is None:
+            return None
+        if not may_go:
+            return batch
+        if header.delete_horizon_ms is None:
+            return encode_retained(
+                header, decode_records(batch), delete_horizon_ms=self._new_horizon_ms()
+            )
+        return None if header.delete_horizon_ms <= self._task.now_ms else batch
+
+    def _kept_records(self, header: BatchHeader, batch: memoryview) -> memoryview | bytes | None:
+        rows, has_tombstones = self._kept_rows(header, batch)
+        if not rows:
+            return None
+        needs_horizon = has_tombstones and header.delete_horizon_ms is None
+        if len(rows) == header.record_count and not needs_horizon:
+            return batch
+        records = decode_records(batch)
+        return encode_retained(
+            header,
+            [records[row] for row in rows],
+            delete_horizon_ms=self._new_horizon_ms() if needs_horizon else None,
+        )
+
+    def _new_horizon_ms(self) -> int:
+        return self._task.now_ms + self._task.config.delete_retention_ms
+
+    def _kept_rows(self, header: BatchHeader, batch: memoryview) -> tuple[list[int], bool]:
+        """The records of a batch to keep, by number, and whether a tombstone is among them."""
+        columns = decode_columns(batch)
+        data, starts, ends = columns.buffer, columns.key_starts, columns.key_ends
+        last_offset, latest = self._map.last_offset, self._map.latest_offset
+        horizon_ms = header.delete_horizon_ms
+        keep_tombstones = horizon_ms is None or self._task.now_ms < horizon_ms
+        rows = []
+        has_tombstones = False
+        for row, offset in enumerate(columns.offsets):
+            is_tombstone = columns.value_starts[row] < 0
+            if offset <= latest:
+                start = starts[row]
+                if start < 0 or offset < last_offset(data[start : ends[row]]):
+                    continue
+                if is_tombstone and not keep_tombstones:
+                    continue
+            rows.append(row)
+            has_tombstones = has_tombstones or is_tombstone
+        return rows, has_tombstones

@@ -1,0 +1,83 @@
+"""Retention: which segments of a log may go, by time, by size, or because the log starts later.
+
+Segments go whole and from the oldest on, never past the high watermark. When all of them may go,
+the last one is rolled first, so that the end offset stays known.
+"""
+
+from collections.abc import Callable, Iterator
+
+from broker.model import NO_TIMESTAMP
+from broker.storage.partition_log import PartitionLog
+from broker.storage.segment import Segment
+
+
+def apply_retention(log: PartitionLog, now_ms: int) -> int:
+    """Remove the segments of a log that are due; how many. Called under the broker's lock."""
+    gone = expired_segments(log, now_ms)
+    if gone:
+        if len(gone) == len(log.segments):
+            log.roll()
+        log.delete_segments(gone)
+    return len(gone)
+
+
+def expired_segments(log: PartitionLog, now_ms: int) -> list[Segment]:
+    """The segments, oldest first, that nothing keeps any longer."""
+    rules = [_before_start(log)]
+    if log.config.deletes:
+        rules += (_too_old(log, now_ms), _too_much(log))
+    return log.segments[: max(_count_due(log, rule) for rule in rules)]
+
+
+Rule = Callable[[Segment, int], bool]
+
+
+def _count_due(log: PartitionLog, rule: Rule) -> int:
+    count = 0
+    for segment, end in _removable(log):
+        if not rule(segment, end):
+            break
+        count += 1
+    return count
+
+
+def _removable(log: PartitionLog) -> Iterator[tuple[Segment, int]]:
+    """Segments with the offset after them, as far as readers could have read them."""
+    segments = log.segments
+    ends = [segment.base_offset for segment in segments[1:]] + [log.end_offset]
+    for segment, end in zip(segments, ends, strict=True):
+        last_and_empty = segment is segments[-1] and not segment.size_bytes
+        if end > log.high_watermark or last_and_empty:
+            return
+        yield segment, end
+
+
+def _before_start(log: PartitionLog) -> Rule:
+    last = log.segments[-1] if log.segments else None
+    return lambda segment, end: end <= log.start_offset and segment is not last
+
+
+def _too_old(log: PartitionLog, now_ms: int) -> Rule:
+    retention_ms = log.config.retention_ms
+    if retention_ms < 0:
+        return lambda segment, end: False
+    return lambda segment, end: now_ms - largest_timestamp(segment) > retention_ms
+
+
+def _too_much(log: PartitionLog) -> Rule:
+    spare_bytes = log.size_bytes - log.config.retention_bytes
+    if log.config.retention_bytes < 0:
+        return lambda segment, end: False
+
+    def rule(segment: Segment, end: int) -> bool:
+        nonlocal spare_bytes
+        spare_bytes -= segment.size_bytes
+        return spare_bytes >= 0
+
+    return rule
+
+
+def largest_timestamp(segment: Segment) -> int:
+    """The largest timestamp of a segment, or when it was made if its records have none."""
+    timestamp = segment.max_timestamp[0]
+    return segment.created_ms if timestamp == NO_TIMESTAMP else timestamp
