@@ -190,13 +190,15 @@ def _when_durable(
     pending: Pending[ProduceResponse] = Pending()
     unfinished = {id(answer): answer for _, _, answer in waits}
 
-    def finish(answer: PartitionProduceResponse, error: StorageError | None) -> None:
-        if error is not None:
-            _fail(answer, ErrorCode.KAFKA_STORAGE_ERROR)
+    def finish(answer: PartitionProduceResponse) -> None:
         unfinished.pop(id(answer), None)
         if not unfinished:
             timer.cancel()
             pending.complete(response)
+
+    def fail(answer: PartitionProduceResponse, error: StorageError) -> None:
+        _fail(answer, ErrorCode.KAFKA_STORAGE_ERROR)
+        finish(answer)
 
     def expire() -> None:
         for answer in unfinished.values():
@@ -205,7 +207,9 @@ def _when_durable(
 
     timer = state.timers.schedule(max(request.timeout_ms, 0), expire)
     for log, last_offset, answer in waits:
-        state.storage.when_durable(log, last_offset + 1, partial(finish, answer))
+        state.storage.when_durable(
+            log, last_offset + 1, partial(finish, answer), partial(fail, answer)
+        )
     return pending
 
 

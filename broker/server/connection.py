@@ -135,6 +135,11 @@ class Connection:
         self._around.forget(self)
         self._around.let_go_on()
 
+    def _broke(self, error: OSError) -> None:
+        # A client that goes without a word is nothing to report.
+        gone = isinstance(error, (ConnectionResetError, BrokenPipeError, TimeoutError))
+        self.close("" if gone else error.strerror or str(error))
+
     def close_when_sent(self) -> None:
         """Take no more requests; close when the one in flight is answered."""
         self._closing = True
@@ -157,7 +162,7 @@ class Connection:
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            self.close(f"cannot receive: {error.strerror}")
+            self._broke(error)
             return
         if count == 0:
             self.close()
@@ -310,7 +315,7 @@ class Connection:
         try:
             done = self._queue.send()
         except OSError as error:
-            self.close(f"cannot send: {error.strerror or error}")
+            self._broke(error)
             return True
         if self._sender is not None:
             self._sender.send_ns += perf_counter_ns() - started_ns

@@ -1,0 +1,61 @@
+"""What holds for every API in every version."""
+
+import pytest
+
+from broker.errors import BrokerError, ErrorCode
+from broker.handlers import HANDLERS, refusal
+from broker.pending import Pending
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.frame import encode_response, version_range
+from broker.protocol.messages import REQUESTS
+from broker.protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
+from tests.broker.handlers.embedded import EmbeddedClient
+
+NOT_ANSWERED = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+
+
+def test_every_api_but_authentication_has_a_handler() -> None:
+    assert set(ApiKey) - set(HANDLERS) == NOT_ANSWERED
+
+
+@pytest.mark.parametrize("api_key", sorted(HANDLERS), ids=lambda key: key.name)
+def test_an_empty_request_is_answered_in_every_version(
+    client: EmbeddedClient, api_key: ApiKey
+) -> None:
+    versions = version_range(api_key)
+    for version in range(versions.first, versions.last + 1):
+        try:
+            answer = client.broker.handle(api_key, version, REQUESTS[api_key](), client.connection)
+        except BrokerError:
+            continue  # the connection is closed, which is an answer too
+        if answer is not None and not isinstance(answer, Pending):
+            assert encode_response(api_key, version, 1, answer)
+
+
+@pytest.mark.parametrize("api_key", sorted(HANDLERS), ids=lambda key: key.name)
+def test_a_request_that_fails_as_a_whole_has_an_answer_of_its_kind(api_key: ApiKey) -> None:
+    answer = refusal(api_key, REQUESTS[api_key](), ErrorCode.UNKNOWN_SERVER_ERROR)
+    if answer is not None:
+        assert encode_response(api_key, version_range(api_key).last, 1, answer)
+
+
+def test_produce_is_announced_from_version_0_for_old_librdkafka(client: EmbeddedClient) -> None:
+    response = client.ask(ApiVersionsRequest("me", "1.0"), ApiVersionsResponse)
+    announced = {
+        entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys
+    }
+    assert announced[ApiKey.PRODUCE] == (0, 13)
+    assert announced[ApiKey.FETCH] == (4, 18)
+    assert set(announced) == set(HANDLERS)
+    assert client.connection.software_name == "me"
+
+
+def test_an_unexpected_error_becomes_an_error_code(
+    client: EmbeddedClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(client.broker.state.fetch_sessions, "plan", fail)
+    answer = client.start(REQUESTS[ApiKey.FETCH]())
+    assert getattr(answer, "error_code", None) == ErrorCode.UNKNOWN_SERVER_ERROR

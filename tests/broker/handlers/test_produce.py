@@ -1,0 +1,194 @@
+"""Produce requests on an embedded broker."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from broker.broker import Broker
+from broker.clock import ManualClock
+from broker.config import BrokerConfig
+from broker.errors import BrokerError, ErrorCode
+from broker.model import GROUP_TOPIC, ConnectionInfo, ProducerIdentity
+from broker.pending import Pending
+from broker.protocol.messages.produce import ProduceRequest, ProduceResponse
+from tests.broker.handlers.embedded import (
+    EmbeddedClient,
+    batch_of,
+    completed,
+    produce_request,
+    values_of,
+)
+
+PRODUCER = ProducerIdentity(7, 0)
+
+
+def test_offsets_follow_each_other(client: EmbeddedClient) -> None:
+    client.create("orders")
+    assert client.produce("orders", "a", "b").base_offset == 0
+    answer = client.produce("orders", "c")
+    assert (answer.error_code, answer.base_offset, answer.log_start_offset) == (0, 2, 0)
+    assert answer.log_append_time_ms == -1
+    assert values_of(client.fetch("orders").records) == ["a", "b", "c"]
+
+
+def test_log_append_time_is_told(client: EmbeddedClient) -> None:
+    client.create("orders", message_timestamp_type="LogAppendTime")
+    assert client.produce("orders", "a").log_append_time_ms == client.clock.now_ms()
+
+
+def test_one_bad_partition_does_not_stop_the_others(client: EmbeddedClient) -> None:
+    client.create("orders", 2)
+    request = produce_request("orders", batch_of("a"))
+    request.topic_data += produce_request("orders", batch_of("b"), partition=9).topic_data
+    request.topic_data += produce_request("orders", batch_of("c"), partition=1).topic_data
+    response = client.ask(request, ProduceResponse, 9)
+    codes = [topic.partition_responses[0].error_code for topic in response.responses]
+    assert codes == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0]
+
+
+def damaged(batch: bytes) -> bytes:
+    return batch[:-1] + bytes([batch[-1] ^ 1])
+
+
+def old_magic(batch: bytes) -> bytes:
+    return batch[:16] + b"\x01" + batch[17:]
+
+
+@pytest.mark.parametrize(
+    ("topic", "batch", "code"),
+    [
+        ("missing", batch_of("a"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (GROUP_TOPIC, batch_of("a"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("orders", None, ErrorCode.INVALID_RECORD),
+        ("orders", b"", ErrorCode.CORRUPT_MESSAGE),
+        ("orders", b"x" * 30, ErrorCode.CORRUPT_MESSAGE),
+        ("orders", damaged(batch_of("a")), ErrorCode.CORRUPT_MESSAGE),
+        ("orders", old_magic(batch_of("a")), ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+        ("orders", batch_of("a") + batch_of("b"), ErrorCode.INVALID_RECORD),
+        ("orders", batch_of("x" * 2000), ErrorCode.MESSAGE_TOO_LARGE),
+        ("careful", batch_of("a"), ErrorCode.NOT_ENOUGH_REPLICAS),
+    ],
+)
+def test_a_bad_batch_is_refused_with_its_code(
+    client: EmbeddedClient, topic: str, batch: bytes | None, code: ErrorCode
+) -> None:
+    client.create("orders", max_message_bytes="1000")
+    client.create("careful", min_insync_replicas="2")
+    client.broker.state.topics.ensure_internal(GROUP_TOPIC)
+    answer = client.produce_batch(topic, batch)
+    assert (answer.error_code, answer.base_offset) == (code, -1)
+    assert answer.error_message
+
+
+def test_zstd_needs_a_client_that_knows_it(client: EmbeddedClient) -> None:
+    client.create("orders")
+    batch = batch_of("a" * 100, compression="zstd")
+    old = client.produce_batch("orders", batch, version=6)
+    assert old.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert client.produce_batch("orders", batch, version=7).error_code == 0
+
+
+def test_acks_other_than_all_one_and_none_are_refused(client: EmbeddedClient) -> None:
+    client.create("orders")
+    answer = client.produce_batch("orders", batch_of("a"), acks=2)
+    assert answer.error_code == ErrorCode.INVALID_REQUIRED_ACKS
+    assert client.fetch("orders").high_watermark == 0
+
+
+def test_acks_none_gets_no_answer_and_an_error_ends_the_connection(client: EmbeddedClient) -> None:
+    client.create("orders")
+    assert client.start(produce_request("orders", batch_of("a"), acks=0), 9) is None
+    assert client.fetch("orders").high_watermark == 1
+    with pytest.raises(BrokerError) as refused:
+        client.start(produce_request("missing", batch_of("a"), acks=0), 9)
+    assert refused.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_batch_sent_twice_is_written_once(client: EmbeddedClient) -> None:
+    client.create("orders")
+    first = batch_of("a", "b", producer=PRODUCER, base_sequence=0)
+    assert client.produce_batch("orders", first).base_offset == 0
+    again = client.produce_batch("orders", first)
+    assert (again.error_code, again.base_offset) == (0, 0)
+    assert client.fetch("orders").high_watermark == 2
+    gap = batch_of("d", producer=PRODUCER, base_sequence=3)
+    assert client.produce_batch("orders", gap).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_topics_come_by_id_since_version_13(client: EmbeddedClient) -> None:
+    topic_id = client.create("orders")
+    request = produce_request("", batch_of("a"))
+    request.topic_data[0].topic_id = topic_id
+    request.topic_data += produce_request("", batch_of("b")).topic_data
+    request.topic_data[1].topic_id = b"?" * 16
+    response = client.ask(request, ProduceResponse, 13)
+    assert [topic.topic_id for topic in response.responses] == [topic_id, b"?" * 16]
+    codes = [topic.partition_responses[0].error_code for topic in response.responses]
+    assert codes == [0, ErrorCode.UNKNOWN_TOPIC_ID]
+
+
+def test_a_transactional_batch_needs_its_transaction(client: EmbeddedClient) -> None:
+    client.create("orders")
+    batch = bytearray(batch_of("a", producer=PRODUCER, base_sequence=0))
+    batch[22] |= 0x10
+    request = produce_request("orders", bytes(batch))
+    response = client.ask(request, ProduceResponse, 9)
+    assert response.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_RECORD
+    request = produce_request("orders", bytes(batch))
+    request.transactional_id = "mine"
+    response = client.ask(request, ProduceResponse, 9)
+    assert response.responses[0].partition_responses[0].error_code != 0
+    assert client.fetch("orders").high_watermark == 0
+
+
+def test_counters_tell_what_went_in(client: EmbeddedClient) -> None:
+    client.create("orders")
+    batch = batch_of("a", "b")
+    client.produce_batch("orders", batch)
+    client.produce_batch("orders", b"")
+    stats = client.broker.metrics.topic("orders")
+    assert (stats.bytes_in, stats.messages_in) == (len(batch), 2)
+    assert stats.produce_failures == 1
+
+
+@pytest.fixture
+def durable(tmp_path: Path) -> Iterator[Broker]:
+    """A broker that acknowledges only what is on disk, on a real clock for its flusher."""
+    config = BrokerConfig(durability="fsync")
+    with Broker(config, data_directory=str(tmp_path)) as broker:
+        yield broker
+
+
+def test_in_fsync_mode_an_answer_waits_for_the_disk(durable: Broker) -> None:
+    client = EmbeddedClient(durable, ManualClock())
+    client.create("orders")
+    with durable.lock:  # the flusher cannot finish while the lock is held
+        answer = client.start(produce_request("orders", batch_of("a")), 9)
+        assert completed(answer, ProduceResponse) is None
+    answered = wait_for(durable, answer)
+    assert answered.responses[0].partition_responses[0].error_code == 0
+    assert client.fetch("orders").high_watermark == 1
+
+
+def wait_for(broker: Broker, answer: object) -> ProduceResponse:
+    assert isinstance(answer, Pending)
+    arrived: Future[object] = Future()
+    broker.when_done(answer, arrived.set_result)
+    response = arrived.result(timeout=10)
+    assert isinstance(response, ProduceResponse)
+    return response
+
+
+def test_an_empty_request_is_answered_empty(client: EmbeddedClient) -> None:
+    assert client.ask(ProduceRequest(acks=1), ProduceResponse, 9).responses == []
+
+
+def test_the_admin_client_may_write_to_internal_topics(client: EmbeddedClient) -> None:
+    client.broker.state.topics.ensure_internal(GROUP_TOPIC)
+    client.connection = ConnectionInfo(client_id="__admin_client")
+    batch = batch_of("a")
+    answer = client.produce_batch(GROUP_TOPIC, batch)
+    # The topic is compacted, so that a record without key is refused: it got that far.
+    assert answer.error_code == ErrorCode.INVALID_RECORD
