@@ -196,23 +196,17 @@ class ConsumerGroup:
             self._bump()
         if self.epoch > self.target_epoch:
             self._assign()
-        before = member.holding.assigned
+        before = member.holding
         self._reconcile(member, _partitions(request.topic_partitions))
         member.session_deadline_ms = self._clock.monotonic_ms() + self._rules.session_timeout_ms
-        full = request.member_epoch == JOIN_EPOCH or (
-            request.rebalance_timeout_ms != -1
-            and (
-                request.subscribed_topic_names is not None
-                or request.subscribed_topic_regex is not None
-            )
-            and request.topic_partitions is not None
-        )
         assigned = member.holding.assigned
+        # A member whose epoch is behind did not get the answer that told it of its partitions.
+        told = request.member_epoch == before.epoch and not _is_full(request)
         return ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=member.holding.epoch,
             heartbeat_interval_ms=self._rules.heartbeat_interval_ms,
-            assignment=_assignment(assigned) if full or assigned != before else None,
+            assignment=None if told and assigned == before.assigned else _assignment(assigned),
         )
 
     def leave(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
@@ -285,7 +279,9 @@ class ConsumerGroup:
                 )
             return self._take_place(static, member_id)
         if known is not None:
-            self._check_epoch(known, request)
+            # It begins anew and says that it owns nothing: it was fenced, or an answer was lost.
+            self._hold(known, Holding())
+            known.rebalance_deadline_ms = None
             return known
         if len(self.members) >= self._rules.size_max:
             raise BrokerError(
@@ -399,11 +395,9 @@ class ConsumerGroup:
     def topics_changed(self) -> None:
         """The catalog changed: patterns are matched again; the next heartbeat sees the rest."""
         self._look_again = True
-        changed = [
-            self._resolve(member) for member in self.members.values() if member.subscribed_regex
-        ]
-        if any(changed):
-            self._bump()
+        for member in self.members.values():
+            if member.subscribed_regex:
+                self._resolve(member)
 
     def _look_at_topics(self) -> bool:
         """Whether a subscribed topic came, went or grew since the last look."""
@@ -574,6 +568,16 @@ def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int) -> Non
     for is_wrong, reason in wrong:
         if is_wrong:
             raise BrokerError(ErrorCode.INVALID_REQUEST, reason)
+
+
+def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
+    """Whether everything is in it, as after a join or an answer that did not come."""
+    subscribes = (
+        request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+    )
+    return request.member_epoch == JOIN_EPOCH or (
+        subscribes and request.rebalance_timeout_ms != -1 and request.topic_partitions is not None
+    )
 
 
 def group_by_topic(partitions: Iterable[Partition]) -> dict[bytes, list[int]]:

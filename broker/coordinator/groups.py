@@ -458,16 +458,17 @@ class GroupCoordinator:
         for group in self._groups.values():
             if isinstance(group, ConsumerGroup):
                 group.topics_changed()
+        if change == "deleted":
+            self._forget_topic(topic.name)
 
-    def topic_deleted(self, name: str) -> None:
-        """Forget the offsets of a topic that is no more."""
+    def _forget_topic(self, name: str) -> None:
         for group_id in self._store.groups():
-            gone = [
-                partition
-                for partition in self._store.committed(group_id)
-                if partition.topic == name
-            ]
-            self._offsets.forget(group_id, gone)
+            committed = self._store.committed(group_id)
+            gone = [partition for partition in committed if partition.topic == name]
+            try:
+                self._offsets.forget(group_id, gone)
+            except (BrokerError, StorageError) as error:
+                logger.error('offsets of topic "%s" in "%s" stay: %s', name, group_id, error)
 
     # --- time ---------------------------------------------------------------------------------
 
