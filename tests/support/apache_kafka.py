@@ -245,8 +245,12 @@ class ApacheKafka:
             raise
 
     def stop(self) -> None:
-        """Shuts the node down in order, and removes a data folder made here."""
+        """Shuts the node down in order; the data stays, and it may be started again."""
         self._end(graceful=True)
+
+    def close(self) -> None:
+        """Shuts the node down in order, and removes a data folder made here."""
+        self.stop()
         if self._own_folder:
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -271,7 +275,7 @@ class ApacheKafka:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stop()
+        self.close()
 
     def _end(self, *, graceful: bool) -> None:
         process, self._process = self._process, None
