@@ -9,7 +9,7 @@ import heapq
 import itertools
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Protocol
 
@@ -29,15 +29,14 @@ WAIT_MS_MAX = 60_000
 class RequestHandler(Protocol):
     """What the transport needs of a broker."""
 
-    @property
-    def lock(self) -> threading.RLock:
-        """Pending answers complete under it."""
-        ...
-
     def handle(
         self, api_key: ApiKey, version: int, request: object, connection: ConnectionInfo
     ) -> object:
         """Answer a request: a response, a Pending one, or None."""
+        ...
+
+    def when_done(self, pending: Pending[object], callback: Callable[[object], None]) -> None:
+        """Call back, under the broker's lock, when a pending answer is there."""
         ...
 
 
@@ -132,8 +131,7 @@ class EmbeddedTransport:
                 self._answers.append((future, answer))
                 self._changed.notify()
 
-        with self._broker.lock:
-            pending.then(arrived)
+        self._broker.when_done(pending, arrived)
 
     def _run(self) -> None:
         while not self._closed:

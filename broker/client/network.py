@@ -128,9 +128,10 @@ class NetworkTransport:
         ready: list[Peer] = []
         for key, _ in self._selector.select(timeout_ms / 1000):
             if key.data is None:
-                # Cleared before the bytes are read: who wakes us now writes another one.
-                self._woken = False
+                # Cleared after the bytes are read: a byte that came with the flag up must not be
+                # read with the flag left up, or nobody would wake us again.
                 self._wake_receiver.recv(4096)
+                self._woken = False
             else:
                 ready.append(key.data)
         return ready
