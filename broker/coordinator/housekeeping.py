@@ -43,11 +43,14 @@ class Housekeeping:
         config, storage = self._config, self._storage
         jobs: list[tuple[str, int, Callable[[], None]]] = [
             ("flush", FLUSH_CHECK_MS, storage.flush_due),
+            ("retention", config.log_retention_check_interval_ms, storage.apply_retention),
             ("checkpoint", config.log_flush_offset_checkpoint_interval_ms, storage.checkpoint),
         ]
         self._run("timers", self._run_timers)
         for name, interval_ms, job in jobs:
             self._run(name, partial(self._repeat, job, max(interval_ms, 1)))
+        if config.log_cleaner_enable:
+            self._run("cleaner", partial(self._repeat, self._clean, config.log_cleaner_backoff_ms))
 
     def stop(self) -> None:
         """End all threads; returns when they have ended."""
@@ -77,6 +80,11 @@ class Housekeeping:
                 if self._stopping:
                     return
             self._guarded(job)
+
+    def _clean(self) -> None:
+        """Compact as long as there is a log that is worth it."""
+        while not self._stopping and self._storage.compact_one():
+            pass
 
     def _guarded(self, job: Callable[[], object]) -> None:
         # A job that fails, for example on a full disk, is tried again when its time comes.

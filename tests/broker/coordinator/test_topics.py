@@ -1,0 +1,211 @@
+"""The catalog of topics: names, ids, settings, and what survives a restart."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.config import BrokerConfig, TopicConfig
+from broker.coordinator.topics import (
+    Change,
+    NewTopic,
+    Topic,
+    TopicCatalog,
+    check_name,
+    format_topic_id,
+)
+from broker.errors import BrokerError, ErrorCode, StorageError
+from broker.model import GROUP_TOPIC, TRANSACTION_TOPIC, TopicPartition
+
+
+class FakeLog:
+    """Remembers the settings it was given."""
+
+    def __init__(self, config: TopicConfig) -> None:
+        self.config = config
+
+    def update_config(self, config: TopicConfig) -> None:
+        self.config = config
+
+
+class FakeStorage:
+    """Logs without files."""
+
+    def __init__(self) -> None:
+        self.logs: dict[TopicPartition, FakeLog] = {}
+
+    def create(
+        self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig, /
+    ) -> FakeLog:
+        self.logs[topic_partition] = FakeLog(config)
+        return self.logs[topic_partition]
+
+    def log(self, topic_partition: TopicPartition, /) -> FakeLog:
+        return self.logs[topic_partition]
+
+    def delete(self, topic_partition: TopicPartition, /) -> None:
+        del self.logs[topic_partition]
+
+
+@pytest.fixture
+def storage() -> FakeStorage:
+    return FakeStorage()
+
+
+@pytest.fixture
+def catalog(tmp_path: Path, storage: FakeStorage) -> TopicCatalog:
+    return TopicCatalog(tmp_path, config=BrokerConfig(), storage=storage)
+
+
+def reloaded(tmp_path: Path) -> TopicCatalog:
+    catalog = TopicCatalog(tmp_path, config=BrokerConfig(), storage=FakeStorage())
+    catalog.load()
+    return catalog
+
+
+def test_topics_survive_a_restart(tmp_path: Path, catalog: TopicCatalog) -> None:
+    orders = catalog.create("orders", partition_count=2, overrides={"retention.ms": "5"})
+    catalog.create("gone", partition_count=1)
+    catalog.delete("gone")
+    catalog.grow("orders", 3)
+    again = reloaded(tmp_path)
+    assert again.names() == ["orders"]
+    found = again.get("orders")
+    assert found is not None
+    assert (found.id, found.partition_count, found.config.retention_ms) == (orders.id, 3, 5)
+    assert again.by_id(orders.id) == found
+    assert set(again.expected()) == {TopicPartition("orders", number) for number in range(3)}
+
+
+def test_logs_follow_the_catalog(catalog: TopicCatalog, storage: FakeStorage) -> None:
+    catalog.create("orders", partition_count=1)
+    catalog.grow("orders", 2)
+    assert set(storage.logs) == {TopicPartition("orders", 0), TopicPartition("orders", 1)}
+    catalog.alter_config("orders", {"retention.ms": "7"})
+    assert {log.config.retention_ms for log in storage.logs.values()} == {7}
+    catalog.delete("orders")
+    assert not storage.logs
+
+
+def test_listeners_hear_of_every_change(catalog: TopicCatalog) -> None:
+    heard: list[tuple[Change, str, int]] = []
+
+    def listener(change: Change, topic: Topic) -> None:
+        heard.append((change, topic.name, topic.partition_count))
+
+    catalog.subscribe(listener)
+    catalog.create("orders", partition_count=1)
+    catalog.grow("orders", 2)
+    catalog.alter_config("orders", {})
+    catalog.delete("orders")
+    assert heard == [
+        ("created", "orders", 1),
+        ("grown", "orders", 2),
+        ("altered", "orders", 2),
+        ("deleted", "orders", 2),
+    ]
+
+
+def test_several_topics_are_made_together_or_not_at_all(
+    tmp_path: Path, catalog: TopicCatalog
+) -> None:
+    catalog.create("a", partition_count=1)
+    with pytest.raises(BrokerError):
+        catalog.create_all([NewTopic("b", 1, {}), NewTopic("a", 1, {})])
+    assert reloaded(tmp_path).names() == ["a"]
+    catalog.create_all([NewTopic("b", 1, {}), NewTopic("c", 2, {})])
+    assert reloaded(tmp_path).names() == ["a", "b", "c"]
+
+
+def test_ids_are_kafkas_kind_of_text(catalog: TopicCatalog) -> None:
+    made = catalog.create_all([NewTopic(f"t{number}", 1, {}) for number in range(200)])
+    ids = [format_topic_id(topic.id) for topic in made]
+    assert len(set(ids)) == 200
+    assert all(len(text) == 22 and not text.startswith("-") for text in ids)
+
+
+@pytest.mark.parametrize(
+    ("name", "partitions", "compression", "segment_bytes"),
+    [(GROUP_TOPIC, 50, "producer", 104857600), (TRANSACTION_TOPIC, 50, "uncompressed", 104857600)],
+)
+def test_internal_topics_have_kafkas_settings(
+    catalog: TopicCatalog, name: str, partitions: int, compression: str, segment_bytes: int
+) -> None:
+    topic = catalog.ensure_internal(name)
+    assert catalog.ensure_internal(name) is topic
+    assert (topic.internal, topic.partition_count) == (True, partitions)
+    assert topic.config.cleanup_policy == ("compact",)
+    assert topic.config.compression_type == compression
+    assert topic.config.segment_bytes == segment_bytes
+
+
+@pytest.mark.parametrize("name", ["a", "A-9_z.", "x" * 249, "...", "_"])
+def test_good_names_pass(name: str) -> None:
+    check_name(name)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "a b", "ä", "a/b", "a\n", "a:b"])
+def test_bad_names_are_refused(name: str) -> None:
+    with pytest.raises(BrokerError) as refused:
+        check_name(name)
+    assert refused.value.code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+@pytest.mark.parametrize("change", ["delete", "grow", "alter_config"])
+def test_changes_to_what_is_not_there_are_refused(catalog: TopicCatalog, change: str) -> None:
+    with pytest.raises(BrokerError) as refused:
+        match change:
+            case "delete":
+                catalog.delete("nope")
+            case "grow":
+                catalog.grow("nope", 2)
+            case _:
+                catalog.alter_config("nope", {})
+    assert refused.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"version": 2, "topics": []}',
+        b'{"version": 1}',
+        b'{"version": 1, "topics": [{"name": "a"}]}',
+        b'{"version": 1, "topics": [{"name": "a b", "id": "AAAAAAAAAAAAAAAAAAAAAA",'
+        b' "partitions": 1, "configs": {}}]}',
+        b'{"version": 1, "topics": [{"name": "a", "id": "AAAA", "partitions": 1, "configs": {}}]}',
+        b'{"version": 1, "topics": [{"name": "a", "id": "AAAAAAAAAAAAAAAAAAAAAA",'
+        b' "partitions": 0, "configs": {}}]}',
+        b'{"version": 1, "topics": [{"name": "a", "id": "AAAAAAAAAAAAAAAAAAAAAA",'
+        b' "partitions": 1, "configs": {"nope": "1"}}]}',
+    ],
+)
+def test_a_damaged_catalog_is_refused(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "topics.json").write_bytes(text)
+    with pytest.raises(StorageError, match=r"topics\.json"):
+        reloaded(tmp_path)
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_crash_the_catalog(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    folder = tmp_path_factory.mktemp("catalog")
+    (folder / "topics.json").write_bytes(data)
+    with pytest.raises(StorageError):
+        reloaded(folder)
+
+
+def test_a_catalog_that_cannot_be_written_leaves_things_as_they_were(
+    tmp_path: Path, catalog: TopicCatalog, storage: FakeStorage
+) -> None:
+    catalog.create("orders", partition_count=1)
+    (tmp_path / "topics.json.tmp").mkdir()
+    with pytest.raises(StorageError):
+        catalog.create("more", partition_count=1)
+    assert catalog.names() == ["orders"]
+    assert set(storage.logs) == {TopicPartition("orders", 0)}
+    document = orjson.loads((tmp_path / "topics.json").read_bytes())
+    assert [entry["name"] for entry in document["topics"]] == ["orders"]
