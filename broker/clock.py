@@ -43,7 +43,8 @@ class ManualClock:
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         """Start at a fixed instant."""
         self._now_ms = now_ms
-        self._moved = threading.Condition()
+        self._lock = threading.Lock()
+        self._waiting: list[tuple[int, threading.Condition]] = []  # with their deadlines
 
     def now_ms(self) -> int:
         """The instant set by the test."""
@@ -56,19 +57,25 @@ class ManualClock:
     def advance(self, milliseconds: int) -> None:
         """Move time forward and wake those who wait for it."""
         assert milliseconds >= 0, "time does not go back"
-        with self._moved:
+        with self._lock:
             self._now_ms += milliseconds
-            self._moved.notify_all()
+            due = [condition for deadline, condition in self._waiting if deadline <= self._now_ms]
+        for condition in due:
+            with condition:
+                condition.notify_all()
 
     def wait(self, condition: threading.Condition, timeout_ms: int | None) -> bool:
         """Wait on a held condition until notified or manual time has passed the deadline."""
-        deadline = None if timeout_ms is None else self._now_ms + timeout_ms
-        while True:
-            if condition.wait(POLL_SECONDS):
-                return True
-            if deadline is not None and self._now_ms >= deadline:
-                return False
-
-
-# A thread that waits on somebody's condition cannot also wait on the clock's: it looks again.
-POLL_SECONDS = 0.005
+        if timeout_ms is None:
+            return condition.wait()
+        with self._lock:
+            entry = (self._now_ms + timeout_ms, condition)
+            self._waiting.append(entry)
+        try:
+            # Never with a real timeout: a notification that comes as it ends would be lost.
+            if timeout_ms > 0:
+                condition.wait()
+        finally:
+            with self._lock:
+                self._waiting.remove(entry)
+        return self._now_ms < entry[0]
