@@ -60,22 +60,8 @@ def examine(log: PartitionLog, cleaned_offset: int, now_ms: int) -> Cleanable:
     if not log.start_offset <= cleaned_offset <= log.end_offset:
         first_dirty = log.start_offset
     sealed = log.segments[:-1]
-    uncleanable = log.last_stable_offset
-    if log.segments:
-        uncleanable = min(uncleanable, log.segments[-1].base_offset)
-    lag_ms = log.config.min_compaction_lag_ms
-    for segment in sealed:
-        if segment.next_offset <= first_dirty:
-            continue
-        if lag_ms > 0 and largest_timestamp(segment) > now_ms - lag_ms:
-            uncleanable = min(uncleanable, segment.base_offset)
-            break
-    first_uncleanable = max(first_dirty, uncleanable)
-    dirty = [
-        segment
-        for segment in sealed
-        if segment.next_offset > first_dirty and segment.base_offset < first_uncleanable
-    ]
+    first_uncleanable = max(first_dirty, _first_uncleanable(log, first_dirty, now_ms))
+    dirty = [s for s in sealed if first_dirty < s.next_offset <= first_uncleanable]
     return Cleanable(
         log=log,
         first_dirty_offset=first_dirty,
@@ -84,6 +70,18 @@ def examine(log: PartitionLog, cleaned_offset: int, now_ms: int) -> Cleanable:
         dirty_bytes=sum(segment.size_bytes for segment in dirty),
         overdue=_is_overdue(log, dirty, now_ms),
     )
+
+
+def _first_uncleanable(log: PartitionLog, first_dirty: int, now_ms: int) -> int:
+    """Where the first segment begins that is written to, not decided yet, or too young."""
+    lag_ms = log.config.min_compaction_lag_ms
+    for segment in log.segments[:-1]:
+        if segment.next_offset > log.last_stable_offset:
+            return segment.base_offset
+        is_dirty = segment.next_offset > first_dirty
+        if is_dirty and lag_ms > 0 and largest_timestamp(segment) > now_ms - lag_ms:
+            return segment.base_offset
+    return log.segments[-1].base_offset
 
 
 def _is_overdue(log: PartitionLog, dirty: list[Segment], now_ms: int) -> bool:
