@@ -8,7 +8,6 @@ Java's string hash, so that Kafka's tools find it where they expect it.
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from struct import Struct
 from typing import Protocol, TypeVar
 
@@ -27,7 +26,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 READ_BYTES = 4 * 1024 * 1024
-BATCH_RECORDS_MAX = 2000  # of those that need not be in one batch
+CHUNK_BYTES = 256 * 1024  # where records need not be in one batch, this is enough for one
 HEADER_BYTES = 61
 PREFIX = Struct(">h")
 
@@ -156,10 +155,15 @@ class InternalLog:
     def append_all(self, partition: int, records: Iterable[CoordinatorRecord]) -> Written | None:
         """Append any number of records, as several batches if they are many."""
         written = None
-        waiting = iter(records)
-        while chunk := list(islice(waiting, BATCH_RECORDS_MAX)):
-            written = self.append(partition, chunk)
-        return written
+        chunk: list[CoordinatorRecord] = []
+        size = 0
+        for key, value in records:
+            chunk.append((key, value))
+            size += len(key) + len(value or b"")
+            if size >= CHUNK_BYTES:
+                written = self.append(partition, chunk)
+                chunk, size = [], 0
+        return self.append(partition, chunk) if chunk else written
 
     def when_durable(
         self,
