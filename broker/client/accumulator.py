@@ -76,8 +76,8 @@ class Accumulator:
 
     def append(
         self, queue: PartitionQueue, row: Row, size: int, callback: DeliveryCallback | None
-    ) -> tuple[Delivery, bool]:
-        """Add a record of `size` bytes; says also whether the batch before it is full."""
+    ) -> Delivery:
+        """Add a record of `size` bytes."""
         with self._lock:
             if self.refusal is not None:
                 raise self.refusal
@@ -85,18 +85,16 @@ class Accumulator:
                 self._wait_for_room(size)
             self._bytes_free -= size
             batch = queue.open
-            filled = batch is not None and batch.size_bytes + size > self._batch_size
-            if batch is None or filled:
+            if batch is None or batch.size_bytes + size > self._batch_size:
                 batch = self._begin(queue)
                 queue.open = batch
             rows = batch.rows
-            delivery = Delivery(batch, len(rows), row[3], callback)
+            delivery = Delivery((batch, len(rows), row[3]))
             if callback is not None:
-                batch.has_callbacks = True
+                batch.callbacks.append((delivery, callback))
             rows.append(row)
-            batch.deliveries.append(delivery)
             batch.size_bytes += size
-            return delivery, filled
+            return delivery
 
     def append_encoded(
         self,
@@ -118,9 +116,9 @@ class Accumulator:
             batch.data = data
             batch.record_count = record_count
             batch.size_bytes += len(data)
-            batch.has_callbacks = callback is not None
-            delivery = Delivery(batch, 0, timestamp_ms, callback)
-            batch.deliveries.append(delivery)
+            delivery = Delivery((batch, 0, timestamp_ms))
+            if callback is not None:
+                batch.callbacks.append((delivery, callback))
             self._signal()
             return delivery
 

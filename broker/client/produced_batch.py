@@ -4,6 +4,7 @@ A batch is filled under the accumulator's lock. From the moment it is drained, o
 thread touches it, until its outcome is set, once, under the outcome lock.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from struct import Struct
@@ -16,6 +17,7 @@ from broker.batch.layout import (
     CRC_AT,
     HEADER_BYTES,
     NO_SEQUENCE,
+    SEQUENCE_COUNT,
     TRANSACTIONAL_BIT,
 )
 from broker.batch.records import Row
@@ -23,6 +25,8 @@ from broker.client.api import DeliveryCallback, RecordMetadata
 from broker.clock import Clock
 from broker.errors import RequestTimeout
 from broker.model import NO_TIMESTAMP, ProducerIdentity, TopicPartition
+
+logger = logging.getLogger(__name__)
 
 NO_OFFSET = -1
 PRODUCER_FIELDS = Struct(">qhi")  # producer id, epoch, base sequence
@@ -67,12 +71,11 @@ class ProducedBatch:
         "attempts",
         "base_offset",
         "base_sequence",
+        "callbacks",
         "created_ms",
         "data",
-        "deliveries",
         "done",
         "error",
-        "has_callbacks",
         "last_error",
         "order",
         "outcomes",
@@ -93,8 +96,7 @@ class ProducedBatch:
         self.created_ms = created_ms
         self.outcomes = outcomes
         self.rows: list[Row] = []
-        self.deliveries: list[Delivery] = []
-        self.has_callbacks = False
+        self.callbacks: list[tuple[Delivery, DeliveryCallback]] = []
         self.size_bytes = HEADER_BYTES
         self.record_count = 0  # known when drained
         self.data: bytes | memoryview | None = None
@@ -163,24 +165,22 @@ class ProducedBatch:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Call back, then drop what only delivering needed."""
-        deliveries, self.deliveries = self.deliveries, []
+        """Drop what only delivering needed, then call back."""
+        callbacks, self.callbacks = self.callbacks, []
         self.rows = []
         self.data = None
-        if self.has_callbacks:
-            for delivery in deliveries:
-                delivery.call_back()
+        for delivery, callback in callbacks:
+            delivery.tell(callback)
 
     def split(self, bytes_max: int) -> "tuple[ProducedBatch, ...]":
         """Two or more smaller batches with the same records in the same order."""
         assert len(self.rows) > 1, "a single record cannot be split"
         parts: list[ProducedBatch] = []
-        for row, delivery in zip(self.rows, self.deliveries, strict=True):
+        for row in self.rows:
             size = row_bytes(row)
             if not parts or parts[-1].size_bytes + size > bytes_max:
                 parts.append(ProducedBatch(self.tp, self.created_ms, self.outcomes))
             parts[-1].rows.append(row)
-            parts[-1].deliveries.append(delivery)
             parts[-1].size_bytes += size
         if len(parts) == 1:
             return self.split(bytes_max // 2)
@@ -191,45 +191,44 @@ class ProducedBatch:
         sequence = self.base_sequence
         for index, part in enumerate(parts):
             part.record_count = len(part.rows)
-            part.has_callbacks = self.has_callbacks
             part.order = self.order + index / len(parts)
             part.attempts = self.attempts
-            part.producer = self.producer
             if self.has_sequence:
+                part.producer = self.producer
                 part.base_sequence = sequence
-                sequence = (sequence + part.record_count) & 0x7FFFFFFF
+                sequence = (sequence + part.record_count) % SEQUENCE_COUNT
 
         def settle() -> None:
-            for part in parts:
-                for index, delivery in enumerate(part.deliveries):
-                    delivery.move(part, index)
             self.parts = tuple(parts)
 
         self.outcomes.settle(settle)
-        self.deliveries = []
+        callbacks, self.callbacks = self.callbacks, []
+        for delivery, callback in callbacks:
+            delivery.place()[0].callbacks.append((delivery, callback))
 
 
-class Delivery:
-    """The fate of one record; see broker.client.api.Delivery."""
+class Delivery(tuple[ProducedBatch, int, int]):
+    """The fate of one record: its batch, its place there, its timestamp; see api.Delivery.
 
-    __slots__ = ("_batch", "_callback", "_index", "_timestamp_ms")
+    A tuple, because one is made for every record and nothing is made faster.
+    """
 
-    def __init__(
-        self,
-        batch: ProducedBatch,
-        index: int,
-        timestamp_ms: int,
-        callback: DeliveryCallback | None,
-    ) -> None:
-        """The record at an index of a batch."""
-        self._batch = batch
-        self._index = index
-        self._timestamp_ms = timestamp_ms
-        self._callback = callback
+    __slots__ = ()
+
+    def place(self) -> tuple[ProducedBatch, int]:
+        """The batch the record is in now, and its place there: batches may have been split."""
+        batch, index, _ = self
+        while batch.parts:
+            for part in batch.parts:
+                if index < part.record_count:
+                    batch = part
+                    break
+                index -= part.record_count
+        return batch, index
 
     def done(self) -> bool:
         """Whether the fate is known."""
-        return self._batch.done
+        return self.place()[0].done
 
     def result(self, timeout_ms: int | None = None) -> RecordMetadata:
         """Wait for it: where the record is, or the error that kept it away."""
@@ -240,28 +239,26 @@ class Delivery:
 
     def exception(self, timeout_ms: int | None = None) -> BaseException | None:
         """Wait for it: the error, or None when the record was delivered."""
-        if not self._batch.outcomes.wait(self.done, timeout_ms):
+        first = self[0]
+        if not first.outcomes.wait(self.done, timeout_ms):
             raise RequestTimeout(
-                f"a record for {self._batch.tp} was not delivered in {timeout_ms} ms",
+                f"a record for {first.tp} was not delivered in {timeout_ms} ms",
                 hint="it is still being tried, until delivery_timeout_ms is over",
             )
-        return self._batch.error
+        return self.place()[0].error
 
-    def move(self, batch: ProducedBatch, index: int) -> None:
-        """Belong to a part of a batch that was split."""
-        self._batch = batch
-        self._index = index
-
-    def call_back(self) -> None:
-        """Tell the callback, if there is one."""
-        if self._callback is not None:
-            error = self._batch.error
-            self._callback(self._metadata() if error is None else None, error)
+    def tell(self, callback: DeliveryCallback) -> None:
+        """Tell a callback; what it raises is logged, since nobody is there to catch it."""
+        error = self.place()[0].error
+        try:
+            callback(self._metadata() if error is None else None, error)
+        except Exception:
+            logger.exception("the callback of a record for %s failed", self[0].tp)
 
     def _metadata(self) -> RecordMetadata:
-        batch = self._batch
-        offset = NO_OFFSET if batch.base_offset < 0 else batch.base_offset + self._index
-        timestamp_ms = self._timestamp_ms if batch.append_time_ms < 0 else batch.append_time_ms
+        batch, index = self.place()
+        offset = NO_OFFSET if batch.base_offset < 0 else batch.base_offset + index
+        timestamp_ms = self[2] if batch.append_time_ms < 0 else batch.append_time_ms
         return RecordMetadata(batch.tp.topic, batch.tp.partition, offset, timestamp_ms)
 
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from broker.batch.codec import check_batches
-from broker.batch.records import Row
+from broker.batch.layout import HEADER_BYTES
 from broker.client.accumulator import Accumulator, PartitionQueue
 from broker.client.api import (
     Delivery,
@@ -61,7 +61,9 @@ class RecordProducer:
         self._now_ms = cluster.clock.now_ms
         self._accumulator = Accumulator(self._config, cluster.clock)
         self._append = self._accumulator.append
-        self._sticky = StickyPartitioner(self._config.batch_size, cluster.random)
+        self._record_bytes_max = self._config.max_request_size
+        self._batch_bytes = max(1, self._config.batch_size - HEADER_BYTES)
+        self._sticky = StickyPartitioner(self._batch_bytes, cluster.random)
         self._routes: dict[str, Route] = {}
         self._pid = os.getpid()
         self._closed = False
@@ -97,17 +99,29 @@ class RecordProducer:
             size += len(value)
         if key is not None:
             size += len(key)
-        if size > self._config.max_request_size:
+        if size > self._record_bytes_max:
             raise self._too_large(size)
-        row = (key, value, headers, self._now_ms() if timestamp_ms is None else timestamp_ms)
         route = self._routes.get(topic) or self._route(topic)
         if partition is not None:
             route = self._route(topic, partition)
         elif key is not None:
             partition = partition_for_key(key, route.count)
         else:
-            return self._send_sticky(route, row, size, callback)
-        return self._append(route.queues[partition], row, size, callback)[0]
+            partition = self._stick(route, size)
+        row = (key, value, headers, self._now_ms() if timestamp_ms is None else timestamp_ms)
+        return self._append(route.queues[partition], row, size, callback)
+
+    def _stick(self, route: Route, size: int) -> int:
+        """The partition for a record without a key: the same until a batch is full."""
+        route.sticky_bytes += size
+        if route.sticky < 0 or route.sticky_bytes > self._batch_bytes:
+            # Counted before the record is placed, or each switch would leave one behind alone.
+            self._sticky.appended(
+                route.topic, route.available, route.sticky_bytes, batch_closed=True
+            )
+            route.sticky = self._sticky.partition(route.topic, route.available)
+            route.sticky_bytes = size
+        return route.sticky
 
     def send_batch(
         self,
@@ -125,23 +139,6 @@ class RecordProducer:
         queue = self._route(tp.topic, tp.partition).queues[tp.partition]
         counts = (header.record_count, header.base_timestamp)
         return self._accumulator.append_encoded(queue, batch, counts, callback)
-
-    def _send_sticky(
-        self, route: Route, row: Row, size: int, callback: DeliveryCallback | None
-    ) -> Delivery:
-        partition = route.sticky
-        if partition < 0:
-            partition = self._sticky.partition(route.topic, route.available)
-            route.sticky = partition
-        delivery, filled = self._append(route.queues[partition], row, size, callback)
-        route.sticky_bytes += size
-        if route.sticky_bytes >= self._config.batch_size:
-            self._sticky.appended(
-                route.topic, route.available, route.sticky_bytes, batch_closed=filled
-            )
-            route.sticky_bytes = 0
-            route.sticky = -1
-        return delivery
 
     def partitions_for(self, topic: str) -> list[int]:
         """The partitions of a topic."""
