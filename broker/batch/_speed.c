@@ -223,24 +223,35 @@ check_end(const Cursor *cursor)
 
 /* --- decoding to rows ---------------------------------------------------------------------- */
 
+typedef struct {
+    PyTypeObject *type;
+    PyObject *prefix; /* items that come before those of the record, equal in all rows */
+} RowShape;
+
 static PyObject *
-make_row(PyTypeObject *type, Record *record)
+make_row(const RowShape *shape, Record *record)
 {
     /* The row type is a named tuple: a tuple with other names for its items. */
-    PyObject *row = type->tp_alloc(type, 5);
+    Py_ssize_t first = PyTuple_GET_SIZE(shape->prefix);
+    PyObject *row = shape->type->tp_alloc(shape->type, first + 5);
     if (row == NULL) {
         Py_DECREF(record->headers);
         return NULL;
     }
-    PyTuple_SET_ITEM(row, 4, record->headers);
+    for (Py_ssize_t index = 0; index < first; index++) {
+        PyObject *item = PyTuple_GET_ITEM(shape->prefix, index);
+        Py_INCREF(item);
+        PyTuple_SET_ITEM(row, index, item);
+    }
+    PyTuple_SET_ITEM(row, first + 4, record->headers);
     PyObject *offset = PyLong_FromLongLong(record->offset);
-    PyTuple_SET_ITEM(row, 0, offset);
+    PyTuple_SET_ITEM(row, first, offset);
     PyObject *timestamp = PyLong_FromLongLong(record->timestamp);
-    PyTuple_SET_ITEM(row, 1, timestamp);
+    PyTuple_SET_ITEM(row, first + 1, timestamp);
     PyObject *key = span_bytes(&record->key);
-    PyTuple_SET_ITEM(row, 2, key);
+    PyTuple_SET_ITEM(row, first + 2, key);
     PyObject *value = span_bytes(&record->value);
-    PyTuple_SET_ITEM(row, 3, value);
+    PyTuple_SET_ITEM(row, first + 3, value);
     if (offset == NULL || timestamp == NULL || key == NULL || value == NULL) {
         Py_DECREF(row);
         return NULL;
@@ -249,13 +260,13 @@ make_row(PyTypeObject *type, Record *record)
 }
 
 static int
-fill_rows(PyObject *rows, Cursor *cursor, const Section *section, PyTypeObject *type)
+fill_rows(PyObject *rows, Cursor *cursor, const Section *section, const RowShape *shape)
 {
     for (Py_ssize_t index = 0; index < section->count; index++) {
         Record record;
         if (read_record(cursor, section, &record) < 0)
             return -1;
-        PyObject *row = make_row(type, &record);
+        PyObject *row = make_row(shape, &record);
         if (row == NULL)
             return -1;
         PyList_SET_ITEM(rows, index, row);
@@ -268,12 +279,20 @@ decode_rows(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
     Py_buffer data;
     PyObject *tuple;
-    PyTypeObject *type;
-    if (!PyArg_ParseTuple(arguments, "y*OO!", &data, &tuple, &PyType_Type, &type))
+    RowShape shape = {NULL, NULL};
+    if (!PyArg_ParseTuple(
+            arguments, "y*OO!|O!", &data, &tuple, &PyType_Type, &shape.type, &PyTuple_Type,
+            &shape.prefix))
         return NULL;
     PyObject *rows = NULL;
+    PyObject *nothing = PyTuple_New(0);
+    if (nothing == NULL)
+        goto done;
+    if (shape.prefix == NULL)
+        shape.prefix = nothing;
     Section section;
-    if (!PyType_IsSubtype(type, &PyTuple_Type) || type->tp_basicsize != PyTuple_Type.tp_basicsize) {
+    if (!PyType_IsSubtype(shape.type, &PyTuple_Type) ||
+        shape.type->tp_basicsize != PyTuple_Type.tp_basicsize) {
         PyErr_SetString(PyExc_TypeError, "row type must be a named tuple");
         goto done;
     }
@@ -284,9 +303,10 @@ decode_rows(PyObject *Py_UNUSED(module), PyObject *arguments)
         goto done;
     const uint8_t *start = data.buf;
     Cursor cursor = {start, start, start + data.len};
-    if (fill_rows(rows, &cursor, &section, type) < 0)
+    if (fill_rows(rows, &cursor, &section, &shape) < 0)
         Py_CLEAR(rows);
 done:
+    Py_XDECREF(nothing);
     PyBuffer_Release(&data);
     return rows;
 }

@@ -38,7 +38,7 @@ from broker.batch.layout import (
     BatchHeader,
     read_header,
 )
-from broker.batch.records import INT64_MAX, Bytes, Record, Row, RowHeaders, Section
+from broker.batch.records import INT64_MAX, Bytes, Record, Row, RowHeaders, Section, T
 from broker.errors import CorruptBatch, ErrorCode
 from broker.model import ProducerIdentity
 
@@ -222,9 +222,21 @@ def decode_records(
     view: Buffer, position: int = 0, *, bytes_max: int = DECOMPRESSED_BYTES_MAX
 ) -> list[Record]:
     """The records of the batch at a position; its CRC is taken as checked."""
+    return decode_rows(view, position, Record, bytes_max=bytes_max)
+
+
+def decode_rows(
+    view: Buffer,
+    position: int,
+    row_type: type[T],
+    prefix: tuple[object, ...] = (),
+    *,
+    bytes_max: int = DECOMPRESSED_BYTES_MAX,
+) -> list[T]:
+    """As `decode_records`, to named tuples that begin with `prefix` and go on as Record does."""
     header, data = _section(view, position, bytes_max)
     try:
-        return _native.decode_rows(data, _surroundings(header), Record)
+        return _native.decode_rows(data, _surroundings(header), row_type, prefix)
     except ValueError as error:
         raise CorruptBatch(f"batch at offset {header.base_offset}: {error}") from error
 
@@ -434,6 +446,7 @@ __all__ = [
     "control_batch",
     "decode_columns",
     "decode_records",
+    "decode_rows",
     "encode_batch",
     "encode_retained",
     "place_batch",

@@ -6,7 +6,9 @@ functions and give the same results; outside bytes that are no records raise Val
 
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T", bound=tuple[object, ...])
 
 Bytes = bytes | bytearray | memoryview
 Headers = Sequence[tuple[str, Bytes | None]]
@@ -202,8 +204,10 @@ def _spans(data: bytes, section: Section) -> Iterable[Spans]:
         raise ValueError(f"{limit - position} bytes follow the last record")
 
 
-def decode_rows(data: bytes, section: Section, row_type: type[Record]) -> list[Record]:
-    """Decode all records of a section."""
+def decode_rows(
+    data: bytes, section: Section, row_type: type[T], prefix: tuple[object, ...] = ()
+) -> list[T]:
+    """Decode all records of a section to named tuples: the prefix, then the fields of Record."""
     rows = []
     try:
         for offset, timestamp_ms, key_start, key_end, value_start, value_end, headers in _spans(
@@ -211,7 +215,8 @@ def decode_rows(data: bytes, section: Section, row_type: type[Record]) -> list[R
         ):
             key = None if key_start < 0 else data[key_start:key_end]
             value = None if value_start < 0 else data[value_start:value_end]
-            rows.append(row_type(offset, timestamp_ms, key, value, headers))
+            fields = (*prefix, offset, timestamp_ms, key, value, headers)
+            rows.append(tuple.__new__(row_type, fields))
     except IndexError:
         raise ValueError("the last record is cut short") from None
     return rows

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import NamedTuple, cast
 
-from broker.batch.codec import BatchHeader, decode_records
+from broker.batch.codec import BatchHeader, decode_rows
 from broker.client.answers import code_of
 from broker.client.api import ConsumerRecord, FetchedBatch
 from broker.client.cluster import Cluster
@@ -318,13 +318,11 @@ class Fetcher:
     def _take_from(
         self, state: PartitionState, found: list[ConsumerRecord], count_max: int
     ) -> None:
-        prefix: tuple[object, ...] = state.topic_partition
-        make = tuple.__new__  # half the cost of calling the class
         while len(found) < count_max and (head := self._peek(state)) is not None:
             batch, header = head
             records = state.decoded
             if not records:
-                records = decode_records(batch)
+                records = decode_rows(batch, 0, ConsumerRecord, state.topic_partition)
                 if header.base_offset < state.position:
                     records = [record for record in records if record.offset >= state.position]
             room = count_max - len(found)
@@ -334,7 +332,7 @@ class Fetcher:
                 records = records[:room]
             else:
                 self._pass(state, header)
-            found += [make(ConsumerRecord, prefix + record) for record in records]
+            found += records
 
     def take_batches(self) -> list[FetchedBatch]:
         """All batches that are there; one that was taken in part comes whole."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from broker.batch.codec import Record
+from broker.client.api import ConsumerRecord
 from broker.client.consumer_config import ConsumerConfig
 from broker.client.fetched import FetchedRun
 from broker.errors import ClientError, MillstreamError
@@ -54,7 +54,7 @@ class PartitionState:
     not_before_ms: int = 0
     buffered: deque[FetchedRun] = field(default_factory=deque)
     buffered_bytes: int = 0
-    decoded: list[Record] = field(default_factory=list)  # of the first batch, not taken yet
+    decoded: list[ConsumerRecord] = field(default_factory=list)  # of the first batch, not taken yet
     high_watermark: int = NO_OFFSET
     last_stable_offset: int = NO_OFFSET
     log_start_offset: int = NO_OFFSET

@@ -3,6 +3,7 @@
 import sys
 from array import array
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pytest
 from hypothesis import example, given
@@ -33,12 +34,26 @@ def columns(implementation: object, data: bytes, section: Section) -> object:
     return headers, longs, ints
 
 
+class PlacedRecord(NamedTuple):
+    """A record that knows where it was."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
 def compare_decoding(data: bytes, section: Section) -> None:
     # The codec refuses counts that the bytes cannot hold; plain Python relies on it.
     if section.record_count * 7 > len(data):
         return
     rows = outcome(lambda: plain.decode_rows(data, section, Record))
     assert outcome(lambda: _speed.decode_rows(data, section, Record)) == rows
+    placed = outcome(lambda: plain.decode_rows(data, section, PlacedRecord, ("topic", 7)))
+    assert outcome(lambda: _speed.decode_rows(data, section, PlacedRecord, ("topic", 7))) == placed
     expected = outcome(lambda: columns(plain, data, section))
     assert outcome(lambda: columns(_speed, data, section)) == expected
 
