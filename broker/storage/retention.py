@@ -23,6 +23,8 @@ def apply_retention(log: PartitionLog, now_ms: int) -> int:
 
 def expired_segments(log: PartitionLog, now_ms: int) -> list[Segment]:
     """The segments, oldest first, that nothing keeps any longer."""
+    if not log.segments:
+        return []
     rules = [_before_start(log)]
     if log.config.deletes:
         rules += (_too_old(log, now_ms), _too_much(log))
@@ -53,7 +55,7 @@ def _removable(log: PartitionLog) -> Iterator[tuple[Segment, int]]:
 
 
 def _before_start(log: PartitionLog) -> Rule:
-    last = log.segments[-1] if log.segments else None
+    last = log.segments[-1]
     return lambda segment, end: end <= log.start_offset and segment is not last
 
 
