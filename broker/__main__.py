@@ -26,7 +26,7 @@ SWITCH_SECONDS = 0.001
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT; the exit code."""
-    options = _parse(arguments)
+    options = parse(arguments)
     logging.basicConfig(
         stream=sys.stderr,
         level=options.log_level.upper(),
@@ -83,7 +83,8 @@ def load_config(options: argparse.Namespace) -> BrokerConfig:
     return config
 
 
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m broker", description="A broker that speaks the Kafka protocol."
     )

@@ -8,6 +8,7 @@ import errno
 import os
 import socket
 from collections import deque
+from collections.abc import Sequence
 
 from broker.model import FileSlice
 from broker.protocol.message import Attachment
@@ -40,7 +41,7 @@ class SendQueue:
         """Whether something is left."""
         return bool(self._parts)
 
-    def add(self, parts: list[Attachment]) -> None:
+    def add(self, parts: Sequence[Attachment]) -> None:
         """Put the parts of a response behind what is left."""
         for part in parts:
             self.bytes_left += len(part)

@@ -1,0 +1,79 @@
+"""The metrics page."""
+
+import http.client
+
+import pytest
+
+from broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from broker.protocol.messages.produce import ProduceResponse
+from broker.server import Server
+from tests.broker.handlers.embedded import batch_of, produce_request
+from tests.broker.server.conftest import StartServer
+from tests.broker.server.raw_client import RawClient
+
+
+def get(server: Server, path: str = "/metrics", method: str = "GET") -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.metrics_port or 0, timeout=20)
+    connection.request(method, path)
+    response = connection.getresponse()
+    text = response.read().decode()
+    connection.close()
+    return response.status, text
+
+
+def samples(text: str) -> dict[str, float]:
+    """Values by name and labels, in the text's own spelling."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
+
+
+def test_the_page_tells_requests_topics_logs_and_connections(start_server: StartServer) -> None:
+    server = start_server(metrics_port=0)
+    with RawClient(server.bootstrap) as client:
+        client.ask(MetadataRequest(None), MetadataResponse)
+        with server._broker.lock:
+            server._broker.state.topics.create("or.ders", partition_count=1)
+        batch = batch_of("a", "b")
+        client.ask(produce_request("or.ders", batch), ProduceResponse, 9)
+        status, text = get(server)
+    assert status == 200
+    found = samples(text)
+    assert found['millstream_requests_total{api="METADATA"}'] == 1
+    assert found['millstream_requests_total{api="PRODUCE"}'] == 1
+    assert found['millstream_request_seconds_total{api="PRODUCE",part="local"}'] > 0
+    assert found['millstream_topic_messages_in_total{topic="or.ders"}'] == 2
+    assert found['millstream_topic_bytes_in_total{topic="or.ders"}'] == len(batch)
+    assert found['millstream_log_end_offset{topic="or.ders",partition="0"}'] == 2
+    assert found['millstream_log_size_bytes{topic="or.ders",partition="0"}'] == len(batch)
+    assert found["millstream_connections_open"] == 1
+    assert found["millstream_bytes_received_total"] > len(batch)
+    assert found["process_resident_memory_bytes"] > 1_000_000
+    assert found["process_open_fds"] > 3
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "status"),
+    [
+        ("/", "GET", 200),
+        ("/metrics?x=1", "GET", 200),
+        ("/metrics", "HEAD", 200),
+        ("/nope", "GET", 404),
+        ("/metrics", "POST", 405),
+    ],
+)
+def test_only_the_page_is_served(
+    start_server: StartServer, path: str, method: str, status: int
+) -> None:
+    server = start_server(metrics_port=0)
+    assert get(server, path, method)[0] == status
+
+
+def test_a_request_that_never_ends_is_dropped(start_server: StartServer) -> None:
+    server = start_server(metrics_port=0)
+    with RawClient(f"127.0.0.1:{server.metrics_port}") as client:
+        client.send(b"x" * 100_000)
+        assert client.is_closed()
+
+
+def test_without_a_port_there_is_no_page(server: Server) -> None:
+    assert server.metrics_port is None
