@@ -256,6 +256,9 @@ make_row(const RowShape *shape, Record *record)
         Py_DECREF(row);
         return NULL;
     }
+    /* Nothing in it can refer back to it, and the garbage collector's visits would cost more than
+       decoding does. */
+    PyObject_GC_UnTrack(row);
     return row;
 }
 
