@@ -15,7 +15,7 @@ transaction index names aborted transactions; its offsets are absolute.
 import struct
 import sys
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from operator import lt
 from typing import NamedTuple
@@ -132,10 +132,9 @@ class TimeIndex:
             self.timestamps.append(timestamp)
             self.offsets.append(offset)
 
-    def offset_before(self, timestamp: int) -> int:
-        """The relative offset from which on a record of that time or later may be found."""
-        found = bisect_right(self.timestamps, timestamp - 1)
-        return self.offsets[found - 1] if found else 0
+    def entry_before(self, timestamp: int) -> int:
+        """Number of the last entry before a time: no earlier batch reaches it; -1: none."""
+        return bisect_left(self.timestamps, timestamp) - 1
 
 
 class AbortedRange(NamedTuple):

@@ -18,8 +18,7 @@ def offset_for_timestamp(
     for segment in segments:
         if segment.max_timestamp[0] < timestamp_ms:
             continue
-        relative = segment.time_index().offset_before(timestamp_ms)
-        found = segment.find(max(segment.base_offset + relative, start_offset))
+        found = segment.find(max(segment.offset_before_time(timestamp_ms), start_offset))
         if found is None:
             continue
         for position, header in segment.headers(found[0]):

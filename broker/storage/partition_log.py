@@ -25,6 +25,7 @@ from broker.model import (
     NO_TIMESTAMP,
     AbortedTransaction,
     FileSlice,
+    OpenFile,
     ProducerIdentity,
     TopicPartition,
 )
@@ -90,6 +91,7 @@ class PartitionLog:
         "_snapshot_offset",
         "_subscribers",
         "_truncations",
+        "_unflushed_snapshots",
         "config",
         "durable_offset",
         "end_offset",
@@ -132,11 +134,13 @@ class PartitionLog:
         # Where batches begin that readers will ask for next: offset -> segment, position.
         self._hints: dict[int, tuple[Segment, int]] = {}
         self._announced = False
-        self._folder_durable = True
+        # The last run may have ended between making files and making their names durable.
+        self._folder_durable = False
         self._messages_unflushed = 0
         self._last_flush_ms = context.clock.monotonic_ms()
         self._snapshot_offset = -1
         self._truncations = 0
+        self._unflushed_snapshots: list[OpenFile] = []
 
     def __repr__(self) -> str:
         """Which log, and its extent."""
@@ -454,7 +458,9 @@ class PartitionLog:
         try:
             return segment.aborted()
         except StaleIndex:
-            producers = load_producers(self._context, self.segments, segment.base_offset)
+            producers = load_producers(
+                self._context, self.folder, self.segments, segment.base_offset
+            )
             found = replay(producers, segment, segment.base_offset, segment.next_offset)
             segment.replace_aborted(found)
             return found
@@ -486,6 +492,8 @@ class PartitionLog:
             return
         assert gone == self.segments[: len(gone)]
         assert len(gone) < len(self.segments)
+        if not gone[-1].flushed:
+            self.flush()  # from now on only a snapshot tells of the producers in there
         del self.segments[: len(gone)]
         self._hints.clear()
         self._discard(gone)
@@ -536,22 +544,30 @@ class PartitionLog:
         self._context.discarded.extend((due_ms, path) for path in segment.rename(DELETED))
 
     def truncate_to(self, offset: int) -> None:
-        """Remove all from an offset on, and the whole batch that holds it."""
+        """Remove all from an offset on, and the whole batch that holds it, for good."""
         if offset >= self.end_offset:
             return
+        if self.failure is not None:
+            raise self.failure
+        try:
+            self._truncate_to(offset)
+        except OSError as error:
+            raise self.fail(error) from error
+
+    def _truncate_to(self, offset: int) -> None:
         self._truncations += 1
         self._hints.clear()
         while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
-            segment = self.segments.pop()
-            self._discard([segment])
+            self._discard([self.segments.pop()])
         end_offset = offset
         if self.segments:
             last = self.segments[-1]
+            last.reopen()
             found = last.find(offset)
             if found is not None:
                 last.truncate(found[0])
                 end_offset = min(offset, found[1].base_offset)
-            last.reopen()
+                self._context.files.fsync(last.file())
             end_offset = max(end_offset, last.base_offset)
             last.next_offset = end_offset
         self._restart_at(end_offset)
@@ -563,7 +579,8 @@ class PartitionLog:
         self._snapshot_offset = remove_snapshots(
             self._context, self.folder, self.segments, end_offset
         )
-        self.producers = load_producers(self._context, self.segments, end_offset)
+        if self.segments:
+            self.producers = load_producers(self._context, self.folder, self.segments, end_offset)
         self._advance()
 
     # --- flushing and closing ---
@@ -580,15 +597,17 @@ class PartitionLog:
         if not segments:
             return None
         folders = [] if self._folder_durable else [self.folder, os.path.dirname(self.folder)]
+        files = [file for segment in segments for file in segment.files_to_flush()]
         ticket = FlushTicket(
             log=self,
-            files=[file for segment in segments for file in segment.files_to_flush()],
+            files=files + self._unflushed_snapshots,
             folders=folders,
             sealed=[segment for segment in segments if segment.sealed],
             end_offset=self.end_offset,
             truncations=self._truncations,
         )
         self._folder_durable = True
+        self._unflushed_snapshots = []
         self._messages_unflushed = 0
         self._last_flush_ms = self._context.clock.monotonic_ms()
         return ticket
@@ -637,7 +656,9 @@ class PartitionLog:
         if offset == self._snapshot_offset or not self.segments:
             return
         path = os.path.join(self.folder, file_name(offset, SNAPSHOT))
-        self._context.files.write_file(path, self.producers.to_snapshot(), durable=False)
+        files = self._context.files
+        files.write_file(path, self.producers.to_snapshot(), durable=False)
+        self._unflushed_snapshots.append(files.open(path))
         previous, self._snapshot_offset = self._snapshot_offset, offset
         if previous >= 0 and all(segment.base_offset != previous for segment in self.segments):
             self._context.files.unlink(os.path.join(self.folder, file_name(previous, SNAPSHOT)))

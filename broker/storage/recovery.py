@@ -57,21 +57,20 @@ def open_log(
         return
     for segment in log.segments:
         segment.index_interval_bytes = log.config.index_interval_bytes
-    if recovery_point is None:
-        clean = _open_clean(log)
-        recovery_point = None if clean else log.segments[-1].base_offset
-    if recovery_point is not None:
+    scan = recovery_point is not None or not _open_clean(log)
+    if scan:
         _recover(log, recovery_point, summary)
     end_offset = log.segments[-1].next_offset
+    if recovery_point is None:
+        log.durable_offset = end_offset
     start_offset = max(start_offset, log.segments[0].base_offset)
     if end_offset < start_offset:
         # What was kept had been deleted already; offsets must not be given twice.
         _start_over(log, start_offset)
         end_offset = start_offset
     snapshot_offset = remove_snapshots(context, log.folder, log.segments, end_offset)
-    if recovery_point is None:
-        log.producers = load_producers(context, log.segments, end_offset)
-        log.durable_offset = end_offset
+    if not scan:
+        log.producers = load_producers(context, log.folder, log.segments, end_offset)
     log.opened(start_offset=start_offset, end_offset=end_offset, snapshot_offset=snapshot_offset)
 
 
@@ -153,15 +152,14 @@ def _open_clean(log: PartitionLog) -> bool:
     return position == last.size_bytes
 
 
-def _recover(log: PartitionLog, recovery_point: int, summary: Recovered) -> None:
+def _recover(log: PartitionLog, recovery_point: int | None, summary: Recovered) -> None:
     """Check every batch from the recovery point's segment on, the last segment at least."""
     segments = log.segments
     number = len(segments) - 1
-    while number and segments[number].base_offset > recovery_point:
+    while number and recovery_point is not None and segments[number].base_offset > recovery_point:
         number -= 1
     first = segments[number]
-    producers = load_producers(log.context, segments[:number], first.base_offset)
-    durable = recovery_point
+    producers = load_producers(log.context, log.folder, segments[:number], first.base_offset)
     while number < len(segments):
         segment = segments[number]
         file_bytes = segment.size_bytes
@@ -182,7 +180,7 @@ def _recover(log: PartitionLog, recovery_point: int, summary: Recovered) -> None
         number += 1
     producers.expire(log.context.clock.now_ms() - log.context.producer_expiration_ms)
     log.producers = producers
-    log.durable_offset = min(durable, segments[-1].next_offset)
+    log.durable_offset = min(recovery_point or 0, segments[-1].next_offset)
 
 
 def _check_segment(segment: Segment, producers: ProducerStates, file_bytes: int) -> None:

@@ -54,11 +54,11 @@ def replay(
     return aborted
 
 
-def load_producers(context: LogContext, segments: Sequence[Segment], offset: int) -> ProducerStates:
+def load_producers(
+    context: LogContext, folder: str, segments: Sequence[Segment], offset: int
+) -> ProducerStates:
     """The producers as they were before an offset: from the nearest snapshot on."""
-    producers, snapshot_offset = ProducerStates(), 0
-    if segments:
-        producers, snapshot_offset = _nearest_snapshot(context, segments[0].folder, offset)
+    producers, snapshot_offset = _nearest_snapshot(context, folder, offset)
     for segment in segments:
         if segment.next_offset > snapshot_offset and segment.base_offset < offset:
             replay(producers, segment, snapshot_offset, offset)

@@ -216,8 +216,12 @@ class Segment:
 
     def seal(self) -> None:
         """Nothing more is written here: put the indexes into their files."""
-        if self.sealed:
-            return
+        if not self.sealed:
+            self._save_indexes()
+            self._indexes.release()
+            self.sealed = True
+
+    def _save_indexes(self) -> None:
         indexes = self._indexes
         assert indexes.offsets is not None
         assert indexes.times is not None
@@ -228,8 +232,6 @@ class Segment:
         self._write(OFFSET_INDEX, indexes.offsets.to_bytes())
         self._write(TIME_INDEX, indexes.times.to_bytes())
         self.replace_aborted(self.aborted())
-        indexes.release()
-        self.sealed = True
 
     def _write(self, kind: str, data: bytes) -> None:
         files = self.context.files
@@ -348,15 +350,16 @@ class Segment:
             self.context.loaded_indexes.opened(self._indexes)
 
     def _repair_indexes(self) -> None:
-        sealed, next_offset = self.sealed, self.next_offset
+        """Make indexes that are missing or lie again; on a full disk they stay in memory."""
+        sealed, flushed, next_offset = self.sealed, self.flushed, self.next_offset
         self.rebuild_indexes()
         # Compaction may have left a gap at the end, which only the next segment tells.
         self.next_offset = max(self.next_offset, next_offset)
         if sealed:
-            offsets, times = self._indexes.offsets, self._indexes.times
-            self.seal()
+            with contextlib.suppress(OSError):
+                self._save_indexes()
             self.context.loaded_indexes.opened(self._indexes)
-            self._indexes.offsets, self._indexes.times = offsets, times
+            self.sealed, self.flushed = sealed, flushed
 
     def index_full(self, index_bytes_max: int) -> bool:
         """Whether one of the indexes has no room for another entry."""
@@ -387,14 +390,37 @@ class Segment:
     def max_timestamp(self) -> tuple[int, int]:
         """The largest timestamp, and the last offset of the batch that has it; -1 without one."""
         if self._max_timestamp is None:
-            times = self.time_index()
-            if self._max_timestamp is None:
-                self._max_timestamp = (
-                    (times.timestamps[-1], self.base_offset + times.offsets[-1])
-                    if times
-                    else (NO_TIMESTAMP, self.base_offset)
-                )
+            self._max_timestamp = self._last_time(self.time_index())
         return self._max_timestamp
+
+    def _last_time(self, times: TimeIndex) -> tuple[int, int]:
+        if not times:
+            return NO_TIMESTAMP, self.base_offset
+        if self._time_holds(times, len(times) - 1):
+            return times.timestamps[-1], self.base_offset + times.offsets[-1]
+        self._repair_indexes()
+        assert self._max_timestamp is not None
+        return self._max_timestamp
+
+    def _time_holds(self, times: TimeIndex, number: int) -> bool:
+        """Whether the batch is there that an entry of the time index speaks of."""
+        offset = self.base_offset + times.offsets[number]
+        found = self.find(offset)
+        return (
+            found is not None
+            and found[1].last_offset == offset
+            and found[1].max_timestamp == times.timestamps[number]
+        )
+
+    def offset_before_time(self, timestamp_ms: int) -> int:
+        """The offset from which on a record of that time or later may be found."""
+        times = self.time_index()
+        number = times.entry_before(timestamp_ms)
+        if number >= 0 and not self._time_holds(times, number):
+            self._repair_indexes()
+            times = self.time_index()
+            number = times.entry_before(timestamp_ms)
+        return self.base_offset + (times.offsets[number] if number >= 0 else 0)
 
     @property
     def first_timestamp(self) -> int:
