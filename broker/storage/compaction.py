@@ -23,7 +23,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from broker.batch.codec import check_batch_at, decode_columns, decode_records, encode_retained
+from broker.batch.codec import (
+    Columns,
+    check_batch_at,
+    decode_columns,
+    decode_records,
+    encode_retained,
+)
 from broker.batch.layout import HEADER_BYTES, LENGTH_END, BatchHeader, read_header
 from broker.config import TopicConfig
 from broker.errors import CorruptBatch
@@ -181,12 +187,13 @@ def _enter_keys(
     if transactions.is_aborted(header) or not header.record_count:
         return
     columns = decode_columns(batch)
+    offset_map.put(_keys(columns), columns.offsets)
+
+
+def _keys(columns: Columns) -> list[bytes | None]:
     data = columns.buffer
-    for offset, start, end in zip(
-        columns.offsets, columns.key_starts, columns.key_ends, strict=True
-    ):
-        if start >= 0:
-            offset_map.put(data[start:end], offset)
+    spans = zip(columns.key_starts, columns.key_ends, strict=True)
+    return [None if start < 0 else data[start:end] for start, end in spans]
 
 
 def read_batches(task: Round, segment: Segment) -> Iterator[tuple[BatchHeader, memoryview]]:
@@ -369,20 +376,16 @@ class _GroupCleaning:
     def _kept_rows(self, header: BatchHeader, batch: memoryview) -> tuple[list[int], bool]:
         """The records of a batch to keep, by number, and whether a tombstone is among them."""
         columns = decode_columns(batch)
-        data, starts, ends = columns.buffer, columns.key_starts, columns.key_ends
-        last_offset, latest = self._map.last_offset, self._map.latest_offset
+        offsets, values, latest = columns.offsets, columns.value_starts, self._map.latest_offset
+        lasts = self._map.last_offsets(_keys(columns))
+        rows = [
+            row
+            for row, (offset, last) in enumerate(zip(offsets, lasts, strict=True))
+            if offset >= last or offset > latest
+        ]
+        tombstones = {row for row in rows if values[row] < 0}
         horizon_ms = header.delete_horizon_ms
-        keep_tombstones = horizon_ms is None or self._task.now_ms < horizon_ms
-        rows = []
-        has_tombstones = False
-        for row, offset in enumerate(columns.offsets):
-            is_tombstone = columns.value_starts[row] < 0
-            if offset <= latest:
-                start = starts[row]
-                if start < 0 or offset < last_offset(data[start : ends[row]]):
-                    continue
-                if is_tombstone and not keep_tombstones:
-                    continue
-            rows.append(row)
-            has_tombstones = has_tombstones or is_tombstone
-        return rows, has_tombstones
+        if tombstones and horizon_ms is not None and horizon_ms <= self._task.now_ms:
+            tombstones = {row for row in tombstones if offsets[row] > latest}
+            rows = [row for row in rows if values[row] >= 0 or row in tombstones]
+        return rows, bool(tombstones)
