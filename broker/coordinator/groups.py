@@ -145,7 +145,7 @@ class GroupCoordinator:
             group = None
         if group is None:
             group = self._groups[group_id] = self._new_classic(group_id)
-        answer = group.join(request, connection, version)
+        answer = group.join(request, _as_listed(connection), version)
         self._arm(group)
         return answer
 
@@ -252,7 +252,7 @@ class GroupCoordinator:
                 response = group.leave(request)
             else:
                 request.member_id = request.member_id or _new_id()
-                response = group.heartbeat(request, connection)
+                response = group.heartbeat(request, _as_listed(connection))
             self._groups[request.group_id] = group
             written = self._write_consumer(group, conversion)
         except BrokerError as error:
@@ -545,6 +545,11 @@ class GroupCoordinator:
 
     def _append(self, group_id: str, records: Iterable[CoordinatorRecord]) -> Written:
         return self._log.append(self._log.partition_for(group_id), records)
+
+
+def _as_listed(connection: ConnectionInfo) -> ConnectionInfo:
+    """The client as group listings show it: Java writes an address without a name as "/address"."""
+    return ConnectionInfo(connection.client_id, f"/{connection.client_host}")
 
 
 def _leave(group: Group | None, member_id: str, instance_id: str | None) -> ErrorCode:
