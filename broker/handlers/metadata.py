@@ -65,7 +65,8 @@ def _asked_topics(
 def _asked_topic(
     state: BrokerState, asked: MetadataRequestTopic, *, may_create: bool
 ) -> MetadataResponseTopic:
-    if asked.name is None:
+    # A client that asks by id may leave the name out or send an empty one.
+    if asked.name is None or asked.topic_id != NO_TOPIC_ID:
         topic = state.topics.by_id(asked.topic_id)
         if topic is None:
             return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, asked.topic_id)

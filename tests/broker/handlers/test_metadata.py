@@ -133,6 +133,13 @@ def test_topics_can_be_asked_for_by_id(client: EmbeddedClient) -> None:
     assert (missing.name, missing.error_code) == (None, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
+def test_an_empty_name_beside_an_id_is_no_name(client: EmbeddedClient) -> None:
+    topic_id = client.create("orders")
+    request = MetadataRequest([MetadataRequestTopic(topic_id, "")])
+    (found,) = client.ask(request, MetadataResponse, 13).topics
+    assert (found.name, found.error_code) == ("orders", 0)
+
+
 def test_the_cluster_is_described(client: EmbeddedClient) -> None:
     response = client.ask(DescribeClusterRequest(True), DescribeClusterResponse)
     assert (response.cluster_id, response.controller_id) == (client.broker.cluster_id, 0)
