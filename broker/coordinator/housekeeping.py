@@ -13,6 +13,8 @@ from broker.timers import Timers
 logger = logging.getLogger(__name__)
 
 TIMER_WAIT_MS = 60_000
+# Settings may ask for pauses longer than threads can wait; nobody sees this one end.
+PAUSE_MS_MAX = 30 * 24 * 3_600_000
 FLUSH_CHECK_MS = 1_000
 
 
@@ -76,7 +78,7 @@ class Housekeeping:
         while True:
             with self._wake:
                 if not self._stopping:
-                    self._clock.wait(self._wake, interval_ms)
+                    self._clock.wait(self._wake, min(interval_ms, PAUSE_MS_MAX))
                 if self._stopping:
                     return
             self._guarded(job)

@@ -144,17 +144,21 @@ class TopicCatalog:
         """Call back after each change, with the topic as it is now (as it was, if deleted)."""
         self._listeners.append(listener)
 
-    def check_new(self, new: NewTopic) -> TopicConfig:
-        """The settings a new topic would get; BrokerError says why it cannot be made."""
-        check_name(new.name)
-        if new.name in self._topics:
-            raise BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, f'topic "{new.name}" already exists')
-        other = self._folded.get(_fold(new.name))
+    def check_name_is_free(self, name: str) -> None:
+        """BrokerError when a new topic cannot have this name."""
+        check_name(name)
+        if name in self._topics:
+            raise BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, f'topic "{name}" already exists')
+        other = self._folded.get(_fold(name))
         if other is not None:
             raise BrokerError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
-                f'topic "{new.name}" collides with "{other}": "." and "_" count as the same',
+                f'topic "{name}" collides with "{other}": "." and "_" count as the same',
             )
+
+    def check_new(self, new: NewTopic) -> TopicConfig:
+        """The settings a new topic would get; BrokerError says why it cannot be made."""
+        self.check_name_is_free(new.name)
         _check_partition_count(new.partition_count)
         return self._topic_config(new.overrides)
 

@@ -43,6 +43,7 @@ def create_topics(
         try:
             if asked.name in asked_often:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, f'topic "{asked.name}" comes twice')
+            state.topics.check_name_is_free(asked.name)
             new = _new_topic(state, asked)
             state.topics.check_new(new)
             _check_apart(new, new_topics)

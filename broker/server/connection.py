@@ -7,6 +7,7 @@ The socket is registered with the event loop for reading all the time. Only when
 more while its request still waits is it taken off, so the kernel's buffers hold the client back.
 """
 
+import contextlib
 import logging
 import socket
 import threading
@@ -266,7 +267,9 @@ class Connection:
         """The answer is there; called by whoever completes it, on whatever thread."""
         if threading.get_ident() == self._around.thread_id:
             self._finish(in_flight, answer)
-        else:
+            return
+        # A loop that has ended has closed its connections: nobody waits for this any more.
+        with contextlib.suppress(RuntimeError):
             self._around.loop.call_soon_threadsafe(self._finish, in_flight, answer)
 
     def _finish(self, in_flight: _InFlight, answer: object) -> None:
@@ -276,11 +279,12 @@ class Connection:
         in_flight.stats.remote_ns += perf_counter_ns() - in_flight.handled_ns
         try:
             self._answer(in_flight.request, in_flight.stats, answer)
+            self._flush()
         except Exception:
+            # Whoever completed the answer, another request perhaps, must not suffer for it.
             logger.exception("connection of %s failed", self.info.client_host)
             self.close("an unexpected error")
             return
-        self._flush()
         if self._reader.has_kept or not self._listening:
             # This may run inside another connection's request, so the next one here comes later.
             self._around.loop.call_soon(self._go_on)

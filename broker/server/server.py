@@ -34,6 +34,7 @@ ACCEPT_RETRY_SECONDS = 1.0
 SHUTDOWN_GRACE_SECONDS = 1.0
 IDLE_CHECKS_PER_TIMEOUT = 10
 IDLE_CHECK_SECONDS_MAX = 30.0
+MAPPED_IPV4 = "::ffff:"  # how addresses of version 4 look on a socket for both versions
 NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
@@ -148,9 +149,13 @@ class Server:
             loop.add_reader(listening, partial(self._accept, listening, endpoint.name))
 
     def _open_listener(self, endpoint: Endpoint) -> socket.socket:
-        family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
+        # Without a host both families are listened on, where the system can do that.
+        everywhere = not endpoint.host and socket.has_dualstack_ipv6()
+        family = socket.AF_INET6 if everywhere or ":" in endpoint.host else socket.AF_INET
         listening = socket.socket(family, socket.SOCK_STREAM)
         try:
+            if everywhere:
+                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             # Connections inherit the sizes; set later they would not count for the window.
             self._set_buffer_sizes(listening)
@@ -190,7 +195,7 @@ class Server:
                 again = partial(self._accept_again, listening, listener)
                 self._loop.call_later(ACCEPT_RETRY_SECONDS, again)
                 return
-            self._admit(connected, str(address[0]), listener)
+            self._admit(connected, str(address[0]).removeprefix(MAPPED_IPV4), listener)
 
     def _accept_again(self, listening: socket.socket, listener: str) -> None:
         if self._loop is not None and listening.fileno() >= 0:

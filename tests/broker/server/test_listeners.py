@@ -71,3 +71,10 @@ def test_clients_are_told_the_address_of_the_listener_they_came_by(
             (broker,) = client.ask(MetadataRequest(None), MetadataResponse).brokers
             told.append((broker.host, broker.port))
     assert told == [("127.0.0.1", server.endpoints[0].port), ("example.org", 1234)]
+
+
+def test_without_a_host_every_address_is_listened_on(start_server: StartServer) -> None:
+    server = start_server(listeners=("PLAINTEXT://:0",))
+    with RawClient(f"127.0.0.1:{server.endpoints[0].port}") as client:
+        client.ask(MetadataRequest(None), MetadataResponse)
+    assert server.bootstrap.startswith("0.0.0.0:")
