@@ -124,6 +124,8 @@ class Cluster:
         """Send a request and wait; again and again while connections fail and time is left."""
 
         def attempt(left_ms: int) -> T:
+            if node_id is not None and all(node.id != node_id for node in self.transport.nodes()):
+                self._refresh_once(left_ms)
             limit_ms = min(left_ms, self.config.request_timeout_ms)
             return self.ask(
                 node_id, request, response, timeout_ms=limit_ms, version_max=version_max

@@ -8,7 +8,7 @@ from broker.client.api import FoundOffset
 from broker.client.cluster import Cluster
 from broker.client.consumer_protocol import group_by_topic
 from broker.client.group_offsets import list_offsets_request, listed_offsets
-from broker.client.metadata import TopicInfo, read_topic
+from broker.client.metadata import TopicInfo, read_brokers, read_topic
 from broker.errors import BrokerError, ErrorCode
 from broker.model import TopicPartition
 from broker.protocol.messages.fetch import ListOffsetsResponse
@@ -131,6 +131,7 @@ def describe_topics(
         [MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
     )
     response = cluster.call(None, request, MetadataResponse, timeout_ms=timeout_ms)
+    cluster.transport.update_nodes(read_brokers(response))
     return collect(
         (
             (
