@@ -3,6 +3,7 @@
 import multiprocessing
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
@@ -25,8 +26,8 @@ CONSUMER_SETTINGS = {
 
 def in_process(work: Callable[..., T], *arguments: object) -> T:
     """Run one client in a fresh process and return its result."""
-    with PROCESSES.Pool(1) as pool:
-        return pool.apply(work, arguments)
+    with ProcessPoolExecutor(max_workers=1, mp_context=PROCESSES) as pool:
+        return pool.submit(work, *arguments).result()
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int, config: dict[str, str]) -> None:

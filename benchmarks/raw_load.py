@@ -5,7 +5,6 @@ import struct
 import time
 
 from broker.batch.codec import encode_batch
-
 from broker.protocol.frame import decode_response, encode_request
 from broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from broker.protocol.messages.metadata import (

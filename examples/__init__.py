@@ -1,0 +1,1 @@
+"""One idea per file; each runs alone on the embedded broker."""

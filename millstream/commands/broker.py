@@ -1,0 +1,48 @@
+"""`millstream broker`: serve a broker from a server.properties file or from options."""
+
+import click
+
+from broker.__main__ import serve
+from broker.config import BrokerConfig, read_properties
+from millstream.commands.options import key_values
+
+
+@click.command()
+@click.argument("properties_file", required=False, type=click.Path(exists=True, dir_okay=False))
+@click.option("--data-dir", "-d", help="Where the logs are; log.dirs in Kafka's words.")
+@click.option("--host", help="Address to listen on.")
+@click.option("--port", "-p", type=int, help="Port to listen on; 0 takes a free one.")
+@click.option("--metrics-port", type=int, help="Serve Prometheus metrics on this port.")
+@click.option(
+    "--config",
+    "-c",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A broker setting under Kafka's name; repeatable, wins over the file.",
+)
+def broker(
+    properties_file: str | None,
+    data_dir: str | None,
+    host: str | None,
+    port: int | None,
+    metrics_port: int | None,
+    settings: tuple[str, ...],
+) -> None:
+    """Serve a broker until interrupted.
+
+    PROPERTIES_FILE is a server.properties as Kafka's. Without it Kafka's defaults hold and the data
+    goes to ./millstream-data.
+    """
+    properties: dict[str, str] = {}
+    if properties_file is not None:
+        with open(properties_file) as file:
+            properties = read_properties(file.read(), name=properties_file)
+    if data_dir is not None:
+        properties["log.dirs"] = data_dir
+    if host is not None or port is not None:
+        chosen = 9092 if port is None else port
+        properties["listeners"] = f"PLAINTEXT://{host or ''}:{chosen}"
+    if metrics_port is not None:
+        properties["metrics.port"] = str(metrics_port)
+    serve(BrokerConfig.from_properties({**properties, **key_values(settings)}))

@@ -1,0 +1,56 @@
+"""Text of the command line to bytes and back, for `produce` and `consume`."""
+
+from collections.abc import Callable
+from struct import Struct
+from struct import error as StructError
+
+import click
+import orjson
+
+NUMBERS = {
+    "short": Struct(">h"),
+    "integer": Struct(">i"),
+    "long": Struct(">q"),
+    "float": Struct(">f"),
+    "double": Struct(">d"),
+}
+NAMES = ("string", "json", "hex", *NUMBERS)
+
+
+def to_bytes(name: str, text: str) -> bytes:
+    """The bytes of a value given as text; a usage error when it is no such value."""
+    try:
+        if name == "string":
+            return text.encode()
+        if name == "json":
+            return orjson.dumps(orjson.loads(text))
+        if name == "hex":
+            return bytes.fromhex(text)
+        number = float(text) if name in ("float", "double") else int(text)
+        return NUMBERS[name].pack(number)
+    except (ValueError, StructError) as error:
+        raise click.UsageError(f'"{text}" is not {_a(name)}: {error}') from None
+
+
+def from_bytes(name: str) -> Callable[[bytes | None], object]:
+    """A function that makes something JSON can show; bytes of another kind become hex text."""
+
+    def read(data: bytes | None) -> object:
+        if data is None:
+            return None
+        try:
+            if name == "string":
+                return data.decode()
+            if name == "json":
+                return orjson.loads(data)
+            if name == "hex":
+                return data.hex()
+            return NUMBERS[name].unpack(data)[0]
+        except (ValueError, StructError):
+            return f"0x{data.hex()}"
+
+    return read
+
+
+def _a(name: str) -> str:
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"

@@ -1,0 +1,66 @@
+"""Options that commands share: where the cluster is, how results are shown."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from millstream.output import Output
+
+F = TypeVar("F", bound=Callable[..., Any])  # Any: click gives the arguments by name
+
+BOOTSTRAP = "localhost:9092"
+
+
+def json_option(command: F) -> F:
+    """`--json`: the command gets `output`."""
+
+    def build(_: click.Context, __: click.Parameter, value: bool) -> Output:
+        return Output(as_json=value)
+
+    return click.option(
+        "--json", "output", is_flag=True, callback=build, help="Print JSON instead of tables."
+    )(command)
+
+
+def cluster_options(command: F) -> F:
+    """`--bootstrap` and `-X`: the command gets `target`, a ClusterTarget."""
+    command = click.option(
+        "--property",
+        "-X",
+        "properties",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A client setting under Kafka's name, such as security.protocol=SSL; repeatable.",
+    )(command)
+    return click.option(
+        "--bootstrap",
+        "-b",
+        default=BOOTSTRAP,
+        show_default=True,
+        envvar="MILLSTREAM_BOOTSTRAP",
+        metavar="HOST:PORT,...",
+        help="The cluster: Millstream or any Kafka.",
+    )(command)
+
+
+def client_settings(properties: tuple[str, ...]) -> dict[str, Any]:
+    """`-X key=value` as keyword arguments of our clients, numbers and booleans as such."""
+    return {name.replace(".", "_"): _value(value) for name, value in key_values(properties).items()}
+
+
+def _value(text: str) -> object:
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if text.lstrip("-").isdecimal() else text
+
+
+def key_values(pairs: tuple[str, ...]) -> dict[str, str]:
+    """`key=value` texts as a dictionary; a text without `=` is a usage error."""
+    found = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign:
+            raise click.UsageError(f'"{pair}" is not KEY=VALUE')
+        found[name.strip()] = value.strip()
+    return found

@@ -1,0 +1,128 @@
+"""`millstream produce`: lines of text become records."""
+
+import time
+from collections.abc import Iterator
+
+import click
+
+from broker.client import producer
+from broker.client.api import RecordMetadata
+from millstream.commands import formats
+from millstream.commands.options import (
+    client_settings,
+    cluster_options,
+    json_option,
+    key_values,
+)
+from millstream.output import Output
+
+COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
+PROGRESS_EVERY = 10_000
+
+
+@click.command()
+@click.argument("topic")
+@click.option("--file", "-f", type=click.File(), default="-", help="Read lines from here.")
+@click.option("--key-separator", "-K", help="What parts key and value in a line.")
+@click.option("--key-format", type=click.Choice(formats.NAMES), default="string")
+@click.option("--format", "-F", "value_format", type=click.Choice(formats.NAMES), default="string")
+@click.option("--null", "null_text", help="A key or value of exactly this text is null.")
+@click.option("--header", "-H", "headers", multiple=True, metavar="KEY=VALUE")
+@click.option("--partition", type=int, help="Write to this partition only.")
+@click.option("--timestamp-ms", type=int, help="Stamp all records with this time.")
+@click.option("--compression", "-z", type=click.Choice(COMPRESSIONS), default="none")
+@click.option("--acks", type=click.Choice(["0", "1", "all"]), default="all")
+@cluster_options
+@json_option
+def produce(  # noqa: PLR0913 - one argument per option
+    topic: str,
+    file: click.utils.LazyFile,
+    key_separator: str | None,
+    key_format: str,
+    value_format: str,
+    null_text: str | None,
+    headers: tuple[str, ...],
+    partition: int | None,
+    timestamp_ms: int | None,
+    compression: str,
+    acks: str,
+    bootstrap: str,
+    properties: tuple[str, ...],
+    output: Output,
+) -> None:
+    """Write each line of the input as a record to TOPIC."""
+    tags = [(name, value.encode()) for name, value in key_values(headers).items()]
+    sent = _Sent(output)
+    started = time.perf_counter()
+    settings = {"linger_ms": 5, "compression_type": compression, "acks": acks}
+    with producer(bootstrap, **{**settings, **client_settings(properties)}) as out:
+        for line in _lines(file):
+            key_text, value_text = _split(line, key_separator)
+            out.send(
+                topic,
+                _encode(value_text, value_format, null_text),
+                _encode(key_text, key_format, null_text),
+                partition=partition,
+                timestamp_ms=timestamp_ms,
+                headers=tags,
+                callback=sent.done,
+            )
+            sent.queued()
+        out.flush()
+    sent.finish(topic, time.perf_counter() - started)
+
+
+def _lines(file: click.utils.LazyFile) -> Iterator[str]:
+    for line in file:
+        yield line.rstrip("\r\n")
+
+
+def _split(line: str, separator: str | None) -> tuple[str | None, str]:
+    if separator is None:
+        return None, line
+    key, found, value = line.partition(separator)
+    if not found:
+        raise click.UsageError(f'line "{line}" has no "{separator}" between key and value')
+    return key, value
+
+
+def _encode(text: str | None, name: str, null_text: str | None) -> bytes | None:
+    if text is None or (null_text is not None and text == null_text):
+        return None
+    return formats.to_bytes(name, text)
+
+
+class _Sent:
+    """Counts deliveries; the first error ends the command."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._queued = 0
+        self._delivered = 0
+        self._error: BaseException | None = None
+
+    def queued(self) -> None:
+        """One more is on its way."""
+        self._queued += 1
+        if self._error is not None:
+            raise self._error
+        if self._queued % PROGRESS_EVERY == 0 and self._output.progress_console.is_terminal:
+            self._output.progress_console.print(f"{self._queued:,} records", end="\r")
+
+    def done(self, _: RecordMetadata | None, error: BaseException | None) -> None:
+        """Called by the producer for each record."""
+        if error is None:
+            self._delivered += 1
+        elif self._error is None:
+            self._error = error
+
+    def finish(self, topic: str, seconds: float) -> None:
+        """Say how many arrived, or why not."""
+        if self._error is not None:
+            raise self._error
+        rate = self._delivered / max(seconds, 1e-9)
+        self._output.done(
+            f'{self._delivered:,} records to "{topic}" ({rate:,.0f}/s)',
+            topic=topic,
+            records=self._delivered,
+        )

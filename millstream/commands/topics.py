@@ -1,0 +1,190 @@
+"""`millstream topics`: create, list, describe, alter, delete."""
+
+import click
+
+from broker.client import admin
+from broker.client.api import Admin, ConfigChange, ConfigResource, NewTopic
+from broker.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
+from millstream.commands.options import (
+    client_settings,
+    cluster_options,
+    json_option,
+    key_values,
+)
+from millstream.output import Output, Row
+
+
+@click.group()
+def topics() -> None:
+    """Topics: create, list, describe, alter, delete."""
+
+
+@topics.command()
+@click.argument("names", nargs=-1, required=True)
+@click.option("--partitions", "-p", type=int, default=-1, help="Default: the broker's.")
+@click.option("--replication-factor", "-r", type=int, default=-1, help="Default: the broker's.")
+@click.option("--config", "-c", "configs", multiple=True, metavar="KEY=VALUE", help="Repeatable.")
+@click.option("--if-not-exists", is_flag=True, help="Do nothing for topics that exist.")
+@cluster_options
+@json_option
+def create(  # noqa: PLR0913 - one argument per option
+    names: tuple[str, ...],
+    partitions: int,
+    replication_factor: int,
+    configs: tuple[str, ...],
+    if_not_exists: bool,
+    bootstrap: str,
+    properties: tuple[str, ...],
+    output: Output,
+) -> None:
+    """Create topics NAMES."""
+    settings = key_values(configs)
+    with admin(bootstrap, **client_settings(properties)) as cluster:
+        wanted = list(names)
+        if if_not_exists:
+            known = cluster.list_topics(include_internal=True)
+            wanted = [name for name in names if name not in known]
+        new = [NewTopic(name, partitions, replication_factor, settings) for name in wanted]
+        made = cluster.create_topics(new).all()
+    for name, topic in made.items():
+        output.done(
+            f'topic "{name}" created with {topic.partitions} partitions',
+            topic=name,
+            partitions=topic.partitions,
+            replication_factor=topic.replication_factor,
+        )
+
+
+@topics.command(name="list")
+@click.option("--internal", is_flag=True, help="Show the topics of the broker itself too.")
+@cluster_options
+@json_option
+def list_(internal: bool, bootstrap: str, properties: tuple[str, ...], output: Output) -> None:
+    """List the topics with their partitions and records."""
+    with admin(bootstrap, **client_settings(properties)) as cluster:
+        found = cluster.list_topics(include_internal=internal)
+        partitions = [
+            TopicPartition(name, number)
+            for name, topic in found.items()
+            for number in range(topic.partitions)
+        ]
+        with output.progress(f"asking for the offsets of {len(partitions)} partitions"):
+            extents = _extents(cluster, partitions)
+    rows = [
+        {
+            "topic": name,
+            "partitions": topic.partitions,
+            "records": sum(extents[tp][1] - extents[tp][0] for tp in extents if tp.topic == name),
+            "internal": topic.is_internal,
+        }
+        for name, topic in sorted(found.items())
+    ]
+    output.rows(rows, empty="no topics")
+
+
+def _extents(
+    cluster: Admin, partitions: list[TopicPartition]
+) -> dict[TopicPartition, tuple[int, int]]:
+    """First and next offset of partitions."""
+    starts = cluster.list_offsets(dict.fromkeys(partitions, EARLIEST_TIMESTAMP)).all()
+    ends = cluster.list_offsets(dict.fromkeys(partitions, LATEST_TIMESTAMP)).all()
+    return {tp: (starts[tp].offset, ends[tp].offset) for tp in partitions}
+
+
+@topics.command()
+@click.argument("names", nargs=-1, required=True)
+@cluster_options
+@json_option
+def describe(
+    names: tuple[str, ...], bootstrap: str, properties: tuple[str, ...], output: Output
+) -> None:
+    """Show partitions, leaders, offsets and changed settings of topics NAMES."""
+    with admin(bootstrap, **client_settings(properties)) as cluster:
+        described = cluster.describe_topics(names).all()
+        resources = [ConfigResource("topic", name) for name in names]
+        configs = cluster.describe_configs(resources).all()
+        for name in names:
+            topic = described[name]
+            numbers = sorted(topic.partitions)
+            extents = _extents(cluster, [TopicPartition(name, number) for number in numbers])
+            rows: list[Row] = [
+                {
+                    "partition": number,
+                    "leader": topic.partitions[number].leader,
+                    "replicas": list(topic.partitions[number].replicas),
+                    "in_sync": list(topic.partitions[number].in_sync),
+                    "start_offset": extents[TopicPartition(name, number)][0],
+                    "end_offset": extents[TopicPartition(name, number)][1],
+                }
+                for number in numbers
+            ]
+            changed = {
+                entry.name: entry.value
+                for entry in configs[ConfigResource("topic", name)].values()
+                if not entry.is_default
+            }
+            _show(output, name, rows, changed)
+
+
+def _show(output: Output, name: str, rows: list[Row], changed: dict[str, str | None]) -> None:
+    if output.as_json:
+        record = {"topic": name, "partitions": rows, "settings": changed}
+        output.record(record)
+        return
+    output.rows(rows, title=f'topic "{name}"')
+    if changed:
+        output.record(changed, title="settings of its own")
+
+
+@topics.command()
+@click.argument("name")
+@click.option("--partitions", "-p", type=int, help="Grow to this many partitions.")
+@click.option(
+    "--config", "-c", "configs", multiple=True, metavar="KEY=VALUE", help="Set; repeatable."
+)
+@click.option(
+    "--delete-config", "-d", "dropped", multiple=True, metavar="KEY", help="Back to default."
+)
+@cluster_options
+@json_option
+def alter(  # noqa: PLR0913 - one argument per option
+    name: str,
+    partitions: int | None,
+    configs: tuple[str, ...],
+    dropped: tuple[str, ...],
+    bootstrap: str,
+    properties: tuple[str, ...],
+    output: Output,
+) -> None:
+    """Change the partitions or settings of topic NAME."""
+    changes = [ConfigChange(key, value) for key, value in key_values(configs).items()]
+    changes += [ConfigChange(key, operation="delete") for key in dropped]
+    if partitions is None and not changes:
+        raise click.UsageError("nothing to change; give --partitions, --config or --delete-config")
+    with admin(bootstrap, **client_settings(properties)) as cluster:
+        if partitions is not None:
+            cluster.create_partitions({name: partitions}).all()
+        if changes:
+            cluster.alter_configs({ConfigResource("topic", name): changes}).all()
+    output.done(f'topic "{name}" changed', topic=name)
+
+
+@topics.command()
+@click.argument("names", nargs=-1, required=True)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@cluster_options
+@json_option
+def delete(
+    names: tuple[str, ...],
+    yes: bool,
+    bootstrap: str,
+    properties: tuple[str, ...],
+    output: Output,
+) -> None:
+    """Delete topics NAMES with all their records."""
+    if not yes and not output.as_json:
+        click.confirm(f"Delete {', '.join(names)} and all their records?", abort=True)
+    with admin(bootstrap, **client_settings(properties)) as cluster:
+        cluster.delete_topics(names).all()
+    for name in names:
+        output.done(f'topic "{name}" deleted', topic=name)

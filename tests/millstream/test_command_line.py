@@ -1,0 +1,192 @@
+"""The command line against our broker over TCP: every command, text and JSON."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from broker.errors import BrokerError, ConfigError
+from millstream.__main__ import COMMANDS, command_line
+from tests.support.millstream_broker import MillstreamBroker
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("command-line")]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MillstreamBroker]:
+    settings = {"group.initial.rebalance.delay.ms": "0"}
+    with MillstreamBroker(tmp_path_factory.mktemp("cli"), settings=settings) as broker:
+        yield broker
+
+
+class Shell:
+    """Runs commands against one broker."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._environment = {"MILLSTREAM_BOOTSTRAP": bootstrap, "COLUMNS": "200"}
+
+    def run(self, *arguments: str, text: str = "", code: int = 0) -> str:
+        result = CliRunner().invoke(
+            command_line, arguments, input=text, env=self._environment, catch_exceptions=False
+        )
+        assert result.exit_code == code, result.output
+        return result.stdout
+
+    def json(self, *arguments: str, text: str = "") -> list[object]:
+        output = self.run(*arguments, "--json", text=text)
+        return [orjson.loads(line) for line in output.splitlines()]
+
+
+@pytest.fixture
+def shell(served: MillstreamBroker) -> Shell:
+    return Shell(served.bootstrap)
+
+
+def test_every_command_has_help(shell: Shell) -> None:
+    for command in COMMANDS:
+        name = command.name
+        assert name is not None
+        assert "Usage" in shell.run(name, "--help")
+
+
+def test_topics_are_created_listed_described_altered_and_deleted(shell: Shell) -> None:
+    shell.run("topics", "create", "life", "-p", "2", "-c", "retention.ms=1000")
+    (listed,) = shell.json("topics", "list")
+    assert {"topic": "life", "partitions": 2, "records": 0, "internal": False} in listed  # type: ignore[operator]
+    shell.run("topics", "alter", "life", "-p", "3", "-c", "segment.bytes=5000")
+    (described,) = shell.json("topics", "describe", "life")
+    assert isinstance(described, dict)
+    assert [row["partition"] for row in described["partitions"]] == [0, 1, 2]
+    assert described["settings"] == {"retention.ms": "1000", "segment.bytes": "5000"}
+    assert "life" in shell.run("topics", "describe", "life")
+    shell.run("topics", "delete", "life", "--yes")
+    assert "life" not in shell.run("topics", "list")
+
+
+def test_a_topic_that_exists_is_refused_unless_told_otherwise(shell: Shell) -> None:
+    shell.run("topics", "create", "twice")
+    with pytest.raises(BrokerError, match="exists"):
+        shell.run("topics", "create", "twice")
+    shell.run("topics", "create", "twice", "--if-not-exists")
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "values"),
+    [
+        ("string", "a\nb", ["a", "b"]),
+        ("json", '{"x": 1}\n[2]', [{"x": 1}, [2]]),
+        ("long", "1\n-2", [1, -2]),
+        ("double", "0.5", [0.5]),
+        ("hex", "00ff", ["00ff"]),
+    ],
+)
+def test_records_come_back_in_the_format_they_went_in(
+    shell: Shell, name: str, lines: str, values: list[object]
+) -> None:
+    topic = f"format-{name}"
+    shell.run("produce", topic, "-F", name, text=lines)
+    records = shell.json("consume", topic, "-F", name, "--from-beginning", "--exit")
+    assert [record["value"] for record in records] == values  # type: ignore[index]
+
+
+def test_keys_headers_nulls_and_times_are_kept(shell: Shell) -> None:
+    options = ("-K", ":", "-H", "source=test", "--null", "NULL", "--timestamp-ms", "1700000000000")
+    shell.run("produce", "keyed", *options, "-z", "zstd", text="alice:1\nbob:NULL\n")
+    records = shell.json("consume", "keyed", "--from-beginning", "-n", "2")
+    assert records == [
+        {
+            "topic": "keyed",
+            "partition": 0,
+            "offset": number,
+            "timestamp_ms": 1_700_000_000_000,
+            "key": key,
+            "value": value,
+            "headers": {"source": "test"},
+        }
+        for number, (key, value) in enumerate((("alice", "1"), ("bob", None)))
+    ]
+    assert "source=test" in shell.run("consume", "keyed", "--from-beginning", "-n", "1", "-d")
+
+
+@pytest.mark.parametrize(
+    ("options", "values"),
+    [
+        (("--offset", "2"), ["2", "3"]),
+        (("--offset", "-1"), ["3"]),
+        (("--from-time", "1970-01-01T00:00:00Z"), ["0", "1", "2", "3"]),
+        (("--from-time", "99999999999999"), []),
+    ],
+)
+def test_consume_starts_where_told(
+    shell: Shell, options: tuple[str, ...], values: list[str]
+) -> None:
+    if not any("places" in line for line in shell.run("topics", "list").splitlines()):
+        shell.run("produce", "places", text="0\n1\n2\n3")
+    records = shell.json("consume", "places", *options, "--exit")
+    assert [record["value"] for record in records] == values  # type: ignore[index]
+
+
+def test_a_group_has_lag_and_its_offsets_can_be_reset(shell: Shell) -> None:
+    shell.run("produce", "lagging", text="\n".join("abcdef"))
+    shell.run("consume", "lagging", "--group", "slow", "--from-beginning", "-n", "4")
+    (groups,) = shell.json("groups", "list")
+    assert any(group["group"] == "slow" for group in groups)  # type: ignore[attr-defined]
+    (described,) = shell.json("groups", "describe", "slow")
+    assert isinstance(described, dict)
+    assert (described["state"], described["lag"]) == ("Empty", 2)
+    assert "lagging" in shell.run("groups", "describe", "slow")
+    shell.run("groups", "reset-offsets", "slow", "--to-earliest", "--dry-run")
+    (moved,) = shell.json("groups", "reset-offsets", "slow", "--shift-by", "-3")
+    assert moved == [{"topic": "lagging", "partition": 0, "before": 4, "after": 1}]
+    shell.run("groups", "reset-offsets", "slow", "--topic", "lagging:0", "--to-offset", "5")
+    shell.run("groups", "delete", "slow", "-y")
+    assert "slow" not in shell.run("groups", "list")
+
+
+def test_settings_change_at_run_time(shell: Shell) -> None:
+    shell.run("topics", "create", "settings")
+    shell.run("configs", "alter", "topic", "settings", "-s", "retention.ms=5")
+    shell.run("configs", "alter", "topic", "settings", "--append", "cleanup.policy=compact")
+    (rows,) = shell.json("configs", "describe", "topic", "settings")
+    assert {row["setting"]: row["value"] for row in rows} == {  # type: ignore[attr-defined]
+        "cleanup.policy": "delete,compact",
+        "retention.ms": "5",
+    }
+    assert "message.max.bytes" in shell.run("configs", "describe", "broker", "0", "--all")
+    with pytest.raises(BrokerError):
+        shell.run("configs", "alter", "topic", "settings", "-s", "retention.ms=soon")
+
+
+def test_a_segment_is_dumped_and_damage_is_found(shell: Shell, served: MillstreamBroker) -> None:
+    shell.run("produce", "dumped", text="x\ny")
+    segment = served.data_dir / "dumped-0" / "00000000000000000000.log"
+    batch, *records = shell.json("log", "dump", str(segment), "--records")
+    assert isinstance(batch, dict)
+    assert (batch["base_offset"], batch["count"]) == (0, 2)
+    assert [record["value"] for record in records] == ["x", "y"]  # type: ignore[index]
+    assert "all valid" in shell.run("log", "dump", str(segment))
+    damaged = served.folder / "00000000000000000000.log"
+    data = bytearray(segment.read_bytes())
+    data[-1] ^= 1
+    damaged.write_bytes(data)
+    shell.run("log", "dump", str(damaged), code=1)
+
+
+def test_wrong_use_is_explained(shell: Shell, tmp_path: Path) -> None:
+    shell.run("consume", "x", "--group", "g", "--offset", "1", code=2)
+    shell.run("topics", "alter", "x", code=2)
+    shell.run("produce", "x", "-F", "long", text="word", code=2)
+    shell.run("groups", "reset-offsets", "g", code=2)
+    other = tmp_path / "file.txt"
+    other.touch()
+    shell.run("log", "dump", str(other), code=2)
+    with pytest.raises(ConfigError, match="retention"):
+        shell.run("broker", "-c", "log.retention.hrs=1")
+
+
+def test_the_demo_prints_its_rates(shell: Shell) -> None:
+    lines = shell.json("demo", "--records", "2000")
+    assert isinstance(lines[-1], dict)
+    assert lines[-1]["records"] == 2000
