@@ -9,7 +9,7 @@ from broker.client.cluster import Cluster
 from broker.client.consumer_protocol import group_by_topic
 from broker.client.group_offsets import list_offsets_request, listed_offsets
 from broker.client.metadata import TopicInfo, read_brokers, read_topic
-from broker.errors import BrokerError, ErrorCode
+from broker.errors import BrokerError, ErrorCode, RequestTimeout
 from broker.model import TopicPartition
 from broker.protocol.messages.fetch import ListOffsetsResponse
 from broker.protocol.messages.metadata import (
@@ -229,6 +229,17 @@ def delete_records(
     return Results(results.values, {**errors, **results.errors})
 
 
+# A leader that is being moved or made: the same question has an answer soon.
+_PASSING = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+    }
+)
+
+
 def list_offsets(
     cluster: Cluster,
     timestamps: Mapping[TopicPartition, int],
@@ -236,7 +247,38 @@ def list_offsets(
     isolation: int,
     timeout_ms: int,
 ) -> Results[TopicPartition, FoundOffset]:
-    """Offsets by time; -2 is the earliest, -1 the latest, -3 that of the youngest record."""
+    """Offsets by time; -2 is the earliest, -1 the latest, -3 that of the youngest record.
+
+    Partitions whose leader moves are asked for again while time is left.
+    """
+    values: dict[TopicPartition, FoundOffset] = {}
+    errors: dict[TopicPartition, BrokerError] = {}
+
+    def attempt(left_ms: int) -> None:
+        wanted = {tp: moment for tp, moment in timestamps.items() if tp not in values}
+        found = _list_offsets_once(cluster, wanted, isolation=isolation, timeout_ms=left_ms)
+        values.update(found.values)
+        errors.clear()
+        errors.update(found.errors)
+        for error in found.errors.values():
+            if error.code in _PASSING:
+                raise error
+
+    try:
+        cluster.retry("listing offsets", attempt, timeout_ms=timeout_ms)
+    except RequestTimeout:
+        if not errors:
+            raise
+    return Results(values, errors)
+
+
+def _list_offsets_once(
+    cluster: Cluster,
+    timestamps: Mapping[TopicPartition, int],
+    *,
+    isolation: int,
+    timeout_ms: int,
+) -> Results[TopicPartition, FoundOffset]:
     by_leader, errors = _leaders(cluster, timestamps, timeout_ms)
     values: dict[TopicPartition, FoundOffset] = {}
     for leader, partitions in by_leader.items():
