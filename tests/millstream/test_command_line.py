@@ -1,4 +1,4 @@
-"""The command line against our broker over TCP: every command, text and JSON."""
+"""The command line against our broker over TCP and a real Kafka: every command, text and JSON."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,16 +9,34 @@ from click.testing import CliRunner
 
 from broker.errors import BrokerError, ConfigError
 from millstream.__main__ import COMMANDS, command_line
+from tests.support.apache_kafka import ApacheKafka
 from tests.support.millstream_broker import MillstreamBroker
+from tests.support.peer import PeerMissing
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("command-line")]
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MillstreamBroker]:
-    settings = {"group.initial.rebalance.delay.ms": "0"}
-    with MillstreamBroker(tmp_path_factory.mktemp("cli"), settings=settings) as broker:
-        yield broker
+SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"}
+Served = MillstreamBroker | ApacheKafka
+
+
+@pytest.fixture(
+    scope="module", params=["millstream", pytest.param("kafka", marks=pytest.mark.peer)]
+)
+def served(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("command-line")
+    if request.param == "millstream":
+        with MillstreamBroker(folder, settings=SETTINGS) as broker:
+            yield broker
+        return
+    try:
+        kafka = ApacheKafka(folder, settings=SETTINGS)
+    except PeerMissing as missing:
+        pytest.skip(f"no Apache Kafka: {missing}")
+    with kafka:
+        yield kafka
 
 
 class Shell:
@@ -40,7 +58,7 @@ class Shell:
 
 
 @pytest.fixture
-def shell(served: MillstreamBroker) -> Shell:
+def shell(served: Served) -> Shell:
     return Shell(served.bootstrap)
 
 
@@ -55,11 +73,11 @@ def test_topics_are_created_listed_described_altered_and_deleted(shell: Shell) -
     shell.run("topics", "create", "life", "-p", "2", "-c", "retention.ms=1000")
     (listed,) = shell.json("topics", "list")
     assert {"topic": "life", "partitions": 2, "records": 0, "internal": False} in listed  # type: ignore[operator]
-    shell.run("topics", "alter", "life", "-p", "3", "-c", "segment.bytes=5000")
+    shell.run("topics", "alter", "life", "-p", "3", "-c", "segment.bytes=2000000")
     (described,) = shell.json("topics", "describe", "life")
     assert isinstance(described, dict)
     assert [row["partition"] for row in described["partitions"]] == [0, 1, 2]
-    assert described["settings"] == {"retention.ms": "1000", "segment.bytes": "5000"}
+    assert described["settings"] == {"retention.ms": "1000", "segment.bytes": "2000000"}
     assert "life" in shell.run("topics", "describe", "life")
     shell.run("topics", "delete", "life", "--yes")
     assert "life" not in shell.run("topics", "list")
@@ -145,7 +163,7 @@ def test_a_group_has_lag_and_its_offsets_can_be_reset(shell: Shell) -> None:
     assert "slow" not in shell.run("groups", "list")
 
 
-def test_settings_change_at_run_time(shell: Shell) -> None:
+def test_settings_change_at_run_time(shell: Shell, served: Served) -> None:
     shell.run("topics", "create", "settings")
     shell.run("configs", "alter", "topic", "settings", "-s", "retention.ms=5")
     shell.run("configs", "alter", "topic", "settings", "--append", "cleanup.policy=compact")
@@ -154,12 +172,13 @@ def test_settings_change_at_run_time(shell: Shell) -> None:
         "cleanup.policy": "delete,compact",
         "retention.ms": "5",
     }
-    assert "message.max.bytes" in shell.run("configs", "describe", "broker", "0", "--all")
+    node = str(served.node_id) if isinstance(served, ApacheKafka) else "0"
+    assert "message.max.bytes" in shell.run("configs", "describe", "broker", node, "--all")
     with pytest.raises(BrokerError):
         shell.run("configs", "alter", "topic", "settings", "-s", "retention.ms=soon")
 
 
-def test_a_segment_is_dumped_and_damage_is_found(shell: Shell, served: MillstreamBroker) -> None:
+def test_a_segment_is_dumped_and_damage_is_found(shell: Shell, served: Served) -> None:
     shell.run("produce", "dumped", text="x\ny")
     segment = served.data_dir / "dumped-0" / "00000000000000000000.log"
     batch, *records = shell.json("log", "dump", str(segment), "--records")
