@@ -329,6 +329,7 @@ class Fetcher:
             if len(records) > room:
                 state.decoded = records[room:]
                 state.position = records[room].offset
+                state.position_epoch = header.leader_epoch
                 records = records[:room]
             else:
                 self._pass(state, header)
