@@ -18,13 +18,13 @@ from broker.client.config import ProducerConfig
 from broker.client.produced_batch import Delivery, Outcomes, ProducedBatch
 from broker.clock import Clock
 from broker.errors import BufferFull, MillstreamError
-from broker.model import TopicPartition
+from broker.model import ProducerIdentity, TopicPartition
 
 
 class PartitionQueue:
     """The batches of one partition, oldest first."""
 
-    __slots__ = ("batches", "in_flight", "next_order", "open", "stalled", "tp")
+    __slots__ = ("batches", "in_flight", "known_as", "next_order", "open", "stalled", "tp")
 
     def __init__(self, tp: TopicPartition) -> None:
         """Nothing to send."""
@@ -36,17 +36,18 @@ class PartitionQueue:
         # A batch failed while later ones were in flight: nothing more goes out until those are
         # answered, so that all can be sent again in their order.
         self.stalled = False
+        self.known_as = ProducerIdentity()  # who the leader knows that it took a batch from
 
     def is_oldest(self, batch: ProducedBatch) -> bool:
         """Whether no batch sent before this one is still without outcome."""
         others = (*self.in_flight, *self.batches)
-        return all(not 0 <= other.order < batch.order for other in others)
+        return not any(other.order and other.order < batch.order for other in others)
 
     def put_back(self, batch: ProducedBatch) -> None:
         """Queue a batch again, before all that were sent after it or never."""
         place = 0
         for waiting in self.batches:
-            if not 0 <= waiting.order < batch.order:
+            if not waiting.order or waiting.order > batch.order:
                 break
             place += 1
         self.batches.insert(place, batch)
@@ -224,8 +225,8 @@ class Accumulator:
         batch = queue.batches.popleft()
         if batch is queue.open:
             queue.open = None
-        if batch.order < 0:
-            batch.order = queue.next_order
+        if not batch.order:
+            batch.order = (queue.next_order,)
             queue.next_order += 1
         if batch.data is None:
             batch.record_count = len(batch.rows)

@@ -100,7 +100,9 @@ class ProducedBatch:
         self.size_bytes = HEADER_BYTES
         self.record_count = 0  # known when drained
         self.data: bytes | memoryview | None = None
-        self.order = -1.0  # place among the drained batches of its partition
+        # Place among the batches of its partition that were drained, (3,) for example, or (3, 1)
+        # for a part of that one; () before.
+        self.order: tuple[int, ...] = ()
         self.producer = ProducerIdentity()
         self.base_sequence = NO_SEQUENCE
         self.stamped = (self.producer, NO_SEQUENCE)  # what `data` says
@@ -191,7 +193,7 @@ class ProducedBatch:
         sequence = self.base_sequence
         for index, part in enumerate(parts):
             part.record_count = len(part.rows)
-            part.order = self.order + index / len(parts)
+            part.order = (*self.order, index)
             part.attempts = self.attempts
             if self.has_sequence:
                 part.producer = self.producer

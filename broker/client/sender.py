@@ -4,7 +4,8 @@ One round: take the answers that came in, set outcomes or put batches back; give
 time is over; take what is ready, at most one batch per partition and request; encode and send.
 
 Order within a partition: up to five requests may be in flight. When one fails, the queue stalls
-until the others are answered; then all go out again in their order, with the same sequences.
+until the others are answered; then all go out again in their order, one by one, with the same
+sequences.
 """
 
 import threading
@@ -202,7 +203,7 @@ class Sender:
         batch = queue.batches[0]
         expires_ms = batch.created_ms + self._config.delivery_timeout_ms
         plan.wait_ms = min(plan.wait_ms, max(1, expires_ms - now_ms))
-        if queue.stalled or self._restart_forbids(batch):
+        if queue.stalled or self._must_wait(queue, batch):
             return
         ready_in_ms = self._accumulator.ready_in_ms(queue, now_ms)
         if ready_in_ms > 0:
@@ -302,9 +303,17 @@ class Sender:
         limit_ms = min(self._cluster.config.request_timeout_ms, self._config.delivery_timeout_ms)
         return self._cluster.retry("asking for a producer id", attempt, timeout_ms=limit_ms)
 
-    def _restart_forbids(self, batch: ProducedBatch) -> bool:
+    def _must_wait(self, queue: PartitionQueue, batch: ProducedBatch) -> bool:
+        """Whether sending a batch now could break the order of sequences."""
         sequences = self._sequences
-        return sequences is not None and sequences.restart_wanted and not batch.uncertain
+        if sequences is None:
+            return False
+        if sequences.restart_wanted and not batch.uncertain:
+            return True
+        # A broker takes any sequence from a producer it does not know: the second batch may only
+        # go out when it has the first. Batches sent again go one by one, too.
+        alone = batch.has_sequence or queue.known_as != sequences.producer
+        return alone and bool(queue.in_flight)
 
     def _restart_sequences(self) -> None:
         """Number everything anew once no batch can be stored under its old number."""
@@ -406,6 +415,7 @@ class Sender:
 
     def _complete(self, batch: ProducedBatch, base_offset: int, append_time_ms: int) -> None:
         with self._accumulator.work:
+            self._accumulator.queue_of(batch).known_as = batch.producer
             self._accumulator.drop(batch)
         batch.complete(base_offset, append_time_ms)
 
