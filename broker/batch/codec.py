@@ -14,7 +14,7 @@ from typing import TypedDict, Unpack
 from crc32c import crc32c
 
 from broker.batch import records as _python
-from broker.batch.compression import CODEC_NAMES, DECOMPRESSED_BYTES_MAX, codec_id
+from broker.batch.compression import CODEC_NAMES, codec_id
 from broker.batch.compression import compress as _compress
 from broker.batch.compression import decompress as _decompress
 from broker.batch.layout import (
@@ -219,7 +219,7 @@ class Columns:
 
 
 def decode_records(
-    view: Buffer, position: int = 0, *, bytes_max: int = DECOMPRESSED_BYTES_MAX
+    view: Buffer, position: int = 0, *, bytes_max: int | None = None
 ) -> list[Record]:
     """The records of the batch at a position; its CRC is taken as checked."""
     return decode_rows(view, position, Record, bytes_max=bytes_max)
@@ -231,7 +231,7 @@ def decode_rows(
     row_type: type[T],
     prefix: tuple[object, ...] = (),
     *,
-    bytes_max: int = DECOMPRESSED_BYTES_MAX,
+    bytes_max: int | None = None,
 ) -> list[T]:
     """As `decode_records`, to named tuples that begin with `prefix` and go on as Record does."""
     header, data = _section(view, position, bytes_max)
@@ -241,9 +241,7 @@ def decode_rows(
         raise CorruptBatch(f"batch at offset {header.base_offset}: {error}") from error
 
 
-def decode_columns(
-    view: Buffer, position: int = 0, *, bytes_max: int = DECOMPRESSED_BYTES_MAX
-) -> Columns:
+def decode_columns(view: Buffer, position: int = 0, *, bytes_max: int | None = None) -> Columns:
     """The records of the batch at a position as columns, no object per record."""
     header, data = _section(view, position, bytes_max)
     count = header.record_count
@@ -268,7 +266,7 @@ def _surroundings(header: BatchHeader) -> Section:
     )
 
 
-def _section(view: Buffer, position: int, bytes_max: int) -> tuple[BatchHeader, bytes]:
+def _section(view: Buffer, position: int, bytes_max: int | None) -> tuple[BatchHeader, bytes]:
     """The header and the decompressed records section; counts that lie are refused here."""
     whole = memoryview(view)
     header = _checked_header(whole, position)

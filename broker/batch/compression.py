@@ -10,8 +10,8 @@
 xerial's framing: magic 82 53 4e 41 50 50 59 00, int32 version 1, int32 compatible version 1, then
 blocks of int32 size and raw snappy of at most 32 KiB of data.
 
-Outside bytes say how large they become; nothing is allocated on their word alone, and output past
-`bytes_max` is refused.
+Outside bytes say how large they become; nothing is allocated on their word alone. What grows past
+`bytes_max`, or without it past what honest data could, is refused.
 """
 
 import threading
@@ -34,7 +34,9 @@ ZSTD = 4
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 CODEC_IDS = {name: codec for codec, name in enumerate(CODEC_NAMES)}
 
-DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024
+# Records that repeat themselves shrink to a sixteenth; nobody's shrink to a hundredth.
+HONEST_RATIO_MAX = 100
+HONEST_BYTES_MIN = 32 * 1024 * 1024
 
 GZIP_WINDOW_BITS = 31
 LZ4_JAVA_DEFAULT_LEVEL = 9
@@ -63,12 +65,14 @@ def compress(codec: int, data: bytes, *, level: int | None = None) -> bytes:
     return COMPRESSORS[codec](data, level)
 
 
-def decompress(codec: int, data: Buffer, *, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
+def decompress(codec: int, data: Buffer, *, bytes_max: int | None = None) -> bytes:
     """Decompress outside bytes; what is broken or grows past the limit raises CorruptBatch."""
     if codec >= len(DECOMPRESSORS):
         raise CorruptBatch(
             f"compression id {codec} is not known", ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         )
+    if bytes_max is None:
+        bytes_max = max(HONEST_BYTES_MIN, HONEST_RATIO_MAX * len(data))
     try:
         return DECOMPRESSORS[codec](data, bytes_max)
     except (zlib.error, cramjam.DecompressionError, RuntimeError, zstandard.ZstdError) as error:

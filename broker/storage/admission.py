@@ -1,6 +1,6 @@
 """What a batch must be like to be appended: timestamps, keys, compression of the topic."""
 
-from broker.batch.codec import decode_records, encode_retained
+from broker.batch.codec import decode_columns, decode_records, encode_retained
 from broker.batch.compression import CODEC_IDS
 from broker.batch.layout import CODEC_MASK, BatchHeader, read_header
 from broker.config import LONG_MAX, TopicConfig
@@ -36,9 +36,8 @@ def check_timestamps(
 
 def check_keys(records: memoryview) -> None:
     """Refuse records without key, which compaction could never remove; INVALID_RECORD."""
-    for record in decode_records(records):
-        if record.key is None:
-            raise BrokerError(ErrorCode.INVALID_RECORD, "a record for a compacted topic has no key")
+    if min(decode_columns(records).key_starts) < 0:
+        raise BrokerError(ErrorCode.INVALID_RECORD, "a record for a compacted topic has no key")
 
 
 def recompress(records: memoryview, header: BatchHeader, config: TopicConfig) -> memoryview | None:

@@ -45,6 +45,7 @@ def expected_records(rows: list[Row], base_offset: int = 0) -> list[Record]:
     ]
 
 
+@pytest.mark.slow
 @given(rows=ROWS, compression=COMPRESSIONS)
 def test_records_come_back_as_they_went_in(rows: list[Row], compression: str) -> None:
     batch = codec.encode_batch(rows, compression=compression, base_offset=7)
@@ -56,6 +57,7 @@ def test_records_come_back_as_they_went_in(rows: list[Row], compression: str) ->
     assert header.max_timestamp == max(row[3] for row in rows)
 
 
+@pytest.mark.slow
 @given(rows=ROWS, compression=COMPRESSIONS)
 def test_columns_say_the_same_as_records(rows: list[Row], compression: str) -> None:
     batch = codec.encode_batch(rows, compression=compression)
@@ -71,6 +73,7 @@ def test_columns_say_the_same_as_records(rows: list[Row], compression: str) -> N
         assert found == record
 
 
+@pytest.mark.slow
 @given(rows=ROWS, compression=st.sampled_from(["none", "gzip", "lz4", "zstd", "snappy"]))
 def test_kafka_python_reads_what_we_write(rows: list[Row], compression: str) -> None:
     batch = DefaultRecordBatch(codec.encode_batch(rows, compression=compression))
@@ -186,6 +189,7 @@ def test_a_torn_batch_is_none_at_recovery() -> None:
         assert codec.check_batch_at(memoryview(batch[:cut]), 0) is None
 
 
+@pytest.mark.slow
 @given(rows=ROWS, compression=COMPRESSIONS, data=st.data())
 def test_mutated_records_raise_corrupt_batch_only(
     rows: list[Row], compression: str, data: st.DataObject
@@ -262,6 +266,7 @@ def retained(batch: bytes, kept: list[int], horizon: int | None) -> tuple[BatchH
     return again, made
 
 
+@pytest.mark.slow
 @given(rows=ROWS, compression=COMPRESSIONS, data=st.data())
 def test_compaction_keeps_offsets_producer_and_times(
     rows: list[Row], compression: str, data: st.DataObject

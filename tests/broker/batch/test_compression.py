@@ -18,6 +18,7 @@ COMPRESSING = (GZIP, SNAPPY, LZ4, ZSTD)
 TEXT = b"all work and no play makes a dull boy. " * 5000
 
 
+@pytest.mark.slow
 @given(data=st.binary(max_size=2000), repeat=st.integers(1, 200), codec=st.sampled_from(CODECS))
 def test_data_comes_back(data: bytes, repeat: int, codec: int) -> None:
     compressed = compression.compress(codec, data * repeat)
@@ -93,3 +94,10 @@ def test_lz4_with_linked_blocks_and_zstd_without_size_are_read() -> None:
 def test_gzip_members_follow_each_other() -> None:
     compressed = compression.compress(GZIP, b"one ") + compression.compress(GZIP, b"two")
     assert compression.decompress(GZIP, compressed) == b"one two"
+
+
+@pytest.mark.parametrize("codec", [GZIP, LZ4, ZSTD])
+def test_without_a_limit_what_no_honest_data_does_is_refused(codec: int) -> None:
+    bomb = compression.compress(codec, bytes(48 << 20))
+    with pytest.raises(CorruptBatch, match="decompress to more than 33554432 bytes"):
+        compression.decompress(codec, bomb)

@@ -58,11 +58,13 @@ def compare_decoding(data: bytes, section: Section) -> None:
     assert outcome(lambda: columns(_speed, data, section)) == expected
 
 
+@pytest.mark.slow
 @given(rows=ROWS)
 def test_rows_are_encoded_to_the_same_bytes(rows: list[Row]) -> None:
     assert _speed.encode_rows(rows) == plain.encode_rows(rows)
 
 
+@pytest.mark.slow
 @given(rows=ROWS, base_timestamp=INT64, data=st.data())
 def test_kept_records_are_encoded_to_the_same_bytes(
     rows: list[Row], base_timestamp: int, data: st.DataObject
@@ -105,6 +107,7 @@ def test_values_of_a_wrong_type_are_refused_by_both(row: object) -> None:
             implementation.encode_rows([row])
 
 
+@pytest.mark.slow
 @given(rows=ROWS, base_timestamp=INT64, fixed=st.booleans(), spare=st.integers(-1, 3))
 def test_sections_are_decoded_to_the_same_records(
     rows: list[Row], base_timestamp: int, fixed: bool, spare: int
@@ -114,6 +117,7 @@ def test_sections_are_decoded_to_the_same_records(
     compare_decoding(data, section)
 
 
+@pytest.mark.slow
 @given(rows=ROWS, data=st.data())
 def test_mutated_sections_end_alike(rows: list[Row], data: st.DataObject) -> None:
     section_bytes = bytearray(plain.encode_rows(rows)[0])
@@ -126,6 +130,7 @@ def test_mutated_sections_end_alike(rows: list[Row], data: st.DataObject) -> Non
     compare_decoding(bytes(section_bytes[:cut]), section)
 
 
+@pytest.mark.slow
 @given(data=st.binary(max_size=200), count=st.integers(0, 20), last=st.integers(-1, 1 << 31))
 @example(data=b"\xff" * 30, count=2, last=5)
 @example(data=b"\x0c\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\0\1\1\0", count=1, last=0)
