@@ -474,6 +474,11 @@ class ConsumerGroup:
         """The monotonic instant at which `tick` has something to do."""
         return min((_deadline_ms(member) for member in self.members.values()), default=None)
 
+    def deadline_ms(self, member_id: str) -> int | None:
+        """The deadline of one member."""
+        member = self.members.get(member_id)
+        return None if member is None else _deadline_ms(member)
+
     def tick(self) -> None:
         """Remove members that are silent, or do not give up their partitions in time."""
         now_ms = self._clock.monotonic_ms()

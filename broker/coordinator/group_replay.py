@@ -34,20 +34,41 @@ class GroupReplay:
         self._store = store
         self._log = log
         self._new_consumer = new_consumer
+        self._latest: dict[bytes, Record] = {}
 
     def take(self, batch: ReplayedBatch) -> None:
         """Take over one batch; a record that is not what it should be is logged and skipped."""
         header = batch.header
+        if header.is_control or header.is_transactional:
+            self.settle()
+            for item in batch.records:
+                try:
+                    if header.is_control:
+                        self._end_transaction(batch.partition, header.producer_id, item)
+                    else:
+                        self._take_record(item, header.producer_id)
+                except BrokerError as error:
+                    self._skip(item, error)
+            return
+        latest = self._latest
         for item in batch.records:
+            key = item.key or b""
+            # Taken out first, so that the order is that of the last record of each key.
+            latest.pop(key, None)
+            latest[key] = item
+
+    def settle(self) -> None:
+        """Take over what waits: of many records with one key only the last one is looked at."""
+        waiting, self._latest = self._latest, {}
+        for item in waiting.values():
             try:
-                if header.is_control:
-                    self._end_transaction(batch.partition, header.producer_id, item)
-                else:
-                    producer_id = header.producer_id if header.is_transactional else None
-                    self._take_record(item, producer_id)
+                self._take_record(item, None)
             except BrokerError as error:
-                where = f"{self._log.topic}-{batch.partition} offset {item.offset}"
-                logger.warning("skipped a bad record at %s: %s", where, error)
+                self._skip(item, error)
+
+    def _skip(self, item: Record, error: BrokerError) -> None:
+        where = f"{self._log.topic} offset {item.offset} key {item.key!r}"
+        logger.warning("skipped a bad record at %s: %s", where, error)
 
     def _end_transaction(self, partition: int, producer_id: int, item: Record) -> None:
         commit, _ = read_control(item)

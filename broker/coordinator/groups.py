@@ -263,7 +263,11 @@ class GroupCoordinator:
             return consumer_wire.ConsumerGroupHeartbeatResponse(
                 error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, error_message=error.message
             )
-        self._arm(group)
+        armed = self._armed.get(request.group_id)
+        due_ms = group.deadline_ms(request.member_id)
+        # Looking at all members at every heartbeat would add up: mostly nothing gets due earlier.
+        if armed is None or due_ms is None or due_ms < armed.due_ms:
+            self._arm(group)
         return self._log.answer_when_durable(written, response)
 
     def _consumer_group(
@@ -531,6 +535,7 @@ class GroupCoordinator:
         replay = GroupReplay(self._store, self._log, self._new_consumer)
         for batch in self._log.replay():
             replay.take(batch)
+        replay.settle()
         for group_id, value in replay.classic.items():
             classic = self._groups[group_id] = self._new_classic(group_id)
             replay_classic_group(classic, value)

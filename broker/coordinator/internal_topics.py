@@ -88,7 +88,9 @@ def partition_for(key: str, count: int) -> int:
 
 def prefixed(number: int, body: object, version: int | None = None) -> bytes:
     """A record's key (number: its kind) or value (number: its version)."""
-    return PREFIX.pack(number) + message.to_bytes(body, 0 if version is None else version)
+    out = bytearray(PREFIX.pack(number))
+    message.encode(body, 0 if version is None else version, out, [])
+    return bytes(out)
 
 
 def read_prefix(data: bytes | memoryview) -> int:

@@ -283,11 +283,11 @@ class OffsetRequests:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, None
         self._groups.open_simple(group_id)
         for partition, offset in commit.offsets.items():
-            placed = _placed(offset, written.last_offset)
+            offset.log_offset = written.last_offset
             if producer is None:
-                self._store.put(group_id, partition, placed)
+                self._store.put(group_id, partition, offset)
             else:
-                self._store.put_pending(producer.producer_id, group_id, partition, placed)
+                self._store.put_pending(producer.producer_id, group_id, partition, offset)
         return ErrorCode.NONE, written
 
     # --- fetch --------------------------------------------------------------------------------
@@ -479,17 +479,6 @@ def replayed_offset(value: OffsetCommitValue, log_offset: int) -> CommittedOffse
         commit_timestamp_ms=value.commit_timestamp,
         expire_timestamp_ms=value.expire_timestamp,
         log_offset=log_offset,
-    )
-
-
-def _placed(offset: CommittedOffset, log_offset: int) -> CommittedOffset:
-    return CommittedOffset(
-        offset.offset,
-        offset.leader_epoch,
-        offset.metadata,
-        offset.commit_timestamp_ms,
-        offset.expire_timestamp_ms,
-        log_offset,
     )
 
 

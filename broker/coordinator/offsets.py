@@ -9,7 +9,7 @@ from broker.model import TopicPartition
 NO_EXPIRY = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CommittedOffset:
     """One committed offset."""
 
