@@ -10,8 +10,7 @@ All calls are made under the broker's lock, but for `FlushTicket.sync`.
 """
 
 import os
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -33,6 +32,7 @@ from broker.storage import admission, checkpoints, lookup
 from broker.storage.context import LogContext
 from broker.storage.flushing import FlushTicket
 from broker.storage.index import AbortedRange, StaleIndex
+from broker.storage.places import Places, segments_from, slice_end
 from broker.storage.producer_state import Marker, ProducerStates
 from broker.storage.replay import (
     apply_batch,
@@ -52,7 +52,6 @@ from broker.storage.segment import (
 )
 
 Origin = Literal["client", "coordinator", "raw"]
-HINTS_MAX = 32
 
 
 @dataclass(slots=True)
@@ -85,9 +84,9 @@ class PartitionLog:
         "_announced",
         "_context",
         "_folder_durable",
-        "_hints",
         "_last_flush_ms",
         "_messages_unflushed",
+        "_places",
         "_snapshot_offset",
         "_subscribers",
         "_truncations",
@@ -131,8 +130,7 @@ class PartitionLog:
         # Why the log takes no more: an fsync failed, or a torn batch could not be removed.
         self.failure: StorageError | None = None
         self._subscribers: dict[Callable[[], None], None] = {}
-        # Where batches begin that readers will ask for next: offset -> segment, position.
-        self._hints: dict[int, tuple[Segment, int]] = {}
+        self._places = Places()
         self._announced = False
         # The last run may have ended between making files and making their names durable.
         self._folder_durable = False
@@ -389,69 +387,35 @@ class PartitionLog:
         limit = min(offset_limit, self.end_offset)
         if offset >= limit:
             return Fetched(b"", offset)
-        place = self._hints.get(offset)
-        if place is None or place[1] >= place[0].size_bytes:
-            place = self._find(offset)
+        place = self._places.find(self.segments, offset)
         if place is None:
             return Fetched(b"", offset)
         segment, position = place
-        end, next_offset = self._slice_end(segment, position, bytes_max, limit)
-        if end <= position and minimum_one:
-            end, next_offset = _batch_end(segment, position, limit)
+        end, next_offset = slice_end(
+            segment, position, bytes_max=bytes_max, limit=limit, minimum_one=minimum_one
+        )
         if end <= position:
             return Fetched(b"", offset)
-        self._hint(next_offset, segment, end)
+        self._places.remember(next_offset, segment, end)
         return Fetched(FileSlice(segment.file(), position, end - position), next_offset)
-
-    def _find(self, offset: int) -> tuple[Segment, int] | None:
-        """Segment and position of the first batch that ends at an offset or after it."""
-        for segment in self._segments_from(offset):
-            found = segment.find(offset)
-            if found is not None:
-                return segment, found[0]
-        return None
-
-    def _segments_from(self, offset: int) -> Iterator[Segment]:
-        """The segments from the one an offset belongs to on."""
-        segments = self.segments
-        first = bisect_right(segments, offset, key=_base_offset) - 1
-        for number in range(max(first, 0), len(segments)):
-            yield segments[number]
-
-    def _slice_end(
-        self, segment: Segment, position: int, bytes_max: int, limit: int
-    ) -> tuple[int, int]:
-        """Where a slice of a segment ends, on a batch's boundary, and the offset there."""
-        end, next_offset = segment.size_bytes, segment.next_offset
-        if limit < next_offset:
-            found = segment.find(limit)
-            if found is not None:
-                end, next_offset = found[0], found[1].base_offset
-        if end - position > bytes_max:
-            end, next_offset = segment.boundary_before(position + bytes_max)
-        return end, next_offset
-
-    def _hint(self, offset: int, segment: Segment, position: int) -> None:
-        hints = self._hints
-        if len(hints) >= HINTS_MAX:
-            del hints[next(iter(hints))]
-        hints[offset] = (segment, position)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         """Offset and timestamp of the first record of that time or later."""
         return lookup.offset_for_timestamp(
-            self._segments_from(self.start_offset), timestamp_ms, start_offset=self.start_offset
+            segments_from(self.segments, self.start_offset),
+            timestamp_ms,
+            start_offset=self.start_offset,
         )
 
     def max_timestamp(self) -> tuple[int, int] | None:
         """Offset and timestamp of the first record with the largest timestamp."""
         return lookup.max_timestamp(
-            self._segments_from(self.start_offset), start_offset=self.start_offset
+            segments_from(self.segments, self.start_offset), start_offset=self.start_offset
         )
 
     def aborted_transactions(self, first: int, last: int) -> list[AbortedTransaction]:
         """Aborted transactions with records from an offset up to another, not included."""
-        ranges = (self._aborted_of(segment) for segment in self._segments_from(first))
+        ranges = (self._aborted_of(segment) for segment in segments_from(self.segments, first))
         return lookup.aborted_transactions(ranges, first, last)
 
     def _aborted_of(self, segment: Segment) -> list[AbortedRange]:
@@ -495,7 +459,7 @@ class PartitionLog:
         if not gone[-1].flushed:
             self.flush()  # from now on only a snapshot tells of the producers in there
         del self.segments[: len(gone)]
-        self._hints.clear()
+        self._places.forget()
         self._discard(gone)
         self.start_offset = max(self.start_offset, self.segments[0].base_offset)
 
@@ -526,7 +490,7 @@ class PartitionLog:
             segment.rename(SWAP)
         files.fsync_directory(self.folder)
         self.segments[first : first + len(old)] = new
-        self._hints.clear()
+        self._places.forget()
         kept_offsets = {segment.base_offset for segment in new}
         self._discard([segment for segment in old if segment.base_offset not in kept_offsets])
         for segment in old:
@@ -556,7 +520,7 @@ class PartitionLog:
 
     def _truncate_to(self, offset: int) -> None:
         self._truncations += 1
-        self._hints.clear()
+        self._places.forget()
         while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
             self._discard([self.segments.pop()])
         end_offset = offset
@@ -695,15 +659,3 @@ class PartitionLog:
         self._snapshot_offset = snapshot_offset
         self.high_watermark = self.last_stable_offset = start_offset
         self._advance()
-
-
-def _base_offset(segment: Segment) -> int:
-    return segment.base_offset
-
-
-def _batch_end(segment: Segment, position: int, limit: int) -> tuple[int, int]:
-    """Where the batch at a position ends, unless it reaches beyond the limit."""
-    first = next(segment.headers(position), None)
-    if first is None or first[1].next_offset > limit:
-        return position, limit
-    return position + first[1].size, first[1].next_offset

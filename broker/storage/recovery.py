@@ -5,6 +5,7 @@ crash every batch from the recovery point's segment on is checked, and the log e
 first that is torn or fails its checksum. Indexes and producers are made again on the way.
 """
 
+import contextlib
 import os
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -38,7 +39,7 @@ class Recovered:
     clean: bool = True
     segments_scanned: int = 0
     bytes_scanned: int = 0
-    bytes_truncated: int = 0
+    bytes_truncated: int = 0  # in the segments that the logs end with now
     logs_truncated: list[str] = field(default_factory=list)
     leftovers_removed: int = 0
     stray_folders: list[str] = field(default_factory=list)
@@ -160,27 +161,38 @@ def _recover(log: PartitionLog, recovery_point: int | None, summary: Recovered) 
         number -= 1
     first = segments[number]
     producers = load_producers(log.context, log.folder, segments[:number], first.base_offset)
+    log.producers = producers
     while number < len(segments):
         segment = segments[number]
         file_bytes = segment.size_bytes
+        if len(producers):
+            # The snapshot made when the segment was may not have reached the disk.
+            log.end_offset = segment.base_offset
+            with contextlib.suppress(OSError):
+                log.write_snapshot()
         summary.segments_scanned += 1
         summary.bytes_scanned += file_bytes
         _check_segment(segment, producers, file_bytes)
         if segment.size_bytes < file_bytes:
             summary.bytes_truncated += file_bytes - segment.size_bytes
             summary.logs_truncated.append(str(log.topic_partition))
-            log.context.files.truncate(segment.file(), segment.size_bytes)
-            for gone in segments[number + 1 :]:
-                summary.bytes_truncated += gone.size_bytes
-                gone.remove()
-            del segments[number + 1 :]
+            _cut_after(log, number)
         elif number + 1 < len(segments):
             segment.next_offset = segments[number + 1].base_offset
-            segment.seal()
+            with contextlib.suppress(OSError):  # a full disk: its indexes stay in memory
+                segment.seal()
         number += 1
     producers.expire(log.context.clock.now_ms() - log.context.producer_expiration_ms)
-    log.producers = producers
     log.durable_offset = min(recovery_point or 0, segments[-1].next_offset)
+
+
+def _cut_after(log: PartitionLog, number: int) -> None:
+    """End the log where the good batches of a segment end."""
+    last = log.segments[number]
+    log.context.files.truncate(last.file(), last.size_bytes)
+    for gone in log.segments[number + 1 :]:
+        gone.remove()
+    del log.segments[number + 1 :]
 
 
 def _check_segment(segment: Segment, producers: ProducerStates, file_bytes: int) -> None:
