@@ -86,11 +86,13 @@ class Broker:
         with self._lock:
             topics.load()
             storage.open(topics.expected(), progress=progress)
-            try:
+        _report_recovery(storage)
+        try:
+            with self._lock:
                 self._state = self._assemble(storage, topics)
-            except BaseException:
-                storage.close()
-                raise
+        except BaseException:
+            storage.close()
+            raise
         if not isinstance(self.clock, ManualClock):
             self._housekeeping = Housekeeping(
                 self.config, clock=self.clock, timers=self.timers, storage=storage, lock=self._lock
@@ -212,3 +214,16 @@ class Broker:
     def _topic_changed(self, change: Change, topic: Topic) -> None:
         if change == "deleted":
             self.metrics.forget_topic(topic.name)
+
+
+def _report_recovery(storage: DataDirectory) -> None:
+    found = storage.recovered
+    if found.clean or not found.logs:
+        return
+    logger.info(
+        "recovered %d logs after a crash: %d segments, %d bytes scanned, %d bytes truncated",
+        found.logs,
+        found.segments_scanned,
+        found.bytes_scanned,
+        found.bytes_truncated,
+    )

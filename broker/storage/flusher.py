@@ -5,6 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 
 from broker.errors import StorageError
 from broker.storage.files import FileSystem
@@ -13,6 +14,7 @@ from broker.storage.partition_log import PartitionLog
 
 LOGGER = logging.getLogger(__name__)
 WORKERS_MAX = 16
+ROUND_LOGS_MAX = 64
 
 Durable = Callable[[], None]
 Failed = Callable[[StorageError], None]
@@ -87,13 +89,18 @@ class Flusher:
 
     def flush(self, wanted: Callable[[PartitionLog], bool] = lambda _: True) -> int:
         """Flush the dirty logs that are wanted; how many there were."""
-        with self._changed:
-            logs = [log for log in self._dirty if wanted(log)]
-            for log in logs:
-                del self._dirty[log]
-            tickets = [self._begin(log) for log in logs]
-        self._sync_all([ticket for ticket in tickets if ticket is not None])
-        return len(logs)
+        count = 0
+        while True:
+            with self._changed:
+                # A few at a time: what is flushed is held open, and files are limited.
+                logs = list(islice(filter(wanted, self._dirty), ROUND_LOGS_MAX))
+                for log in logs:
+                    del self._dirty[log]
+                tickets = [self._begin(log) for log in logs]
+            if not logs:
+                return count
+            self._sync_all([ticket for ticket in tickets if ticket is not None])
+            count += len(logs)
 
     def _begin(self, log: PartitionLog) -> FlushTicket | None:
         try:
