@@ -9,7 +9,7 @@ from broker.coordinator.group_records import decode_record, replay_consumer_reco
 from broker.coordinator.internal_topics import InternalLog, ReplayedBatch
 from broker.coordinator.offset_requests import replayed_offset
 from broker.coordinator.offsets import OffsetStore
-from broker.errors import BrokerError
+from broker.errors import BrokerError, MalformedMessage
 from broker.model import TopicPartition
 from broker.protocol.messages.group_records import (
     ConsumerGroupMetadataKey,
@@ -86,6 +86,8 @@ class GroupReplay:
             case OffsetCommitKey() as key, value:
                 self._take_offset(key, value, item.offset, producer_id)
             case GroupMetadataKey() as key, GroupMetadataValue() as value:
+                if value.members and value.protocol is None:
+                    raise MalformedMessage("a group with members has no protocol")
                 self.consumer.pop(key.group, None)
                 self.classic[key.group] = value
             case GroupMetadataKey() as key, None:

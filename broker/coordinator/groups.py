@@ -144,8 +144,11 @@ class GroupCoordinator:
             self._append(group_id, consumer_group_tombstones(group))
             group = None
         if group is None:
-            group = self._groups[group_id] = self._new_classic(group_id)
+            group = self._new_classic(group_id)
         answer = group.join(request, _as_listed(connection), version)
+        # A group whose first join is refused never was.
+        if isinstance(answer, Pending) or answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self._groups[group_id] = group
         self._arm(group)
         return answer
 
@@ -496,6 +499,13 @@ class GroupCoordinator:
         if due_ms is not None:
             delay_ms = max(due_ms - now_ms, 0)
             self._armed[group_id] = self._timers.schedule(delay_ms, partial(self._tick, group))
+        elif isinstance(group, ClassicGroup) and self._never_was(group):
+            del self._groups[group_id]
+
+    def _never_was(self, group: ClassicGroup) -> bool:
+        """Whether somebody asked for a member id and did not come back: nothing is on disk."""
+        empty = group.state is GroupState.EMPTY and group.generation == 0
+        return empty and not self._store.has_offsets(group.group_id)
 
     def _tick(self, group: Group) -> None:
         if self._groups.get(group.group_id) is group:

@@ -611,6 +611,24 @@ def test_requests_without_a_group_are_refused(house: House) -> None:
     assert join(house, "g", member_id="unknown").error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_a_group_nobody_got_into_leaves_no_trace(house: House) -> None:
+    assert join(house, "g", protocols=[]).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert house.groups.snapshot() == []
+    request = wire.JoinGroupRequest(
+        "g",
+        10_000,
+        20_000,
+        protocol_type="consumer",
+        protocols=[wire.JoinGroupRequestProtocol("range", SUBSCRIPTION)],
+    )
+    answer = now(house.groups.join(request, CLIENT, 4))
+    assert isinstance(answer, wire.JoinGroupResponse)
+    assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert len(house.groups.snapshot()) == 1
+    house.advance(10_000)
+    assert house.groups.snapshot() == []
+
+
 @pytest.mark.parametrize(
     ("epoch", "fields"),
     [
