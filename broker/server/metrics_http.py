@@ -4,9 +4,11 @@ import asyncio
 import logging
 import os
 import resource
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from broker.broker import Broker
+from broker.coordinator.group_descriptions import GroupSnapshot
 from broker.errors import ConfigError
 from broker.handlers import BrokerState
 from broker.metrics import Exposition, write_counters
@@ -52,7 +54,8 @@ class MetricsPage:
         try:
             async with asyncio.timeout(REQUEST_SECONDS_MAX):
                 head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(self._respond(head))
+                # With thousands of partitions the text takes a while: requests go on meanwhile.
+                writer.write(await asyncio.to_thread(self._respond, head))
                 await writer.drain()
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             logger.debug("a request for metrics was broken off")
@@ -83,17 +86,53 @@ def _response(status: HTTPStatus, text: str) -> bytes:
 
 def metrics_text(broker: Broker) -> str:
     """Everything there is to tell."""
-    out = Exposition()
     with broker.lock:
-        write_counters(broker.metrics, out)
-        _write_logs(broker.state, out)
-        _write_groups(broker.state, out)
+        picture = _take_picture(broker.state)
+    out = Exposition()
+    write_counters(broker.metrics, out)
+    _write_logs(picture, out)
+    _write_groups(picture, out)
     _write_process(out)
     return out.text()
 
 
-def _write_logs(state: BrokerState, out: Exposition) -> None:
-    logs = sorted(state.storage.logs(), key=lambda log: log.topic_partition)
+@dataclass(frozen=True, slots=True)
+class LogPicture:
+    """What is told of one log."""
+
+    topic_partition: TopicPartition
+    size_bytes: int
+    start_offset: int
+    end_offset: int
+    high_watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What was read under the lock, to be written without it."""
+
+    logs: list[LogPicture]
+    groups: list[GroupSnapshot]
+    topics: int
+    fetch_sessions: int
+
+
+def _take_picture(state: BrokerState) -> Picture:
+    logs = [
+        LogPicture(
+            log.topic_partition,
+            log.size_bytes,
+            log.start_offset,
+            log.end_offset,
+            log.high_watermark,
+        )
+        for log in state.storage.logs()
+    ]
+    return Picture(logs, state.groups.snapshot(), len(state.topics), len(state.fetch_sessions))
+
+
+def _write_logs(picture: Picture, out: Exposition) -> None:
+    logs = sorted(picture.logs, key=lambda log: log.topic_partition)
     families = (
         ("size_bytes", "Bytes of all segments."),
         ("start_offset", "First offset."),
@@ -106,42 +145,32 @@ def _write_logs(state: BrokerState, out: Exposition) -> None:
         for log in logs:
             topic, partition = log.topic_partition
             out.sample(name, getattr(log, attribute), topic=topic, partition=partition)
-    out.single("millstream_topics", "gauge", "Topics.", len(state.topics))
+    out.single("millstream_topics", "gauge", "Topics.", picture.topics)
     out.single("millstream_partitions", "gauge", "Partitions.", len(logs))
-    out.single(
-        "millstream_fetch_sessions", "gauge", "Fetch sessions open.", len(state.fetch_sessions)
-    )
+    out.single("millstream_fetch_sessions", "gauge", "Fetch sessions open.", picture.fetch_sessions)
 
 
-def _write_groups(state: BrokerState, out: Exposition) -> None:
-    groups = state.groups.snapshot()
-    out.family("millstream_group_members", "gauge", "Members of a group, by its state.")
-    for group in groups:
-        out.sample(
-            "millstream_group_members", group.member_count, group=group.group_id, state=group.state
-        )
-    out.family("millstream_group_offset", "gauge", "Committed offset.")
-    for group in groups:
-        for (topic, partition), offset in sorted(group.offsets.items()):
-            out.sample(
-                "millstream_group_offset",
-                offset,
-                group=group.group_id,
-                topic=topic,
-                partition=partition,
-            )
-    out.family("millstream_group_lag", "gauge", "Records behind the high watermark.")
-    for group in groups:
-        for (topic, partition), offset in sorted(group.offsets.items()):
-            log = state.storage.get(TopicPartition(topic, partition))
-            if log is not None:
-                out.sample(
-                    "millstream_group_lag",
-                    max(log.high_watermark - offset, 0),
-                    group=group.group_id,
-                    topic=topic,
-                    partition=partition,
-                )
+def _write_groups(picture: Picture, out: Exposition) -> None:
+    ends = {log.topic_partition: log.high_watermark for log in picture.logs}
+    name = "millstream_group_members"
+    out.family(name, "gauge", "Members of a group, by its state.")
+    for group in picture.groups:
+        out.sample(name, group.member_count, group=group.group_id, state=group.state)
+    committed = [
+        (group.group_id, where, offset)
+        for group in picture.groups
+        for where, offset in sorted(group.offsets.items())
+    ]
+    name = "millstream_group_offset"
+    out.family(name, "gauge", "Committed offset.")
+    for group_id, (topic, partition), offset in committed:
+        out.sample(name, offset, group=group_id, topic=topic, partition=partition)
+    name = "millstream_group_lag"
+    out.family(name, "gauge", "Records behind the high watermark.")
+    for group_id, where, offset in committed:
+        if where in ends:
+            lag = max(ends[where] - offset, 0)
+            out.sample(name, lag, group=group_id, topic=where.topic, partition=where.partition)
 
 
 def _write_process(out: Exposition) -> None:

@@ -5,6 +5,12 @@ import http.client
 import pytest
 
 from broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from broker.protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 from broker.protocol.messages.produce import ProduceResponse
 from broker.server import Server
 from tests.broker.handlers.embedded import batch_of, produce_request
@@ -77,3 +83,21 @@ def test_a_request_that_never_ends_is_dropped(start_server: StartServer) -> None
 
 def test_without_a_port_there_is_no_page(server: Server) -> None:
     assert server.metrics_port is None
+
+
+def test_the_page_tells_the_lag_of_groups(start_server: StartServer) -> None:
+    server = start_server(metrics_port=0)
+    with server._broker.lock:
+        server._broker.state.topics.create("orders", partition_count=1)
+    with RawClient(server.bootstrap) as client:
+        client.ask(produce_request("orders", batch_of("a", "b", "c")), ProduceResponse, 9)
+        committed = OffsetCommitRequestPartition(0, 1)
+        request = OffsetCommitRequest(
+            "readers", -1, topics=[OffsetCommitRequestTopic("orders", partitions=[committed])]
+        )
+        response = client.ask(request, OffsetCommitResponse, 8)
+        assert response.topics[0].partitions[0].error_code == 0
+    found = samples(get(server)[1])
+    assert found['millstream_group_offset{group="readers",topic="orders",partition="0"}'] == 1
+    assert found['millstream_group_lag{group="readers",topic="orders",partition="0"}'] == 2
+    assert found['millstream_group_members{group="readers",state="Empty"}'] == 0
