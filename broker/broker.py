@@ -21,7 +21,7 @@ from broker.coordinator.groups import GroupCoordinator
 from broker.coordinator.housekeeping import Housekeeping
 from broker.coordinator.topics import Change, Topic, TopicCatalog
 from broker.coordinator.transactions import TransactionCoordinator
-from broker.errors import BrokerError, ErrorCode
+from broker.errors import BrokerError, ErrorCode, UnsupportedVersion
 from broker.handlers import HANDLERS, VERSIONS, BrokerState, RequestContext, refusal
 from broker.handlers.fetch_sessions import FetchSessions
 from broker.handlers.partitions import error_code_of
@@ -180,9 +180,12 @@ class Broker:
 
         A BrokerError means that there is no way to answer: the connection should be closed.
         """
+        handler = HANDLERS.get(api_key)
+        if handler is None:
+            raise UnsupportedVersion(f"{api_key.name} is not answered by this broker")
         with self._lock:
             try:
-                return HANDLERS[api_key](self.state, request, RequestContext(version, connection))
+                return handler(self.state, request, RequestContext(version, connection))
             except BrokerError:
                 raise
             except Exception as error:
