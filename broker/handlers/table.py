@@ -16,6 +16,7 @@ from broker.handlers import (
     offsets,
     produce,
     replicas,
+    sasl,
     topics,
     transactions,
 )
@@ -45,6 +46,8 @@ HANDLERS: dict[ApiKey, Handler] = {
 
 VERSIONS = VersionTable({*HANDLERS, ApiKey.API_VERSIONS})
 HANDLERS[ApiKey.API_VERSIONS] = VERSIONS.api_versions
+# Refused, so that a client set up for authentication hears why; therefore not announced.
+HANDLERS.update(sasl.HANDLERS)
 
 REFUSALS: dict[ApiKey, Refusal] = {
     **produce.REFUSALS,

@@ -11,11 +11,17 @@ from broker.protocol.messages import REQUESTS
 from broker.protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 from tests.broker.handlers.embedded import EmbeddedClient
 
-NOT_ANSWERED = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+NOT_ANNOUNCED = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 
 
-def test_every_api_but_authentication_has_a_handler() -> None:
-    assert set(ApiKey) - set(HANDLERS) == NOT_ANSWERED
+def test_every_api_has_a_handler() -> None:
+    assert set(HANDLERS) == set(ApiKey)
+
+
+@pytest.mark.parametrize("api_key", sorted(NOT_ANNOUNCED), ids=lambda key: key.name)
+def test_authentication_is_refused_on_plain_text(client: EmbeddedClient, api_key: ApiKey) -> None:
+    answer = client.start(REQUESTS[api_key]())
+    assert getattr(answer, "error_code", 0) == ErrorCode.ILLEGAL_SASL_STATE
 
 
 @pytest.mark.parametrize("api_key", sorted(HANDLERS), ids=lambda key: key.name)
@@ -46,7 +52,7 @@ def test_produce_is_announced_from_version_0_for_old_librdkafka(client: Embedded
     }
     assert announced[ApiKey.PRODUCE] == (0, 13)
     assert announced[ApiKey.FETCH] == (4, 18)
-    assert set(announced) == set(HANDLERS)
+    assert set(announced) == set(HANDLERS) - NOT_ANNOUNCED
     assert client.connection.software_name == "me"
 
 
