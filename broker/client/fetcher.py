@@ -326,14 +326,13 @@ class Fetcher:
                 if header.base_offset < state.position:
                     records = [record for record in records if record.offset >= state.position]
             room = count_max - len(found)
+            found += records[:room]
             if len(records) > room:
                 state.decoded = records[room:]
                 state.position = records[room].offset
                 state.position_epoch = header.leader_epoch
-                records = records[:room]
             else:
-                self._pass(state, header)
-            found += records
+                self._pass(state, header)  # may meet a bad batch: what was found is kept before it
 
     def take_batches(self) -> list[FetchedBatch]:
         """All batches that are there; one that was taken in part comes whole."""

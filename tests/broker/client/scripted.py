@@ -33,6 +33,11 @@ class Sent:
     future: Future[object]
 
 
+def topic_id(name: str) -> bytes:
+    """The id that metadata gives a topic."""
+    return name.encode().ljust(16, b"-")[:16]
+
+
 class ScriptedTransport:
     """Answers at once with what the test's functions return; keeps everything that was sent."""
 
@@ -40,6 +45,8 @@ class ScriptedTransport:
         self.sent: list[Sent] = []
         self.topics = dict(topics or {})
         self.closed = False
+        self.leader_epoch = 0
+        self.has_topic_ids = True
         self._nodes: list[Node] = []
         self._answers: dict[type[object], Callable[[object], Answer]] = {}
         self.answer(FindCoordinatorRequest, lambda _: FindCoordinatorResponse(node_id=NODE.id))
@@ -99,9 +106,11 @@ class ScriptedTransport:
         return MetadataResponseTopic(
             error_code=0 if name in self.topics else 3,
             name=name,
-            topic_id=name.encode().ljust(16, b"-")[:16],
+            topic_id=topic_id(name) if self.has_topic_ids else bytes(16),
             partitions=[
-                MetadataResponsePartition(partition_index=number, leader_id=NODE.id, leader_epoch=0)
+                MetadataResponsePartition(
+                    partition_index=number, leader_id=NODE.id, leader_epoch=self.leader_epoch
+                )
                 for number in range(self.topics.get(name, 0))
             ],
         )
