@@ -163,6 +163,11 @@ class RecordProducer:
 
     # --- transactions -------------------------------------------------------------------------
 
+    @property
+    def transactional_id(self) -> str | None:
+        """Under which name it runs transactions, if it does."""
+        return self._config.transactional_id
+
     def init_transactions(self) -> None:
         """Finish or abort what an earlier producer of the same transactional id left open."""
         self._transactional("init_transactions").init()
