@@ -306,7 +306,12 @@ WITHOUT_MEANING = frozenset(
         "share.coordinator.state.topic.min.isr", "zookeeper.connect",
         "zookeeper.connection.timeout.ms", "auto.leader.rebalance.enable", "log.cleaner.threads",
         "log.cleaner.io.buffer.size", "log.cleaner.io.buffer.load.factor",
-        "group.coordinator.rebalance.protocols", "controlled.shutdown.enable", "metadata.log.dir",
+        "group.coordinator.rebalance.protocols", "group.coordinator.threads",
+        "group.coordinator.background.threads", "group.coordinator.append.linger.ms",
+        "group.consumer.migration.policy", "group.consumer.min.session.timeout.ms",
+        "group.consumer.max.session.timeout.ms", "group.consumer.min.heartbeat.interval.ms",
+        "group.consumer.max.heartbeat.interval.ms", "controlled.shutdown.enable",
+        "metadata.log.dir",
     }
 )  # fmt: skip
 

@@ -32,7 +32,7 @@ def init_producer_id(
     """A producer starts, idempotent or transactional."""
     expected = ProducerIdentity(request.producer_id, request.producer_epoch)
     try:
-        _check_init(request, expected)
+        _check_init(expected)
         answer = state.transactions.init_producer_id(
             request.transactional_id,
             timeout_ms=request.transaction_timeout_ms,
@@ -51,13 +51,9 @@ def init_producer_id(
     )
 
 
-def _check_init(request: wire.InitProducerIdRequest, expected: ProducerIdentity) -> None:
+def _check_init(expected: ProducerIdentity) -> None:
     if (expected.producer_id == NO_PRODUCER_ID) != (expected.epoch == NO_PRODUCER_EPOCH):
         raise BrokerError(ErrorCode.INVALID_REQUEST, "a producer id needs its epoch")
-    if request.keep_prepared_txn:
-        raise BrokerError(ErrorCode.UNSUPPORTED_VERSION, "two phase commit is not supported")
-    if request.enable2_pc:
-        raise BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
 def _fencing_code(code: ErrorCode, *, modern: bool) -> ErrorCode:

@@ -4,7 +4,7 @@ from broker.protocol import wire
 from broker.protocol.api_keys import ApiKey
 
 
-@wire.request(ApiKey.INIT_PRODUCER_ID, "0-6", flexible=2)
+@wire.request(ApiKey.INIT_PRODUCER_ID, "0-5", flexible=2)
 class InitProducerIdRequest:
     """InitProducerId request."""
 
@@ -12,11 +12,9 @@ class InitProducerIdRequest:
     transaction_timeout_ms: int = wire.int32()
     producer_id: int = wire.int64("3+", default=-1)
     producer_epoch: int = wire.int16("3+", default=-1)
-    enable2_pc: bool = wire.boolean("6+")
-    keep_prepared_txn: bool = wire.boolean("6+")
 
 
-@wire.response(ApiKey.INIT_PRODUCER_ID, "0-6", flexible=2)
+@wire.response(ApiKey.INIT_PRODUCER_ID, "0-5", flexible=2)
 class InitProducerIdResponse:
     """InitProducerId response."""
 
@@ -24,8 +22,6 @@ class InitProducerIdResponse:
     error_code: int = wire.int16()
     producer_id: int = wire.int64(default=-1)
     producer_epoch: int = wire.int16()
-    ongoing_txn_producer_id: int = wire.int64("6+", default=-1)
-    ongoing_txn_producer_epoch: int = wire.int16("6+", default=-1)
 
 
 @wire.part
