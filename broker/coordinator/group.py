@@ -244,7 +244,8 @@ class ClassicGroup:
             self._unsynced.remove(old_id)
             self._unsynced.add(member_id)
         self._update(member, request, client)
-        self._extend(member)
+        if not member.is_new:
+            self._extend(member)
         if self.state is GroupState.STABLE and self.members.select_protocol() == self.protocol:
             return self._take_place(member, old_leader, version)
         pending = _wait_for_join(member)

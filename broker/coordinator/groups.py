@@ -385,15 +385,15 @@ class GroupCoordinator:
 
     def _delete(self, group: Group) -> Written | None:
         group_id = group.group_id
-        records = [
-            offset_tombstone(group_id, partition) for partition in self._store.committed(group_id)
-        ]
+        partitions = sorted(self._store.partitions(group_id))
+        records = [offset_tombstone(group_id, partition) for partition in partitions]
         if isinstance(group, ConsumerGroup):
             records += consumer_group_tombstones(group)
         else:
             records.append(record(GroupMetadataKey(group_id), None))
         written = self._log.append_all(self._log.partition_for(group_id), records)
-        self._store.delete_group(group_id)
+        for partition in partitions:
+            self._store.delete(group_id, partition)
         del self._groups[group_id]
         if isinstance(group, ClassicGroup):
             group.die()
@@ -470,8 +470,8 @@ class GroupCoordinator:
 
     def _forget_topic(self, name: str) -> None:
         for group_id in self._store.groups():
-            committed = self._store.committed(group_id)
-            gone = [partition for partition in committed if partition.topic == name]
+            partitions = self._store.partitions(group_id)
+            gone = [partition for partition in partitions if partition.topic == name]
             try:
                 self._offsets.forget(group_id, gone)
             except (BrokerError, StorageError) as error:

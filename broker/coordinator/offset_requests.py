@@ -405,6 +405,7 @@ class OffsetRequests:
             return wire.OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND)
         if isinstance(group, ClassicGroup) and (refused := group.refuse_offset_delete()):
             return wire.OffsetDeleteResponse(error_code=refused)
+        known = self._store.partitions(request.group_id)
         gone: list[TopicPartition] = []
         topics = []
         for asked in request.topics:
@@ -412,9 +413,9 @@ class OffsetRequests:
             code = self._refuse_delete(group, asked.name)
             answers = []
             for number in numbers:
-                known = self._store.get(request.group_id, TopicPartition(asked.name, number))
-                if code is ErrorCode.NONE and known is not None:
-                    gone.append(TopicPartition(asked.name, number))
+                partition = TopicPartition(asked.name, number)
+                if code is ErrorCode.NONE and partition in known:
+                    gone.append(partition)
                 answers.append(wire.OffsetDeleteResponsePartition(number, code))
             topics.append(wire.OffsetDeleteResponseTopic(asked.name, answers))
         try:

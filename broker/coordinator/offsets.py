@@ -64,22 +64,26 @@ class OffsetStore:
         """Commit."""
         self._committed.setdefault(group_id, {})[partition] = offset
 
-    def delete(self, group_id: str, partition: TopicPartition) -> bool:
-        """Forget one; whether it was there."""
-        offsets = self._committed.get(group_id, {})
-        found = offsets.pop(partition, None) is not None
-        if found and not offsets:
-            del self._committed[group_id]
-        return found
+    def partitions(self, group_id: str) -> set[TopicPartition]:
+        """Partitions the group has an offset of, pending ones included."""
+        return self.committed(group_id).keys() | self._unstable.get(group_id, Counter()).keys()
 
-    def delete_group(self, group_id: str) -> None:
-        """Forget a group, with what transactions would have committed for it."""
-        self._committed.pop(group_id, None)
-        self._unstable.pop(group_id, None)
+    def delete(self, group_id: str, partition: TopicPartition) -> None:
+        """Forget what is committed for a partition, and what transactions would commit."""
+        offsets = self._committed.get(group_id, {})
+        offsets.pop(partition, None)
+        if not offsets:
+            self._committed.pop(group_id, None)
+        if not self.is_unstable(group_id, partition):
+            return
         for producer_id, groups in list(self._pending.items()):
-            groups.pop(group_id, None)
-            if not groups:
-                del self._pending[producer_id]
+            pending = groups.get(group_id, {})
+            if pending.pop(partition, None) is not None:
+                self._settle(group_id, partition)
+                if not pending:
+                    del groups[group_id]
+                if not groups:
+                    del self._pending[producer_id]
 
     def put_pending(
         self, producer_id: int, group_id: str, partition: TopicPartition, offset: CommittedOffset

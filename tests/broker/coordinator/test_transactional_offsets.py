@@ -8,6 +8,7 @@ import pytest
 from broker.errors import ErrorCode
 from broker.model import ConnectionInfo
 from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages import groups as groups_wire
 from broker.protocol.messages import transactions as wire
 from tests.broker.coordinator.test_groups import (
     House,
@@ -153,3 +154,20 @@ def test_pending_offsets_do_not_expire(house: House) -> None:
     house.clock.advance(11 * 60_000)
     house.groups.expire_offsets()
     assert committed(house, "g") == 1
+
+
+@pytest.mark.parametrize("restarts", [True, False])
+def test_a_deleted_group_does_not_come_back_with_a_transaction(
+    house: House, restarts: bool
+) -> None:
+    commit(house, "g", 1)
+    transaction = Transactions(house)
+    transaction.send("g", 5)
+    transaction.send("h", 6)
+    house.groups.delete(groups_wire.DeleteGroupsRequest(["g"]))
+    if restarts:
+        house.restart()
+    transaction.end(commits=True)
+    house.restart()
+    assert [group.group_id for group in house.groups.snapshot()] == ["h"]
+    assert committed(house, "h", stable=True) == 6
