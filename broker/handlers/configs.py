@@ -7,7 +7,7 @@ from broker.config import TopicConfig, settings
 from broker.coordinator.topics import Topic, check_name
 from broker.errors import BrokerError, ErrorCode
 from broker.handlers.config_entries import ConfigEntry, broker_entries, topic_entries
-from broker.handlers.partitions import error_code_of
+from broker.handlers.partitions import REFUSED, error_code_of
 from broker.handlers.state import BrokerState, Handler, RequestContext
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.configs import (
@@ -177,7 +177,7 @@ def _alter_each(
             if often[resource.resource_type, resource.resource_name] > 1:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, "the resource comes twice")
             alter(resource)
-        except BrokerError as error:
+        except REFUSED as error:
             response.error_code = error_code_of(error)
             response.error_message = error.message
         responses.append(response)

@@ -1,6 +1,6 @@
 """FindCoordinator: who coordinates a group or a transactional id. It is always this broker."""
 
-from broker.errors import BrokerError, ErrorCode
+from broker.errors import BrokerError, ErrorCode, StorageError
 from broker.handlers.state import BrokerState, Handler, RequestContext
 from broker.model import GROUP_TOPIC, TRANSACTION_TOPIC
 from broker.protocol.api_keys import ApiKey
@@ -28,6 +28,9 @@ def find_coordinator(
             _check_key(state, key, request.key_type)
         except BrokerError as error:
             found.append(Coordinator(key, NO_NODE, "", -1, error.code, error.message))
+        except StorageError as error:
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            found.append(Coordinator(key, NO_NODE, "", -1, code, error.message))
         else:
             found.append(Coordinator(key, state.node_id, host, port, ErrorCode.NONE, ""))
     if many:

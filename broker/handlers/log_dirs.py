@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 from broker.errors import BrokerError, ErrorCode
-from broker.handlers.partitions import find_log
+from broker.handlers.partitions import REFUSED, error_code_of, find_log
 from broker.handlers.state import BrokerState, Handler, RequestContext
 from broker.model import INTERNAL_TOPICS, TopicPartition
 from broker.protocol.api_keys import ApiKey
@@ -54,8 +54,9 @@ def _delete_before(
         if offset < 0 or offset > log.high_watermark:
             raise BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE)
         start = log.delete_records_before(offset)
-    except BrokerError as error:
-        return DeleteRecordsPartitionResult(asked.partition_index, NO_WATERMARK, error.code)
+    except REFUSED as error:
+        code = error_code_of(error)
+        return DeleteRecordsPartitionResult(asked.partition_index, NO_WATERMARK, code)
     return DeleteRecordsPartitionResult(asked.partition_index, start, ErrorCode.NONE)
 
 

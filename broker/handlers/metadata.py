@@ -2,6 +2,7 @@
 
 from broker.coordinator.topics import Topic, check_name
 from broker.errors import BrokerError, ErrorCode
+from broker.handlers.partitions import REFUSED, error_code_of
 from broker.handlers.state import BrokerState, Handler, RequestContext
 from broker.model import INTERNAL_TOPICS, LEADER_EPOCH
 from broker.protocol.api_keys import ApiKey
@@ -75,8 +76,8 @@ def _asked_topic(
     try:
         if topic is None:
             topic = _create_topic(state, asked.name, may_create=may_create)
-    except BrokerError as error:
-        return MetadataResponseTopic(error.code, asked.name)
+    except REFUSED as error:
+        return MetadataResponseTopic(error_code_of(error), asked.name)
     return _described(state, topic)
 
 

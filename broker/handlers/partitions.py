@@ -5,6 +5,9 @@ from broker.handlers.state import BrokerState
 from broker.model import LEADER_EPOCH, TopicPartition
 from broker.storage.partition_log import PartitionLog
 
+# What one part of a request may fail with, without failing the others.
+REFUSED = (BrokerError, StorageError)
+
 
 def find_log(state: BrokerState, topic_partition: TopicPartition) -> PartitionLog:
     """The log of a partition, or UNKNOWN_TOPIC_OR_PARTITION."""
@@ -25,7 +28,7 @@ def check_leader_epoch(epoch: int) -> None:
     raise BrokerError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
 
-def error_code_of(error: Exception) -> ErrorCode:
+def error_code_of(error: BaseException) -> ErrorCode:
     """The code a client gets for an error of ours."""
     if isinstance(error, BrokerError):
         return error.code

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from broker.coordinator.topics import NewTopic, Topic
 from broker.errors import BrokerError, ErrorCode
 from broker.handlers.config_entries import topic_entries
-from broker.handlers.partitions import error_code_of
+from broker.handlers.partitions import REFUSED, error_code_of
 from broker.handlers.state import BrokerState, Handler, RequestContext
 from broker.model import INTERNAL_TOPICS
 from broker.protocol.api_keys import ApiKey
@@ -81,8 +81,8 @@ def _make(
 ) -> dict[str, Topic]:
     try:
         return {topic.name: topic for topic in state.topics.create_all(new_topics.values())}
-    except Exception as error:
-        failure = BrokerError(error_code_of(error), str(error))
+    except REFUSED as error:
+        failure = BrokerError(error_code_of(error), error.message)
         refused.update(dict.fromkeys(new_topics, failure))
         return {}
 
@@ -172,10 +172,9 @@ def _delete_topic(state: BrokerState, asked: DeleteTopicState) -> DeletableTopic
     try:
         topic = _topic_to_delete(state, asked)
         state.topics.delete(topic.name)
-    except BrokerError as error:
-        # A topic that came by id is not told its name when it may not be seen; here it may.
+    except REFUSED as error:
         name = asked.name if topic is None else topic.name
-        return DeletableTopicResult(name, asked.topic_id, error.code, error.message)
+        return DeletableTopicResult(name, asked.topic_id, error_code_of(error), error.message)
     return DeletableTopicResult(topic.name, topic.id, ErrorCode.NONE)
 
 
@@ -217,8 +216,8 @@ def create_partitions(
             _check_growth(state, asked)
             if not request.validate_only:
                 state.topics.grow(asked.name, asked.count)
-        except BrokerError as error:
-            result.error_code = error.code
+        except REFUSED as error:
+            result.error_code = error_code_of(error)
             result.error_message = error.message
         results.append(result)
     return CreatePartitionsResponse(results=results)

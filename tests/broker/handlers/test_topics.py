@@ -14,6 +14,13 @@ from broker.protocol.messages.configs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
 )
+from broker.protocol.messages.metadata import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 from broker.protocol.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -271,3 +278,19 @@ def test_no_election_is_needed(client: EmbeddedClient) -> None:
 def test_nothing_is_reassigned(client: EmbeddedClient) -> None:
     response = client.ask(ListPartitionReassignmentsRequest(), ListPartitionReassignmentsResponse)
     assert (response.error_code, response.topics) == (0, [])
+
+
+def test_a_disk_that_refuses_is_told_per_topic(client: EmbeddedClient, tmp_path: Path) -> None:
+    client.create("a", 2)
+    (tmp_path / "topics.json.tmp").mkdir()
+    assert create(client, CreatableTopic("new", 1, 1)) == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert delete(client, DeleteTopicState("a")) == [("a", ErrorCode.KAFKA_STORAGE_ERROR)]
+    request = CreatePartitionsRequest([CreatePartitionsTopic("a", 4, None)])
+    (answer,) = client.ask(request, CreatePartitionsResponse).results
+    assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    wanted = MetadataRequest([MetadataRequestTopic(name="new")])
+    (topic,) = client.ask(wanted, MetadataResponse).topics
+    assert topic.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    found = client.ask(FindCoordinatorRequest("mine"), FindCoordinatorResponse, 3)
+    assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert client.produce("a", "x").error_code == 0
