@@ -96,6 +96,7 @@ def test_gzip_members_follow_each_other() -> None:
     assert compression.decompress(GZIP, compressed) == b"one two"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", [GZIP, LZ4, ZSTD])
 def test_without_a_limit_what_no_honest_data_does_is_refused(codec: int) -> None:
     bomb = compression.compress(codec, bytes(48 << 20))
