@@ -11,7 +11,6 @@ import base64
 import os
 from collections.abc import Mapping
 
-from broker.errors import StorageError
 from broker.model import TopicPartition
 from broker.storage.files import FileSystem
 
@@ -24,6 +23,7 @@ META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
 VERSION_LINE = "0"
+ID_BYTES = 16
 
 
 def read_offsets(files: FileSystem, folder: str, name: str) -> dict[TopicPartition, int]:
@@ -78,9 +78,7 @@ def _write_table(files: FileSystem, path: str, rows: list[str], *, durable: bool
 
 def read_topic_id(files: FileSystem, folder: str) -> bytes | None:
     """The id of the topic a folder belongs to; None when it does not say."""
-    data = files.read_file(os.path.join(folder, PARTITION_METADATA))
-    if data is None:
-        return None
+    data = files.read_file(os.path.join(folder, PARTITION_METADATA)) or b""
     for line in data.decode(errors="replace").splitlines():
         name, _, value = line.partition(":")
         if name == "topic_id":
@@ -114,12 +112,10 @@ def id_to_text(identifier: bytes) -> str:
     return base64.urlsafe_b64encode(identifier).decode().rstrip("=")
 
 
-def id_from_text(text: str) -> bytes:
-    """The 16 bytes of an id."""
+def id_from_text(text: str) -> bytes | None:
+    """The 16 bytes of an id; None when it is none."""
     try:
         found = base64.b64decode(text + "==", altchars=b"-_", validate=True)
     except ValueError:
-        found = b""
-    if len(found) != 16:
-        raise StorageError(f'"{text}" is no id', hint="an id is 22 characters of base64")
-    return found
+        return None
+    return found if len(found) == ID_BYTES else None

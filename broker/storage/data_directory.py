@@ -257,10 +257,13 @@ class DataDirectory:
                 clean = clean and log.failure is None
                 log.release()
         self.remove_discarded(delay_ms=0)
-        self.checkpoint()
-        if clean:
-            path = os.path.join(self.path, checkpoints.CLEAN_SHUTDOWN)
-            self._files.write_file(path, checkpoints.CLEAN_SHUTDOWN_CONTENT)
+        try:
+            self.checkpoint()
+            if clean:
+                path = os.path.join(self.path, checkpoints.CLEAN_SHUTDOWN)
+                self._files.write_file(path, checkpoints.CLEAN_SHUTDOWN_CONTENT)
+        except OSError as error:
+            LOGGER.error("cannot stop in order: %s; the next start will look at all logs", error)
         self._flusher.stop()
         self._lock_file = None
 
@@ -283,6 +286,8 @@ class DataDirectory:
         """Remove the segments that are too old or too many."""
         for log in self.logs():
             with self._lock:
+                if self.get(log.topic_partition) is not log:
+                    continue
                 try:
                     apply_retention(log, self._clock.now_ms())
                 except (StorageError, OSError) as error:
@@ -309,7 +314,10 @@ class DataDirectory:
             self._files.remove_folder(path)
 
     def checkpoint(self) -> None:
-        """Write down how far the logs are flushed and where they start; forget old producers."""
+        """Write down how far the logs are flushed and where they start; forget old producers.
+
+        Raises OSError; what was written down before stands, and is still true.
+        """
         with self._lock:
             logs = self.logs()
             oldest_ms = self._clock.now_ms() - self.config.producer_id_expiration_ms

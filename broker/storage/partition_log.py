@@ -82,8 +82,8 @@ class PartitionLog:
     __slots__ = (
         "__weakref__",
         "_announced",
+        "_changed_folders",
         "_context",
-        "_folder_durable",
         "_last_flush_ms",
         "_messages_unflushed",
         "_places",
@@ -132,8 +132,9 @@ class PartitionLog:
         self._subscribers: dict[Callable[[], None], None] = {}
         self._places = Places()
         self._announced = False
-        # The last run may have ended between making files and making their names durable.
-        self._folder_durable = False
+        # Folders with new names in them, which an fsync must make durable too: at first both, as
+        # the last run may have ended between making files and making their names durable.
+        self._changed_folders = [os.path.dirname(folder), folder]
         self._messages_unflushed = 0
         self._last_flush_ms = context.clock.monotonic_ms()
         self._snapshot_offset = -1
@@ -366,7 +367,8 @@ class PartitionLog:
         jitter_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
         segment.jitter_ms = self._context.random.randrange(jitter_ms) if jitter_ms else 0
         self.segments.append(segment)
-        self._folder_durable = False
+        if self.folder not in self._changed_folders:
+            self._changed_folders.append(self.folder)
 
     # --- reading ---
 
@@ -560,17 +562,16 @@ class PartitionLog:
             return None
         if not segments:
             return None
-        folders = [] if self._folder_durable else [self.folder, os.path.dirname(self.folder)]
         files = [file for segment in segments for file in segment.files_to_flush()]
         ticket = FlushTicket(
             log=self,
             files=files + self._unflushed_snapshots,
-            folders=folders,
+            folders=self._changed_folders,
             sealed=[segment for segment in segments if segment.sealed],
             end_offset=self.end_offset,
             truncations=self._truncations,
         )
-        self._folder_durable = True
+        self._changed_folders = []
         self._unflushed_snapshots = []
         self._messages_unflushed = 0
         self._last_flush_ms = self._context.clock.monotonic_ms()

@@ -73,6 +73,8 @@ def open_log(
     if not scan:
         log.producers = load_producers(context, log.folder, log.segments, end_offset)
     log.opened(start_offset=start_offset, end_offset=end_offset, snapshot_offset=snapshot_offset)
+    for segment in log.segments:
+        segment.close_file()  # a log that nobody uses costs no descriptors
 
 
 def _load_segments(context: LogContext, folder: str, summary: Recovered) -> list[Segment]:

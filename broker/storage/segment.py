@@ -146,12 +146,16 @@ class Segment:
         """Let go of the descriptor; whoever reads from it still keeps it."""
         self._file = None
 
+    def close_file(self) -> None:
+        """Let go of the descriptor before anybody asks for it."""
+        self.context.open_files.closed(self)
+        self._file = None
+
     def close(self) -> None:
         """Let go of descriptor and indexes."""
-        self.context.open_files.closed(self)
+        self.close_file()
         self.context.loaded_indexes.closed(self._indexes)
         self._indexes.release()
-        self._file = None
 
     # --- writing ---
 

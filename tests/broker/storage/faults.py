@@ -8,6 +8,16 @@ from broker.model import OpenFile
 from broker.storage.files import FileSystem
 
 
+class QuickFileSystem(FileSystem):
+    """Does not wait for the disk; nobody pulls the plug on it."""
+
+    def fsync(self, file: OpenFile) -> None:
+        """Trust the page cache."""
+
+    def fsync_directory(self, path: str) -> None:
+        """Trust the page cache."""
+
+
 class Crash(BaseException):
     """The process ends here; BaseException, so that nobody handles it."""
 
@@ -18,6 +28,7 @@ class FaultyFileSystem(FileSystem):
     def __init__(self) -> None:
         """No faults, nothing written yet."""
         self.room_bytes: int | None = None
+        self.write_bytes_max: int | None = None
         self.fsync_fails = False
         self.truncate_fails = False
         self.crash_after_writes: int | None = None
@@ -43,7 +54,7 @@ class FaultyFileSystem(FileSystem):
             super().pwrite(file, data[: len(data) // 2], position)
             raise Crash
         if self.room_bytes is None:
-            return super().pwrite(file, data, position)
+            return super().pwrite(file, data[: self.write_bytes_max], position)
         if self.room_bytes == 0:
             raise OSError(errno.ENOSPC, "No space left on device")
         written = super().pwrite(file, data[: self.room_bytes], position)
@@ -137,7 +148,7 @@ class FaultyFileSystem(FileSystem):
 
     def forget_faults(self) -> None:
         """Work as it should again."""
-        self.room_bytes = None
+        self.room_bytes = self.write_bytes_max = None
         self.fsync_fails = self.truncate_fails = False
         self.crash_after_writes = None
         self._unsynced_names.clear()

@@ -13,6 +13,7 @@ from broker.model import FileSlice, ProducerIdentity, TopicPartition
 from broker.storage.data_directory import DataDirectory
 from broker.storage.files import FileSystem
 from broker.storage.partition_log import Appended, Origin, PartitionLog
+from tests.broker.storage.faults import QuickFileSystem
 
 TP = TopicPartition("orders", 0)
 TOPIC_ID = bytes(range(16))
@@ -49,7 +50,7 @@ class Disk:
     """A data directory that can be opened again and again."""
 
     path: Path
-    files: FileSystem = field(default_factory=FileSystem)
+    files: FileSystem = field(default_factory=QuickFileSystem)
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
     durability: str = "kafka"
     settings: dict[str, object] = field(default_factory=dict)
