@@ -38,7 +38,7 @@ from broker.batch.layout import (
     BatchHeader,
     read_header,
 )
-from broker.batch.records import INT64_MAX, Bytes, Record, Row, RowHeaders, Section, T
+from broker.batch.records import INT64_MAX, Record, Row, RowHeaders, Section, T
 from broker.errors import CorruptBatch, ErrorCode
 from broker.model import ProducerIdentity
 
@@ -53,8 +53,6 @@ UINT32 = Struct(">I")
 UINT16 = Struct(">H")
 
 CODEC_LAST = len(CODEC_NAMES) - 1
-RECORD_OVERHEAD_BYTES_MAX = 21  # sizes, deltas and attributes of a record at their longest
-HEADER_OVERHEAD_BYTES_MAX = 10
 MARKER_KEY = Struct(">hh")
 MARKER_VALUE = Struct(">hi")
 MARKER_VERSION = 0
@@ -370,47 +368,6 @@ def _assemble(header: BatchHeader, section: bytes, level: int | None) -> bytes:
     return b"".join((head, body))
 
 
-class BatchBuilder:
-    """Collects records until a batch is full; a single larger record makes a batch of its own."""
-
-    __slots__ = ("_bytes_max", "_rows", "size_estimate")
-
-    def __init__(self, bytes_max: int) -> None:
-        """Start an empty batch that should not grow past `bytes_max`."""
-        self._bytes_max = bytes_max
-        self._rows: list[Row] = []
-        self.size_estimate = HEADER_BYTES
-
-    def __len__(self) -> int:
-        """Records so far."""
-        return len(self._rows)
-
-    def append(
-        self,
-        key: Bytes | None,
-        value: Bytes | None,
-        headers: Sequence[tuple[str, Bytes | None]],
-        timestamp_ms: int,
-    ) -> bool:
-        """Add a record; False, and nothing added, when it does not fit."""
-        size = self.size_estimate + RECORD_OVERHEAD_BYTES_MAX
-        if key is not None:
-            size += len(key)
-        if value is not None:
-            size += len(value)
-        for name, data in headers:
-            size += HEADER_OVERHEAD_BYTES_MAX + 3 * len(name) + (0 if data is None else len(data))
-        if size > self._bytes_max and self._rows:
-            return False
-        self._rows.append((key, value, headers, timestamp_ms))
-        self.size_estimate = size
-        return True
-
-    def build(self, **fields: Unpack[BatchFields]) -> bytes:
-        """Encode what was collected, at least one record."""
-        return encode_batch(self._rows, **fields)
-
-
 def control_batch(
     *, commit: bool, producer: ProducerIdentity, coordinator_epoch: int, timestamp_ms: int
 ) -> bytes:
@@ -434,7 +391,6 @@ def read_control(record: Record) -> tuple[bool, int]:
 
 
 __all__ = [
-    "BatchBuilder",
     "BatchFields",
     "BatchHeader",
     "Columns",

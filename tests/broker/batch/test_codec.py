@@ -218,23 +218,6 @@ def test_a_decompression_bomb_is_refused(compression: str) -> None:
         codec.decode_records(bomb, bytes_max=BYTES_MAX)
 
 
-def test_a_builder_says_when_it_is_full() -> None:
-    builder = codec.BatchBuilder(1000)
-    taken = 0
-    while builder.append(b"key", b"v" * 50, [("h", b"x")], taken):
-        taken += 1
-    assert taken == len(builder) > 5
-    batch = builder.build(compression="none")
-    assert len(batch) <= builder.size_estimate <= 1000
-    assert [record.timestamp_ms for record in codec.decode_records(batch)] == list(range(taken))
-
-
-def test_a_builder_takes_one_record_of_any_size() -> None:
-    builder = codec.BatchBuilder(100)
-    assert builder.append(None, bytes(1000), (), 0)
-    assert not builder.append(None, b"", (), 0)
-
-
 @pytest.mark.parametrize("commit", [True, False])
 def test_a_marker_says_how_the_transaction_ended(commit: bool) -> None:
     batch = codec.control_batch(

@@ -1,10 +1,12 @@
 """Compaction, rule by rule; the model test is in test_compaction_model.py."""
 
+import threading
 from pathlib import Path
 
 import pytest
 
 from broker.batch.layout import HEADER_BYTES
+from broker.clock import ManualClock
 from broker.config import BrokerConfig
 from tests.broker.storage.compaction_support import NOW_MS, TP, Cleaned
 from tests.broker.storage.faults import FaultyFileSystem
@@ -160,6 +162,25 @@ def test_a_map_that_is_full_makes_several_rounds(tmp_path: Path) -> None:
             log.append((b"key %d" % number, value))
     assert log.compact() >= 8
     assert set(log.records()) == set(range(40, 80))
+
+
+class WaitingClock(ManualClock):
+    """Whoever waits on it moves it."""
+
+    def wait(self, condition: threading.Condition, timeout_ms: int | None) -> bool:
+        assert timeout_ms is not None
+        self.advance(timeout_ms)
+        return False
+
+
+def test_the_cleaner_keeps_to_its_share_of_the_disk(tmp_path: Path) -> None:
+    broker = BrokerConfig(log_cleaner_io_max_bytes_per_second=10_000)
+    log = Cleaned(tmp_path / "log", broker=broker, clock=WaitingClock(NOW_MS))
+    for _ in range(10):
+        log.append((b"a", bytes(1000)))
+    log.compact()
+    read_bytes = 2 * 10 * (HEADER_BYTES + 1012)
+    assert log.clock.now_ms() - NOW_MS == pytest.approx(read_bytes / 10, abs=20)
 
 
 def test_long_keys_are_told_apart(log: Cleaned) -> None:
