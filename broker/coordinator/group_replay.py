@@ -96,9 +96,9 @@ class GroupReplay:
                 self.consumer.pop(key.group_id, None)
             case key, value:
                 group_id: str = key.group_id  # type: ignore[attr-defined]
-                self.classic.pop(group_id, None)
                 group = self.consumer.get(group_id)
                 if group is None and value is not None:
+                    self.classic.pop(group_id, None)
                     group = self.consumer[group_id] = self._new_consumer(group_id)
                 if group is not None:
                     replay_consumer_record(group, key, value)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.broker import Broker
@@ -28,13 +28,13 @@ SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"  # version 0, one topic "t",
 class House:
     """A broker on a manual clock that can be restarted."""
 
-    def __init__(self, path: Path, **settings: object) -> None:
+    def __init__(self, path: Path, **chosen: object) -> None:
         self.config = BrokerConfig(
             log_dir=str(path),
             group_initial_rebalance_delay_ms=0,
             offsets_retention_minutes=10,
             offsets_topic_num_partitions=3,
-            **settings,  # type: ignore[arg-type]
+            **chosen,  # type: ignore[arg-type]
         )
         self.clock = ManualClock()
         self.broker = Broker(self.config, clock=self.clock).start()
@@ -43,9 +43,9 @@ class House:
     def groups(self) -> GroupCoordinator:
         return self.broker.state.groups
 
-    def restart(self, **settings: object) -> None:
+    def restart(self, **chosen: object) -> None:
         self.broker.close()
-        self.config = replace(self.config, **settings)  # type: ignore[arg-type]
+        self.config = replace(self.config, **chosen)  # type: ignore[arg-type]
         self.broker = Broker(self.config, clock=self.clock).start()
 
     def topic(self, name: str, partition_count: int = 4) -> bytes:
@@ -227,6 +227,7 @@ STEPS = st.one_of(
 
 
 @pytest.mark.slow
+@settings(max_examples=settings().max_examples // 3)  # each starts brokers
 @given(steps=st.lists(STEPS, max_size=15))
 def test_any_state_is_the_same_after_a_restart(
     steps: list[tuple[str, str, int]], tmp_path_factory: pytest.TempPathFactory

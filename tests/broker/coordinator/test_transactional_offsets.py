@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from broker.errors import ErrorCode
 from broker.model import ConnectionInfo
@@ -15,6 +17,7 @@ from tests.broker.coordinator.test_groups import (
     beat,
     commit,
     committed,
+    delete_offset,
     now,
     stable_member,
 )
@@ -171,3 +174,48 @@ def test_a_deleted_group_does_not_come_back_with_a_transaction(
     house.restart()
     assert [group.group_id for group in house.groups.snapshot()] == ["h"]
     assert committed(house, "h", stable=True) == 6
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("commit"), st.sampled_from("gh"), st.integers(0, 9)),
+    st.tuples(st.just("send"), st.sampled_from("gh"), st.integers(0, 9)),
+    st.tuples(st.just("end"), st.just(""), st.integers(0, 3)),
+    st.tuples(st.just("delete offset"), st.sampled_from("gh"), st.just(0)),
+    st.tuples(st.just("delete group"), st.sampled_from("gh"), st.just(0)),
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=settings().max_examples // 3)  # each starts brokers
+@given(steps=st.lists(STEPS, max_size=12))
+def test_a_restart_finds_the_same_offsets(
+    steps: list[tuple[str, str, int]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    house = House(tmp_path_factory.mktemp("house"))
+    house.topic("t")
+    producers = [Transactions(house, name) for name in ("first", "second")]
+    is_open = [False, False]
+    for step, group_id, number in steps:
+        which = number % 2
+        if step == "commit":
+            commit(house, group_id, number)
+        elif step == "send":
+            producers[which].send(group_id, number)
+            is_open[which] = True
+        elif step == "end" and is_open[which]:
+            producers[which].end(commits=number > 1)
+            is_open[which] = False
+        elif step == "delete offset":
+            delete_offset(house, group_id)
+        elif step == "delete group":
+            house.groups.delete(groups_wire.DeleteGroupsRequest([group_id]))
+    before = [committed(house, group_id) for group_id in "gh"]
+    house.restart()
+    assert [committed(house, group_id) for group_id in "gh"] == before
+    for which, producer in enumerate(producers):
+        if is_open[which]:
+            producer.end(commits=True)
+    ended = [committed(house, group_id, stable=True) for group_id in "gh"]
+    house.restart()
+    assert [committed(house, group_id, stable=True) for group_id in "gh"] == ended
+    house.broker.close()
