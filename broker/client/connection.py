@@ -344,13 +344,12 @@ class Connection:
             exchange.future.set_result(response)
 
     def _broken(self, error: OSError) -> ConnectionFailed | AuthenticationFailed:
-        is_tls = isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError)
-        if is_tls and self.phase is not Phase.READY:
-            return AuthenticationFailed(
-                f"TLS with {self.peer} failed: {error}",
-                hint="check security_protocol, the port, and the certificates on both sides",
-            )
-        return ConnectionFailed(f"the connection to {self.peer} broke: {error}")
+        hint = ""
+        if self._tls is not None and self.phase is not Phase.READY:
+            hint = "check security_protocol, the port, and the certificates on both sides"
+            if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+                return AuthenticationFailed(f"TLS with {self.peer} failed: {error}", hint=hint)
+        return ConnectionFailed(f"the connection to {self.peer} broke: {error}", hint=hint)
 
 
 def _decode(exchange: Exchange, received: memoryview) -> object:

@@ -29,6 +29,7 @@ class NetworkTransport:
         self, config: NetworkConfig, *, clock: Clock | None = None, random: Random | None = None
     ) -> None:
         """Start the I/O thread; nothing connects before the first request."""
+        tls = make_context(config)  # first: wrong files must not leave sockets behind
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()  # guards _inbox and _closed
         self._nodes: dict[int, Node] = {}
@@ -41,7 +42,7 @@ class NetworkTransport:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._wake_receiver, selectors.EVENT_READ, None)
         self._peers = Peers(config, self._clock, random or Random(), self._selector)
-        self._peers.use_tls(make_context(config))
+        self._peers.use_tls(tls)
         self._thread = threading.Thread(target=self._run, name="millstream-network", daemon=True)
         self._thread.start()
 
