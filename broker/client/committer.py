@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import cast
 
@@ -17,7 +17,7 @@ from broker.client.group_offsets import (
     fetched_offsets,
     offset_fetch_request,
 )
-from broker.errors import BrokerError, ErrorCode, MillstreamError
+from broker.errors import BrokerError, ErrorCode, MillstreamError, RequestTimeout
 from broker.model import TopicPartition
 from broker.protocol.messages.offsets import OffsetCommitResponse, OffsetFetchResponse
 
@@ -63,11 +63,20 @@ class Committer:
         self._group = group
         self._pending: deque[PendingCommit] = deque()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no commit is under way."""
+        return not self._pending
+
     def commit(self, offsets: Offsets, *, timeout_ms: int | None = None) -> None:
         """Commit and wait; asked again while the coordinator moves, raised when it refuses."""
         if not offsets:
             return
         group = self._group()
+        if self._pending:
+            # Those that wait for a coordinator go first: the last word must be the newest.
+            self._cluster.coordinator("group", group.group_id, timeout_ms=timeout_ms)
+            self.step()
         response = self._cluster.call_coordinator(
             ("group", group.group_id),
             commit_request(group, offsets),
@@ -100,13 +109,15 @@ class Committer:
         return self._cluster.config.request_timeout_ms
 
     def finish(self, timeout_ms: int) -> None:
-        """Wait for the commits under way, for so long at most."""
+        """Wait for the commits under way, for so long at most; those not sent yet have failed."""
         deadline_ms = self._cluster.clock.monotonic_ms() + timeout_ms
-        for pending in tuple(self._pending):
-            left_ms = deadline_ms - self._cluster.clock.monotonic_ms()
-            if pending.future is not None and left_ms > 0:
-                pending.future.exception(timeout=left_ms / 1000)
-        self.step()
+        while self._pending:
+            pending = self._pending.popleft()
+            left_ms = max(0, deadline_ms - self._cluster.clock.monotonic_ms())
+            if pending.future is not None:
+                wait([pending.future], timeout=left_ms / 1000)
+            if not self._report(pending) and pending.callback is not None:
+                pending.callback(pending.offsets, RequestTimeout("the consumer was closed first"))
 
     def committed(
         self, partitions: set[TopicPartition] | None, *, timeout_ms: int | None = None

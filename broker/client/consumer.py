@@ -342,8 +342,9 @@ class RecordConsumer:
             self._commit_due_ms = now_ms + self._config.auto_commit_interval_ms
             offsets = self._positions_to_commit()
             is_member = not self._subscribed or self.group_metadata().generation_id >= 0
-            if offsets and is_member and self._committer is not None:
-                self._committer.commit_async(offsets, None)
+            committer = self._committer
+            if offsets and is_member and committer is not None and committer.is_idle:
+                committer.commit_async(offsets, None)
 
     def _commit_quietly(self, timeout_ms: int = 5_000) -> None:
         """Commit before partitions are given up; if it fails, records are read twice, not lost."""
