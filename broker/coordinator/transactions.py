@@ -219,12 +219,18 @@ class TransactionCoordinator:
         partitions: Collection[TopicPartition],
         *,
         refusal: ErrorCode = ErrorCode.INVALID_TXN_STATE,
+        waits: bool = False,
     ) -> None:
-        """Refuse to write into partitions that are not part of the producer's transaction."""
+        """Refuse to write into partitions that are not part of the producer's transaction.
+
+        A client that waits knows CONCURRENT_TRANSACTIONS: the last one is about to end.
+        """
         try:
             missing = self.missing_partitions(transactional_id, producer, partitions)
         except BrokerError as error:
-            code = PRODUCE_ERRORS.get(error.code, error.code)
+            code = error.code
+            if not (waits and code is ErrorCode.CONCURRENT_TRANSACTIONS):
+                code = PRODUCE_ERRORS.get(code, code)
             raise BrokerError(code, error.message, at=error.at) from error
         if missing:
             names = ", ".join(str(partition) for partition in sorted(missing))

@@ -6,10 +6,12 @@ from struct import Struct
 
 from broker.batch.layout import CODEC_MASK, HEADER_BYTES, TRANSACTIONAL_BIT
 from broker.coordinator.topics import Topic
+from broker.coordinator.transaction import TRANSACTIONS_V2
 from broker.errors import BrokerError, ErrorCode, StorageError
+from broker.handlers.answers import follow
 from broker.handlers.partitions import error_code_of, find_log
 from broker.handlers.state import BrokerState, Handler, RequestContext
-from broker.model import ProducerIdentity, TopicPartition
+from broker.model import ProducerIdentity, Records, TopicPartition
 from broker.pending import Pending
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.produce import (
@@ -32,6 +34,8 @@ REPLICAS = 1
 
 ZSTD = 4
 ZSTD_VERSION_MIN = 7
+ABORTABLE_VERSION_MIN = 11  # the client knows TRANSACTION_ABORTABLE
+JOINING_VERSION_MIN = 12  # what is produced joins the transaction unasked
 TOPIC_ID_VERSION_MIN = 13
 
 # Kafka lets this client id write to internal topics, for tools that repair them.
@@ -49,16 +53,75 @@ def produce(
     """Append what the client sent, partition by partition; one that fails does not stop others."""
     if request.acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
         return refuse(request, ErrorCode.INVALID_REQUIRED_ACKS)
+    if request.acks == ACKS_NONE:
+        _write_unanswered(state, request, context)
+        return None
+    if context.version < JOINING_VERSION_MIN or not request.transactional_id:
+        return _write(state, request, context)
+    joined = join_transaction(state, request, context.version)
+    if isinstance(joined, Pending):
+        _keep_records(request)
+    return follow(joined, lambda _: _write(state, request, context))
+
+
+def _write(
+    state: BrokerState, request: ProduceRequest, context: RequestContext
+) -> ProduceResponse | Pending[ProduceResponse]:
     writer = _Writer(state, request, context)
     response = ProduceResponse([writer.write_topic(topic) for topic in request.topic_data])
-    if request.acks == ACKS_NONE:
-        if writer.failure is not None:
-            # The producer hears of nothing: a closed connection makes it ask for metadata again.
-            raise writer.failure
-        return None
     if writer.waits:
         return _when_durable(state, request, response, writer.waits)
     return response
+
+
+def _write_unanswered(state: BrokerState, request: ProduceRequest, context: RequestContext) -> None:
+    writer = _Writer(state, request, context)
+    for topic in request.topic_data:
+        writer.write_topic(topic)
+    if writer.failure is not None:
+        # The producer hears of nothing: a closed connection makes it ask for metadata again.
+        raise writer.failure
+
+
+def join_transaction(
+    state: BrokerState, request: ProduceRequest, version: int
+) -> ErrorCode | Pending[ErrorCode]:
+    """Make what is produced part of the producer's transaction, before it is written.
+
+    What cannot join is refused when it should be written, partition by partition.
+    """
+    joining: dict[ProducerIdentity, list[TopicPartition]] = {}
+    for data in request.topic_data:
+        by_id = version >= TOPIC_ID_VERSION_MIN
+        topic = state.topics.by_id(data.topic_id) if by_id else state.topics.get(data.name)
+        for part in data.partition_data:
+            producer = _transactional_producer(part.records)
+            if topic is not None and producer is not None and part.index < topic.partition_count:
+                joining.setdefault(producer, []).append(TopicPartition(topic.name, part.index))
+    if len(joining) != 1:
+        return ErrorCode.NONE
+    ((producer, partitions),) = joining.items()
+    try:
+        return state.transactions.add_partitions(
+            request.transactional_id or "", producer, partitions, client_version=TRANSACTIONS_V2
+        )
+    except BrokerError as error:
+        return error.code
+
+
+def _keep_records(request: ProduceRequest) -> None:
+    """Copy what will be written later: the memory of a request is used again."""
+    for topic in request.topic_data:
+        for part in topic.partition_data:
+            if isinstance(part.records, (bytes, memoryview)):
+                part.records = memoryview(bytearray(part.records))
+
+
+def _transactional_producer(records: Records | None) -> ProducerIdentity | None:
+    if not isinstance(records, (bytes, memoryview)) or len(records) < HEADER_BYTES:
+        return None
+    attributes, producer_id, epoch = BATCH_FACTS.unpack_from(records)
+    return ProducerIdentity(producer_id, epoch) if attributes & TRANSACTIONAL_BIT else None
 
 
 class _Writer:
@@ -154,7 +217,14 @@ class _Writer:
             and known.transaction_first_offset >= 0
         ):
             return  # the coordinator was asked when the transaction's first batch came
-        self._state.transactions.verify(transactional_id, producer, [log.topic_partition])
+        abortable = self._version >= ABORTABLE_VERSION_MIN
+        self._state.transactions.verify(
+            transactional_id,
+            producer,
+            [log.topic_partition],
+            refusal=ErrorCode.TRANSACTION_ABORTABLE if abortable else ErrorCode.INVALID_TXN_STATE,
+            waits=self._version >= JOINING_VERSION_MIN,
+        )
 
     def _refused(
         self, topic: Topic | None, data: PartitionProduceData, error: Exception

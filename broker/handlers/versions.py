@@ -2,17 +2,31 @@
 
 from collections.abc import Iterable
 
+from broker.coordinator.transaction import TRANSACTIONS_V2
 from broker.errors import ErrorCode
 from broker.handlers.state import BrokerState, RequestContext
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.frame import version_range
-from broker.protocol.messages.metadata import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from broker.protocol.messages.metadata import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 # Clients on librdkafka 2.0 take a lower bound above 0 as "this broker cannot read compressed
 # batches" and silently stop compressing, so 0 is announced although 3 is the first one answered.
 ANNOUNCED_MIN = {ApiKey.PRODUCE: 0}
 
 SOFTWARE_VERSION_MIN = 3
+
+# Transactions v2: producing adds partitions to the transaction, and every end moves the epoch. A
+# feature that starts at 0 is told from version 4 on; older clients cannot read it.
+FEATURES_VERSION_MIN = 4
+FEATURES_EPOCH = 0
+SUPPORTED_FEATURES = [SupportedFeatureKey("transaction.version", 0, TRANSACTIONS_V2)]
+FINALIZED_FEATURES = [FinalizedFeatureKey("transaction.version", TRANSACTIONS_V2, TRANSACTIONS_V2)]
 
 
 class VersionTable:
@@ -29,7 +43,12 @@ class VersionTable:
         if context.version >= SOFTWARE_VERSION_MIN:
             context.connection.software_name = request.client_software_name
             context.connection.software_version = request.client_software_version
-        return ApiVersionsResponse(api_keys=self._versions)
+        answer = ApiVersionsResponse(api_keys=self._versions)
+        if context.version >= FEATURES_VERSION_MIN:
+            answer.supported_features = SUPPORTED_FEATURES
+            answer.finalized_features = FINALIZED_FEATURES
+            answer.finalized_features_epoch = FEATURES_EPOCH
+        return answer
 
     def unsupported(self) -> ApiVersionsResponse:
         """The answer, always in version 0, to a version of ApiVersions that is not known."""
