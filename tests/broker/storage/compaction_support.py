@@ -42,6 +42,9 @@ class Cleaned:
     settings: dict[str, object] = field(default_factory=dict)
     cleaned_offsets: dict[TopicPartition, int] = field(default_factory=dict)
     sequences: dict[int, int] = field(default_factory=dict)
+    opened: bool = False
+    log: PartitionLog = field(init=False)
+    cleaner: Cleaner = field(init=False)
 
     def __post_init__(self) -> None:
         """Open it."""
@@ -61,11 +64,13 @@ class Cleaned:
 
     def open(self) -> None:
         """Open the log as after a crash, every batch checked."""
+        start_offset = self.log.start_offset if self.opened else 0
+        self.opened = True
         context = LogContext(clock=self.clock, files=self.files)
         self.log = PartitionLog(
             context, str(self.folder), TP, topic_id=bytes(16), config=self.config
         )
-        open_log(self.log, start_offset=0, recovery_point=0, summary=Recovered())
+        open_log(self.log, start_offset=start_offset, recovery_point=0, summary=Recovered())
         self.cleaner = Cleaner(threading.RLock(), self.clock, self.broker)
 
     def logs(self) -> list[PartitionLog]:
@@ -139,9 +144,9 @@ class Cleaned:
             if not data:
                 break
             view = memoryview(data)
-            found += [
-                (header, decode_records(view, position)) for position, header in split_batches(view)
-            ]
+            for position, header in split_batches(view):
+                kept = [r for r in decode_records(view, position) if r.offset >= log.start_offset]
+                found.append((header, kept))
             assert fetched.next_offset > offset
             offset = fetched.next_offset
         return found

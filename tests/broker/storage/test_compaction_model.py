@@ -30,6 +30,7 @@ STEPS: st.SearchStrategy[list[Step]] = st.lists(
         st.tuples(st.just("advance"), st.sampled_from([1, 500, 1000, 3000])),
         st.tuples(st.just("compact")),
         st.tuples(st.just("crash"), st.integers(0, 40), st.booleans()),
+        st.tuples(st.just("delete"), st.integers(0, 100)),
         st.tuples(st.just("restart")),
     ),
     max_size=40,
@@ -57,14 +58,15 @@ class Model:
         if not commit:
             self.aborted.update(offsets)
 
-    def last_by_key(self, stable_offset: int) -> dict[bytes | None, int]:
-        """The offset of each key's last committed record."""
+    def last_by_key(self, start_offset: int, stable_offset: int) -> dict[bytes | None, int]:
+        """The offset of each key's last committed record, unless it was deleted."""
         undecided = {offset for offsets in self.pending.values() for offset in offsets}
-        return {
+        last = {
             key: offset
             for offset, (key, _) in self.records.items()
             if offset < stable_offset and offset not in self.aborted | undecided
         }
+        return {key: offset for key, offset in last.items() if offset >= start_offset}
 
     def meet(self, stable_offset: int, now_ms: int) -> None:
         for offset in self.records:
@@ -105,6 +107,12 @@ class Run:
         self.model.meet(self.log.log.last_stable_offset, self.log.clock.now_ms())
         self.log.compact_sealed()
 
+    def delete(self, percent: int) -> None:
+        """Delete the records before an offset."""
+        log = self.log.log
+        offset = log.start_offset + (log.high_watermark - log.start_offset) * percent // 100
+        assert log.delete_records_before(offset) == offset
+
     def crash(self, after: int, power_lost: bool) -> None:
         """Compact, and crash after so many changes to the disk."""
         self.log.log.flush()
@@ -129,7 +137,7 @@ class Run:
         found = self.log.records()
         assert found.items() <= model.records.items(), "what is there is as it was written"
         stable = log.last_stable_offset
-        last = model.last_by_key(stable)
+        last = model.last_by_key(log.start_offset, stable)
         committed = self.log.committed()
         assert not committed.keys() & model.aborted
         seen = {key: value for key, value in committed.values() if value is not None}
