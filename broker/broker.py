@@ -184,6 +184,8 @@ class Broker:
         if handler is None:
             raise UnsupportedVersion(f"{api_key.name} is not answered by this broker")
         with self._lock:
+            if self._state is None:
+                raise BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, "the broker is not running")
             try:
                 return handler(self.state, request, RequestContext(version, connection))
             except BrokerError:

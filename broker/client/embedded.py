@@ -15,7 +15,14 @@ from typing import Protocol
 
 from broker.client.transport import Node
 from broker.clock import Clock, SystemClock
-from broker.errors import ClientError, ConnectionFailed, MillstreamError, RequestTimeout
+from broker.errors import (
+    BrokerError,
+    ClientError,
+    ConnectionFailed,
+    MillstreamError,
+    RequestTimeout,
+    UnsupportedVersion,
+)
 from broker.model import ConnectionInfo, FileSlice
 from broker.pending import Pending
 from broker.protocol.api_keys import ApiKey
@@ -33,6 +40,10 @@ class RequestHandler(Protocol):
         self, api_key: ApiKey, version: int, request: object, connection: ConnectionInfo
     ) -> object:
         """Answer a request: a response, a Pending one, or None."""
+        ...
+
+    def abandon(self, pending: Pending[object]) -> None:
+        """Nobody waits for this answer any more."""
         ...
 
     def when_done(self, pending: Pending[object], callback: Callable[[object], None]) -> None:
@@ -57,7 +68,7 @@ class EmbeddedTransport:
         self._nodes: list[Node] = []
         self._changed = threading.Condition()
         self._answers: deque[tuple[Future[object], object]] = deque()
-        self._waiting: set[Future[object]] = set()
+        self._waiting: dict[Future[object], Pending[object]] = {}
         self._deadlines: list[tuple[int, int, Future[object], str]] = []
         self._order = itertools.count()
         self._thread: threading.Thread | None = None
@@ -96,8 +107,12 @@ class EmbeddedTransport:
             if isinstance(answer, Pending):
                 self._wait_for(answer, future, timeout_ms, type(request).__name__)
                 return future
-        except MillstreamError as error:
+        except UnsupportedVersion as error:
             future.set_exception(error)
+            return future
+        except BrokerError as error:
+            # There is no way to answer: what would be a closed connection over the network.
+            future.set_exception(ConnectionFailed(f"the embedded broker gave up: {error}"))
             return future
         future.set_result(_loaded(answer))
         return future
@@ -118,8 +133,9 @@ class EmbeddedTransport:
             if self._closed:
                 raise ClientError("the client is closed")
             deadline_ms = self._clock.monotonic_ms() + timeout_ms
-            self._waiting.add(future)
-            heapq.heappush(self._deadlines, (deadline_ms, next(self._order), future, name))
+            self._waiting[future] = pending
+            late = f"{name} was not answered in {timeout_ms} ms"
+            heapq.heappush(self._deadlines, (deadline_ms, next(self._order), future, late))
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name="millstream-embedded", daemon=True
@@ -141,8 +157,9 @@ class EmbeddedTransport:
                 else:
                     future.set_result(_loaded(answer))
         with self._changed:
-            left, self._waiting = self._waiting, set()
-        for future in left:
+            left, self._waiting = self._waiting, {}
+        for future, pending in left.items():
+            self._broker.abandon(pending)
             future.set_exception(ConnectionFailed("the client was closed"))
 
     def _take(self) -> list[tuple[Future[object], object]]:
@@ -150,16 +167,23 @@ class EmbeddedTransport:
         with self._changed:
             if not self._answers and not self._closed:
                 self._clock.wait(self._changed, self._wait_ms())
-            decided = [pair for pair in self._answers if pair[0] in self._waiting]
+            decided = [pair for pair in self._answers if self._waiting.pop(pair[0], None)]
             self._answers.clear()
-            self._waiting.difference_update(future for future, _ in decided)
-            now_ms = self._clock.monotonic_ms()
-            while self._deadlines and self._deadlines[0][0] <= now_ms:
-                _, _, future, name = heapq.heappop(self._deadlines)
-                if future in self._waiting:
-                    self._waiting.discard(future)
-                    decided.append((future, RequestTimeout(f"{name} was not answered in time")))
-            return decided
+            late = self._take_late()
+        for future, pending, error in late:
+            self._broker.abandon(pending)
+            decided.append((future, error))
+        return decided
+
+    def _take_late(self) -> list[tuple[Future[object], Pending[object], RequestTimeout]]:
+        late = []
+        now_ms = self._clock.monotonic_ms()
+        while self._deadlines and self._deadlines[0][0] <= now_ms:
+            _, _, future, message = heapq.heappop(self._deadlines)
+            pending = self._waiting.pop(future, None)
+            if pending is not None:
+                late.append((future, pending, RequestTimeout(message)))
+        return late
 
     def _wait_ms(self) -> int:
         while self._deadlines and self._deadlines[0][2] not in self._waiting:

@@ -12,13 +12,15 @@ from broker.client.api import ConsumerRecord
 from broker.client.opening import Target
 from broker.config import BrokerConfig
 from broker.model import TopicPartition
-from tests.support.apache_kafka import ApacheKafka
+from tests.support.apache_kafka import ApacheKafka, ApacheKafkaCluster
 from tests.support.millstream_broker import MillstreamBroker
 from tests.support.peer import PeerMissing
 
 # Only what makes waiting shorter; everything else stays at the defaults that users get.
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.min.heartbeat.interval.ms": "200",
+    "group.consumer.heartbeat.interval.ms": "200",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
@@ -51,6 +53,25 @@ def kafka_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         pytest.skip(f"no Apache Kafka: {missing}")
     with kafka:
         yield kafka.bootstrap
+
+
+@pytest.fixture(scope="session")
+def kafka_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafkaCluster]:
+    """Three nodes of a real Kafka, so that leaders can move."""
+    settings = {
+        **SETTINGS,
+        # A killed node is found out in a second, not in nine.
+        "broker.session.timeout.ms": "1000",
+        "broker.heartbeat.interval.ms": "200",
+    }
+    try:
+        cluster = ApacheKafkaCluster(
+            tmp_path_factory.mktemp("cluster"), nodes=3, settings=settings, heap_mb=256
+        )
+    except PeerMissing as missing:
+        pytest.skip(f"no Apache Kafka: {missing}")
+    with cluster:
+        yield cluster
 
 
 @pytest.fixture(
