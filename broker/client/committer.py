@@ -72,11 +72,20 @@ class Committer:
         """Commit and wait; asked again while the coordinator moves, raised when it refuses."""
         if not offsets:
             return
-        group = self._group()
         if self._pending:
             # Those that wait for a coordinator go first: the last word must be the newest.
-            self._cluster.coordinator("group", group.group_id, timeout_ms=timeout_ms)
+            self._cluster.coordinator("group", self._group().group_id, timeout_ms=timeout_ms)
             self.step()
+        group = self._group()
+        try:
+            self._commit_as(group, offsets, timeout_ms)
+        except BrokerError as error:
+            # The broker may have moved the member to a new epoch while the commit was on its way.
+            if error.code is not ErrorCode.STALE_MEMBER_EPOCH or self._group() == group:
+                raise
+            self._commit_as(self._group(), offsets, timeout_ms)
+
+    def _commit_as(self, group: GroupMetadata, offsets: Offsets, timeout_ms: int | None) -> None:
         response = self._cluster.call_coordinator(
             ("group", group.group_id),
             commit_request(group, offsets),

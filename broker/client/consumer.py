@@ -29,6 +29,7 @@ from broker.client.group_member import ClassicGroupMember, GroupConfig
 from broker.client.offset_lookup import list_offsets
 from broker.client.position_finder import PositionFinder
 from broker.client.positions import NO_OFFSET, Phase, Positions
+from broker.client.server_assigned_member import ServerAssignedMember
 from broker.client.subscription import Subscription
 from broker.client.wake_signal import Signal
 from broker.errors import BrokerError, ClientError, ErrorCode, MillstreamError, RequestTimeout
@@ -56,16 +57,14 @@ class RecordConsumer:
         self._signal = Signal(cluster.clock)
         self._positions = Positions()
         self._fetcher = Fetcher(cluster, self._positions, config, self._signal)
-        self._member: ClassicGroupMember | None = None
+        self._member: ClassicGroupMember | ServerAssignedMember | None = None
         self._committer: Committer | None = None
         link: CoordinatorLink | None = None
         self._subscription = Subscription(
             cluster, self._positions, config, self._signal, before_rebalance=self._commit_quietly
         )
         if group is not None:
-            self._member = ClassicGroupMember(
-                cluster, group, self._subscription, signal=self._signal
-            )
+            self._member = self._open_member(group)
             link = self._member.link
             self._committer = Committer(cluster, link, self.group_metadata)
         self._finder = PositionFinder(
@@ -80,6 +79,13 @@ class RecordConsumer:
         self._closed = False
         self._commit_due_ms = cluster.clock.monotonic_ms() + config.auto_commit_interval_ms
         cluster.on_refresh(self._signal.set)
+
+    def _open_member(self, group: GroupConfig) -> ClassicGroupMember | ServerAssignedMember:
+        if group.group_protocol == "consumer":
+            return ServerAssignedMember(
+                self._cluster, group, self._subscription, self._positions, self._signal
+            )
+        return ClassicGroupMember(self._cluster, group, self._subscription, signal=self._signal)
 
     # --- what to read -------------------------------------------------------------------------
 

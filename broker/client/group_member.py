@@ -31,6 +31,7 @@ from broker.client.answers import code_of
 from broker.client.api import GroupMetadata, GroupProtocol, JoinedMember
 from broker.client.assignors.api import NO_GENERATION
 from broker.client.cluster import Cluster
+from broker.client.config import one_of
 from broker.client.coordinator_link import CoordinatorLink
 from broker.client.heartbeats import Heartbeats, HeartbeatSchedule
 from broker.client.wake_signal import Signal
@@ -94,6 +95,8 @@ class GroupConfig:
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000
+    group_protocol: str = "classic"  # "consumer": the broker assigns, and has its own timeouts
+    group_remote_assignor: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no coordinator would take."""
@@ -104,6 +107,7 @@ class GroupConfig:
                 f'"heartbeat_interval_ms" is {self.heartbeat_interval_ms}',
                 hint=f'it must be below "session_timeout_ms", {self.session_timeout_ms}',
             )
+        one_of("group_protocol", self.group_protocol, ("classic", "consumer"))
         if self.max_poll_interval_ms <= 0:
             raise ConfigError(f'"max_poll_interval_ms" is {self.max_poll_interval_ms}')
 
@@ -186,7 +190,7 @@ class ClassicGroupMember:
             self._lost = False
         self._heartbeats.wake()
         if future is not None:
-            _settle(future, timeout_ms)
+            settle(future, timeout_ms)
 
     def stop(self, *, timeout_ms: int = 5_000) -> None:
         """Leave, and end the heartbeat thread."""
@@ -462,7 +466,7 @@ class ClassicGroupMember:
         self.link.forget()
 
 
-def _settle(future: Future[object], timeout_ms: int) -> None:
+def settle(future: Future[object], timeout_ms: int) -> None:
     """Wait for an answer whose content does not matter."""
     try:
         future.result(timeout=timeout_ms / 1000)

@@ -56,6 +56,14 @@ class HeartbeatSchedule:
         self._in_flight = False
         self._next_ms = now_ms + retry_ms
 
+    def hurry(self, now_ms: int) -> None:
+        """Do not wait for the interval; one that is under way is waited for."""
+        self._next_ms = min(self._next_ms, now_ms)
+
+    def beat_every(self, interval_ms: int) -> None:
+        """The coordinator wants another interval, from the next heartbeat on."""
+        self._interval_ms = interval_ms
+
     def restart_session(self, now_ms: int) -> None:
         """Begin to wait for the coordinator anew."""
         self.failed(now_ms, 0)
@@ -142,6 +150,17 @@ class Heartbeats:
         with self._changed:
             self._schedule.joined(self._clock.monotonic_ms())
             self._changed.notify_all()
+
+    def hurry(self) -> None:
+        """Send a heartbeat as soon as none is under way."""
+        with self._changed:
+            self._schedule.hurry(self._clock.monotonic_ms())
+            self._changed.notify_all()
+
+    def beat_every(self, interval_ms: int) -> None:
+        """Follow the interval that the coordinator wants."""
+        with self._changed:
+            self._schedule.beat_every(interval_ms)
 
     def wake(self) -> None:
         """Look at the member again."""

@@ -196,10 +196,19 @@ class Subscription:
         self._assignor(protocol).on_assignment(given, metadata.generation_id)
         self._generation = metadata.generation_id
         new = set(given.partitions)
-        held = self._positions.assigned()
-        if held - new:
-            self._revoke(held - new)
+        if self._positions.assigned() - new:
             self._rejoin_reason = "partitions were given up and can be handed over"
+        self._change_to(new)
+
+    def hold(self, partitions: set[TopicPartition]) -> None:
+        """Hold what a broker that assigns gave; positions are committed before any is given up."""
+        if self._positions.assigned() - partitions:
+            self._before_rebalance()
+        self._change_to(partitions)
+
+    def _change_to(self, new: set[TopicPartition]) -> None:
+        held = self._positions.assigned()
+        self._revoke(held - new)
         self._cluster.follow({tp.topic for tp in new})
         self._positions.assign(sorted(new))
         self.listener.assigned(frozenset(new - held))

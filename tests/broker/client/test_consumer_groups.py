@@ -22,6 +22,7 @@ from broker.model import TopicPartition
 MakeTopic = Callable[..., str]
 
 DEADLINE_S = 30
+PROTOCOLS = ("classic", "consumer")
 # Short, so that members hear of a rebalance soon.
 QUICK: dict[str, object] = {
     "heartbeat_interval_ms": 100,
@@ -85,7 +86,13 @@ def close_all(*members: Member) -> None:
         member.reader.close()
 
 
-STRATEGIES = ["range", "roundrobin", "sticky", "cooperative-sticky"]
+STRATEGIES = ["range", "roundrobin", "sticky", "cooperative-sticky", "by the broker"]
+
+
+def strategy_settings(strategy: str) -> dict[str, object]:
+    if strategy == "by the broker":
+        return {"group_protocol": "consumer"}
+    return {"partition_assignment_strategy": (strategy,)}
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -94,7 +101,7 @@ def test_members_share_partitions_and_take_over_from_who_leaves(
 ) -> None:
     topic = make_topic(6)
     sent = fill(target, topic, 6, 20)
-    settings = {"group_id": f"g-{topic}", "partition_assignment_strategy": (strategy,)}
+    settings = {"group_id": f"g-{topic}", **strategy_settings(strategy)}
     first = open_member(target, [topic], **settings)
     poll_until(lambda: len(first.values) == 120, first)
     assert set(first.values) == sent
@@ -143,11 +150,12 @@ def test_eager_members_give_up_everything_cooperative_ones_only_what_moves(
         assert first.heard == [("revoked", kept)], "close gives up what is held"
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_static_member_that_comes_back_keeps_its_partitions_without_a_rebalance(
-    target: Target, make_topic: MakeTopic
+    target: Target, make_topic: MakeTopic, protocol: str
 ) -> None:
     topic = make_topic(4)
-    settings = {"group_id": f"g-{topic}"}
+    settings = {"group_id": f"g-{topic}", "group_protocol": protocol}
     first = open_member(target, [topic], group_instance_id="one", **settings)
     second = open_member(target, [topic], group_instance_id="two", **settings)
     pair = (first, second)
@@ -177,10 +185,13 @@ def test_a_static_member_is_fenced_by_another_with_the_same_id(
     close_all(new, old)
 
 
-def test_a_pattern_takes_in_topics_that_come_later(target: Target, make_topic: MakeTopic) -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_pattern_takes_in_topics_that_come_later(
+    target: Target, make_topic: MakeTopic, protocol: str
+) -> None:
     name = make_topic(1)
     pattern = re.compile(f"{name}.*")
-    member = open_member(target, pattern, group_id=f"g-{name}")
+    member = open_member(target, pattern, group_id=f"g-{name}", group_protocol=protocol)
     poll_until(lambda: member.reader.subscription() == {name}, member)
     with producer(target) as out:
         out.send(f"{name}-later", b"here").result(DEADLINE_S * 1000)
@@ -189,9 +200,10 @@ def test_a_pattern_takes_in_topics_that_come_later(target: Target, make_topic: M
     close_all(member)
 
 
-def test_new_partitions_are_given_out(target: Target, make_topic: MakeTopic) -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_new_partitions_are_given_out(target: Target, make_topic: MakeTopic, protocol: str) -> None:
     topic = make_topic(1)
-    member = open_member(target, [topic], group_id=f"g-{topic}")
+    member = open_member(target, [topic], group_id=f"g-{topic}", group_protocol=protocol)
     poll_until(lambda: member.partitions == {0}, member)
     with admin(target) as administration:
         administration.create_partitions({topic: 3}).all()
@@ -199,9 +211,12 @@ def test_new_partitions_are_given_out(target: Target, make_topic: MakeTopic) -> 
     close_all(member)
 
 
-def test_another_subscription_changes_the_assignment(target: Target, make_topic: MakeTopic) -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_another_subscription_changes_the_assignment(
+    target: Target, make_topic: MakeTopic, protocol: str
+) -> None:
     before, after = make_topic(1), make_topic(2)
-    member = open_member(target, [before], group_id=f"g-{before}")
+    member = open_member(target, [before], group_id=f"g-{before}", group_protocol=protocol)
     poll_until(lambda: member.partitions == {0}, member)
     member.reader.subscribe([after], member.listener())
     poll_until(lambda: {tp.topic for tp in member.reader.assignment()} == {after}, member)
@@ -212,13 +227,19 @@ def test_another_subscription_changes_the_assignment(target: Target, make_topic:
     close_all(member)
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_positions_may_be_committed_while_partitions_are_taken_away(
-    target: Target, make_topic: MakeTopic
+    target: Target, make_topic: MakeTopic, protocol: str
 ) -> None:
     topic = make_topic(2)
     fill(target, topic, 2, 10)
     group_id = f"g-{topic}"
-    settings = {"group_id": group_id, "enable_auto_commit": False, **QUICK}
+    settings = {
+        "group_id": group_id,
+        "group_protocol": protocol,
+        "enable_auto_commit": False,
+        **QUICK,
+    }
     reader = consumer(target, **settings)
 
     def commit(partitions: frozenset[TopicPartition]) -> None:
@@ -232,18 +253,21 @@ def test_positions_may_be_committed_while_partitions_are_taken_away(
     assert second.values == []
     with admin(target) as administration:
         offsets = administration.list_group_offsets(group_id).all()
-    assert [offset.offset for offset in offsets.values()] == [10, 10]
+    # A broker that assigns takes away only what moves.
+    taken = 2 if protocol == "classic" else 1
+    assert [offset.offset for offset in offsets.values()] == [10] * taken
     close_all(first, second)
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_commit_of_a_member_that_was_thrown_out_is_refused(
-    target: Target, make_topic: MakeTopic
+    target: Target, make_topic: MakeTopic, protocol: str
 ) -> None:
     topic = make_topic(1)
-    settings = {"group_id": f"g-{topic}", "max_poll_interval_ms": 300}
-    lazy = open_member(target, [topic], **settings)
+    settings = {"group_id": f"g-{topic}", "group_protocol": protocol}
+    lazy = open_member(target, [topic], max_poll_interval_ms=300, **settings)
     poll_until(lambda: lazy.partitions == {0}, lazy)
-    other = open_member(target, [topic], group_id=f"g-{topic}")
+    other = open_member(target, [topic], **settings)
     poll_until(lambda: other.partitions == {0}, other)
     with pytest.raises(BrokerError, match="not in the group"):
         lazy.reader.commit({TopicPartition(topic, 0): OffsetAndMetadata(0)})

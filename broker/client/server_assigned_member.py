@@ -1,0 +1,296 @@
+"""ServerAssignedMember: a member of a consumer group whose partitions the broker assigns.
+
+            poll: heartbeat with epoch 0
+   UNJOINED ───────────────────────────► JOINING ──── epoch ────► STABLE
+      ▲                                                             │
+      └─── fenced, unknown, poll too late, left (partitions lost) ──┘
+
+    any ──► FAILED   refused for good
+
+There is no barrier: every heartbeat carries what has changed on this side (topics, partitions
+held), every answer what has changed on the other (epoch, assignment). All heartbeats are sent by a
+thread of their own. A new assignment is put into effect inside `poll`: what it takes away is
+revoked, and the next heartbeat tells the broker, which may then give it to others.
+"""
+
+import threading
+import uuid
+from concurrent.futures import Future
+from typing import cast
+
+from broker.client.answers import code_of
+from broker.client.api import GroupMetadata
+from broker.client.cluster import Cluster
+from broker.client.consumer_protocol import group_by_topic
+from broker.client.coordinator_link import CoordinatorLink
+from broker.client.group_member import GroupConfig, MemberState, settle
+from broker.client.heartbeats import Heartbeats, HeartbeatSchedule
+from broker.client.positions import Positions
+from broker.client.subscription import Subscription
+from broker.client.wake_signal import Signal
+from broker.errors import BrokerError, ConnectionFailed, ErrorCode, MillstreamError
+from broker.model import TopicPartition
+from broker.protocol.messages.consumer_groups import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+JOIN_EPOCH = 0
+LEAVE_EPOCH = -1
+LEAVE_STATIC_EPOCH = -2
+NO_EPOCH = -1
+
+Target = tuple[tuple[bytes, int], ...]  # topic id and partition
+
+LOST = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID})
+RETRIED = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
+
+
+class ServerAssignedMember:
+    """Stays in a group for as long as `step` is called; group.protocol=consumer."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: GroupConfig,
+        subscription: Subscription,
+        positions: Positions,
+        signal: Signal,
+    ) -> None:
+        """Nothing is sent before the first step."""
+        self._cluster = cluster
+        self._config = config
+        self._subscription = subscription
+        self._positions = positions
+        self._signal = signal
+        self.link = CoordinatorLink(cluster, config.group_id, signal)
+        self._lock = threading.RLock()  # what the heartbeat thread and the caller both write
+        self._state = MemberState.UNJOINED
+        self._member_id = str(uuid.UUID(int=cluster.random.getrandbits(128), version=4))
+        self._epoch = NO_EPOCH
+        self._target: Target | None = None
+        self._topics_sent: frozenset[str] = frozenset()
+        self._held_sent: frozenset[TopicPartition] | None = None  # None: tell everything
+        self._lost = False
+        self._failure: MillstreamError | None = None
+        schedule = HeartbeatSchedule(
+            config.heartbeat_interval_ms, config.session_timeout_ms, config.max_poll_interval_ms
+        )
+        self._heartbeats = Heartbeats(
+            self, schedule, cluster.clock, retry_backoff_ms=cluster.config.retry_backoff_ms
+        )
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        """Who the member is right now; its epoch stands for the generation."""
+        with self._lock:
+            if self._epoch < 0:
+                return GroupMetadata(self._config.group_id)
+            return GroupMetadata(
+                self._config.group_id, self._epoch, self._member_id, self._config.group_instance_id
+            )
+
+    # --- the caller's thread ------------------------------------------------------------------
+
+    def step(self) -> int | None:
+        """Do what can be done without waiting: None when stable, else for how long to wait."""
+        self._heartbeats.polled()
+        if self._failure is not None:
+            raise self._failure
+        if self._state in (MemberState.UNJOINED, MemberState.LEFT):
+            self._join()
+        if self._state is not MemberState.STABLE:
+            return self._cluster.config.request_timeout_ms
+        wait_ms = self._reconcile()
+        if self._has_news():
+            self._heartbeats.hurry()
+        return wait_ms
+
+    def _join(self) -> None:
+        if self._lost:
+            self._lost = False
+            self._subscription.prepare_join(lost=True)
+        with self._lock:
+            self._state = MemberState.JOINING
+            self._epoch = NO_EPOCH
+            self._held_sent = None
+            self._target = None
+        self._heartbeats.start()
+        self._heartbeats.joined()
+        self._heartbeats.hurry()
+
+    def _reconcile(self) -> int | None:
+        """Put the assignment into effect; a wait when a topic's name is not known yet."""
+        target = self._target
+        if target is None:
+            return None
+        wanted = set()
+        for topic_id, number in target:
+            name = self._cluster.topic_name(topic_id)
+            if name is None:
+                self._cluster.invalidate()
+                return self._cluster.config.retry_backoff_ms
+            wanted.add(TopicPartition(name, number))
+        with self._lock:
+            if self._target is target:
+                self._target = None
+        if wanted != self._positions.assigned():
+            self._subscription.hold(wanted)
+        return None
+
+    def _has_news(self) -> bool:
+        topics = self._subscription.topics or frozenset()
+        held = frozenset(self._positions.assigned())
+        return topics != self._topics_sent or held != self._held_sent
+
+    def request_rejoin(self, reason: str) -> None:
+        """The broker alone decides when to rebalance; there is nothing to ask for."""
+
+    def leave(self, *, timeout_ms: int = 5_000) -> None:
+        """Leave the group; a static member only says that it will be back."""
+        future = self._say_goodbye()
+        with self._lock:
+            self._forget(MemberState.LEFT, lost=False)
+        self._heartbeats.wake()
+        if future is not None:
+            settle(future, timeout_ms)
+
+    def stop(self, *, timeout_ms: int = 5_000) -> None:
+        """Leave, and end the heartbeat thread."""
+        self.leave(timeout_ms=timeout_ms)
+        self._heartbeats.stop()
+
+    def _say_goodbye(self) -> Future[object] | None:
+        if self._epoch < 0:
+            return None
+        is_static = self._config.group_instance_id is not None
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self._config.group_id,
+            member_id=self._member_id,
+            instance_id=self._config.group_instance_id,
+            member_epoch=LEAVE_STATIC_EPOCH if is_static else LEAVE_EPOCH,
+        )
+        try:
+            return self.link.send(request)
+        except ConnectionFailed:
+            return None  # the session will end by itself
+
+    def _forget(self, state: MemberState, *, lost: bool) -> None:
+        self._lost = lost
+        self._state = state
+        self._epoch = NO_EPOCH
+        self._target = None
+        self._held_sent = None
+
+    # --- the heartbeat thread -----------------------------------------------------------------
+
+    @property
+    def beats(self) -> bool:
+        """Whether the coordinator expects heartbeats now."""
+        return self._state in (MemberState.JOINING, MemberState.STABLE)
+
+    def beat(self) -> Future[object] | None:
+        """Send one heartbeat; None when the coordinator is not known."""
+        try:
+            if self.link.step() is not None:
+                return None
+            with self._lock:
+                epoch = self._epoch
+                request = self._request()
+            future = self.link.send(request)
+        except ConnectionFailed:
+            return None
+        except BrokerError as error:
+            self._fail(error)
+            return None
+        future.add_done_callback(lambda done: self._take(done, epoch))
+        return future
+
+    def _request(self) -> ConsumerGroupHeartbeatRequest:
+        """What has changed since the last one; everything at first and after a failure."""
+        everything = self._held_sent is None
+        topics = self._subscription.topics or frozenset()
+        held = frozenset(self._positions.assigned()) if self._epoch >= 0 else frozenset()
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self._config.group_id,
+            member_id=self._member_id,
+            instance_id=self._config.group_instance_id,
+            member_epoch=max(JOIN_EPOCH, self._epoch),
+        )
+        if everything:
+            request.rebalance_timeout_ms = self._config.max_poll_interval_ms
+            request.server_assignor = self._config.group_remote_assignor
+        if everything or topics != self._topics_sent:
+            request.subscribed_topic_names = sorted(topics)
+        if everything or held != self._held_sent:
+            request.topic_partitions = [
+                TopicPartitions(topic_id=known.id, partitions=numbers)
+                for topic, numbers in group_by_topic(held).items()
+                if (known := self._cluster.known_topic(topic)) is not None
+            ]
+        self._topics_sent, self._held_sent = topics, held
+        return request
+
+    def _take(self, done: Future[object], epoch: int) -> None:
+        try:
+            answer = cast(ConsumerGroupHeartbeatResponse, done.result())
+        except BrokerError as error:
+            self._fail(error)
+            return
+        except MillstreamError:
+            self._held_sent = None
+            self.link.forget()
+            return
+        code = code_of(answer.error_code)
+        with self._lock:
+            if not self.beats or epoch != self._epoch:
+                return  # about a membership that is over
+            if code is ErrorCode.NONE:
+                self._learn(answer)
+            elif code in LOST:
+                self._forget(MemberState.UNJOINED, lost=True)
+            elif code in RETRIED:
+                self._held_sent = None
+                self.link.forget()
+            else:
+                reason = answer.error_message or code.name.lower().replace("_", " ")
+                what = f'cannot stay in group "{self._config.group_id}"'
+                self._fail(BrokerError(code, f"{what}: {reason}"))
+        self._signal.set()
+
+    def _learn(self, answer: ConsumerGroupHeartbeatResponse) -> None:
+        self._state = MemberState.STABLE
+        self._member_id = answer.member_id or self._member_id
+        self._epoch = answer.member_epoch
+        if answer.assignment is not None:
+            self._target = tuple(
+                (topic.topic_id, number)
+                for topic in answer.assignment.topic_partitions
+                for number in topic.partitions
+            )
+        self._heartbeats.beat_every(answer.heartbeat_interval_ms)
+
+    def _fail(self, error: MillstreamError) -> None:
+        with self._lock:
+            self._state = MemberState.FAILED
+            self._failure = error
+        self._signal.set()
+
+    def poll_came_too_late(self) -> None:
+        """The caller has not polled for the maximum interval: others should have its share."""
+        self._say_goodbye()
+        with self._lock:
+            self._forget(MemberState.UNJOINED, lost=True)
+        self._signal.set()
+
+    def session_expired(self) -> None:
+        """No heartbeat was answered for a session: the coordinator is not there."""
+        self.link.forget()
