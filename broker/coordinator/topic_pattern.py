@@ -1,9 +1,10 @@
-"""TopicPattern: regular expressions over topic names, in RE2's syntax, matched in linear time.
+"""TopicPattern: regular expressions over names, in RE2's syntax, matched in linear time.
 
 Patterns come from clients and are matched inside the broker, so Python's `re` is out: one line can
 keep it busy for hours. This compiles to a nondeterministic automaton and walks all its states at
 once; the work is at most states times characters. Topic names have 65 different characters, so
-every class is a plain set of them. A name must match as a whole.
+every class is a plain set of them; for other names the characters they have are given. A name must
+match as a whole.
 
     alternation   a|b          repetition    x* x+ x? x{2} x{2,} x{2,5}, each also lazy (x*?)
     group         (x) (?:x) (?P<n>x) (?<n>x)          flags   (?i) (?i:x); s, m and U change nothing
@@ -21,6 +22,7 @@ from broker.errors import BrokerError, ErrorCode
 ALPHABET = frozenset(string.ascii_letters + string.digits + "._-")
 DIGITS = frozenset(string.digits)
 WORD = frozenset(string.ascii_letters + string.digits + "_")
+SPACE = frozenset("\t\n\f\r ")
 NONE: frozenset[str] = frozenset()
 
 TEXT_LENGTH_MAX = 2000
@@ -28,15 +30,14 @@ STATES_MAX = 5000
 REPEAT_MAX = 1000
 DEPTH_MAX = 100
 
-CLASSES = {
-    "d": DIGITS, "D": ALPHABET - DIGITS, "w": WORD, "W": ALPHABET - WORD,
-    "s": NONE, "S": ALPHABET,
-}  # fmt: skip
+CLASSES = {"d": DIGITS, "w": WORD, "s": SPACE}
 POSIX = {
-    "alnum": WORD - {"_"}, "alpha": frozenset(string.ascii_letters), "ascii": ALPHABET,
-    "blank": NONE, "cntrl": NONE, "digit": DIGITS, "graph": ALPHABET,
-    "lower": frozenset(string.ascii_lowercase), "print": ALPHABET, "punct": frozenset("._-"),
-    "space": NONE, "upper": frozenset(string.ascii_uppercase), "word": WORD,
+    "alnum": WORD - {"_"}, "alpha": frozenset(string.ascii_letters),
+    "ascii": frozenset(map(chr, range(128))), "blank": frozenset(" \t"),
+    "cntrl": frozenset(map(chr, [*range(32), 127])), "digit": DIGITS,
+    "graph": frozenset(map(chr, range(33, 127))), "lower": frozenset(string.ascii_lowercase),
+    "print": frozenset(map(chr, range(32, 127))), "punct": frozenset(string.punctuation),
+    "space": SPACE | {"\v"}, "upper": frozenset(string.ascii_uppercase), "word": WORD,
     "xdigit": frozenset(string.hexdigits),
 }  # fmt: skip
 CONTROLS = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
@@ -59,11 +60,11 @@ Fragment = Callable[[int], int]
 class TopicPattern:
     """A compiled pattern; one that cannot be compiled raises INVALID_REGULAR_EXPRESSION."""
 
-    def __init__(self, text: str) -> None:
-        """Compile."""
+    def __init__(self, text: str, alphabet: frozenset[str] = ALPHABET) -> None:
+        """Compile, for names that have no characters but those of the alphabet."""
         self.text = text
         self._states: list[State] = [State()]
-        parser = _Parser(text, self._add)
+        parser = _Parser(text, self._add, alphabet)
         self._start = parser.whole()(0)
 
     def matches(self, name: str) -> bool:
@@ -122,12 +123,13 @@ def _refuse(text: str, reason: str) -> NoReturn:
 class _Parser:
     """Recursive descent over the text."""
 
-    def __init__(self, text: str, add: Callable[[State], int]) -> None:
+    def __init__(self, text: str, add: Callable[[State], int], alphabet: frozenset[str]) -> None:
         self._text = text
         self._at = 0
         self._depth = 0
         self._folds = False
         self._add = add
+        self._alphabet = alphabet
 
     def whole(self) -> Fragment:
         if len(self._text) > TEXT_LENGTH_MAX:
@@ -242,7 +244,7 @@ class _Parser:
         if char == "[":
             return self._reads(self._set())
         if char == ".":
-            return self._reads(ALPHABET)
+            return self._reads(self._alphabet)
         if char in "^$":
             return self._stands(POSITIONS[char])
         if char in "*+?":
@@ -293,6 +295,8 @@ class _Parser:
         self._at += 1
         if char in CLASSES:
             return CLASSES[char]
+        if char.lower() in CLASSES:
+            return self._alphabet - CLASSES[char.lower()]
         if char in CONTROLS:
             return frozenset(CONTROLS[char])
         if char == "x":
@@ -323,7 +327,7 @@ class _Parser:
         self._at += 1
         if self._folds:
             found = {form for char in found for form in (char.lower(), char.upper())}
-        return ALPHABET - found if negated else frozenset(found) & ALPHABET
+        return self._alphabet - found if negated else frozenset(found)
 
     def _set_item(self) -> frozenset[str]:
         if self._take("[:"):
@@ -332,7 +336,7 @@ class _Parser:
             if name.lstrip("^") not in POSIX:
                 _refuse(self._text, f'class "{name}" is not known')
             found = POSIX[name.lstrip("^")]
-            return ALPHABET - found if negated else found
+            return self._alphabet - found if negated else found
         low = self._set_char()
         ends = self._text[self._at + 1 : self._at + 2]
         if self._peek() != "-" or ends in ("]", "") or len(low) != 1:
@@ -341,7 +345,7 @@ class _Parser:
         high = self._set_char()
         if len(high) != 1 or min(low) > min(high):
             _refuse(self._text, "a range of characters goes backwards")
-        return frozenset(char for char in ALPHABET if min(low) <= char <= min(high))
+        return frozenset(char for char in self._alphabet if min(low) <= char <= min(high))
 
     def _set_char(self) -> frozenset[str]:
         char = self._peek()

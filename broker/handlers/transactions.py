@@ -1,11 +1,16 @@
 """Producer ids and transactions: what versions of the protocol say differently, and shapes."""
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from broker.coordinator.transaction import TRANSACTIONS_V1, TRANSACTIONS_V2, TransactionState
+from broker.coordinator.topic_pattern import TopicPattern
+from broker.coordinator.transaction import (
+    TRANSACTIONS_V1,
+    TRANSACTIONS_V2,
+    Transaction,
+    TransactionState,
+)
 from broker.errors import BrokerError, ErrorCode
 from broker.handlers.answers import follow, gather
 from broker.handlers.partitions import find_log
@@ -399,10 +404,11 @@ def list_transactions(
     state: BrokerState, request: wire.ListTransactionsRequest, context: RequestContext
 ) -> wire.ListTransactionsResponse:
     """Transactional ids by state, producer id, age and name."""
+    known = state.transactions.transactions()
     try:
-        pattern = re.compile(request.transactional_id_pattern or ".*", re.DOTALL)
-    except (re.error, OverflowError, RecursionError):
-        return wire.ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+        pattern = _pattern(request.transactional_id_pattern, known)
+    except BrokerError as error:
+        return wire.ListTransactionsResponse(error_code=error.code)
     states = {STATES_BY_TITLE.get(title) for title in request.state_filters}
     producer_ids = set(request.producer_id_filters)
     started_before_ms = state.clock.now_ms() - request.duration_filter
@@ -414,13 +420,19 @@ def list_transactions(
             wire.ListTransactionsResponseTransactionState(
                 found.transactional_id, found.producer_id, found.state.title
             )
-            for found in state.transactions.transactions()
+            for found in known
             if (not states or found.state in states)
             and (not producer_ids or found.producer_id in producer_ids)
             and (request.duration_filter < 0 or found.start_ms < started_before_ms)
-            and pattern.fullmatch(found.transactional_id)
+            and (pattern is None or pattern.matches(found.transactional_id))
         ],
     )
+
+
+def _pattern(text: str | None, known: Iterable[Transaction]) -> TopicPattern | None:
+    if not text:
+        return None
+    return TopicPattern(text, frozenset().union(*(found.transactional_id for found in known)))
 
 
 def _partitions_of(topics: Iterable[tuple[str, Sequence[int]]]) -> list[TopicPartition]:

@@ -299,15 +299,17 @@ def test_transactions_are_described(client: EmbeddedClient) -> None:
 @pytest.mark.parametrize(
     ("filters", "names"),
     [
-        ({}, ["bank", "shop"]),
+        ({}, ["bank", "shop: 2"]),
         ({"state_filters": ["Ongoing"]}, ["bank"]),
-        ({"state_filters": ["Empty", "Sleeping"]}, ["shop"]),
+        ({"state_filters": ["Empty", "Sleeping"]}, ["shop: 2"]),
         ({"state_filters": ["Sleeping"]}, []),
-        ({"producer_id_filters": [1]}, ["shop"]),
-        ({"duration_filter": 4999}, ["bank", "shop"]),
-        ({"duration_filter": 5000}, ["shop"]),
+        ({"producer_id_filters": [1]}, ["shop: 2"]),
+        ({"duration_filter": 4999}, ["bank", "shop: 2"]),
+        ({"duration_filter": 5000}, ["shop: 2"]),
         ({"transactional_id_pattern": "b.*"}, ["bank"]),
         ({"transactional_id_pattern": "b"}, []),
+        ({"transactional_id_pattern": "[^b]+"}, ["shop: 2"]),
+        ({"transactional_id_pattern": r"shop:\s\d"}, ["shop: 2"]),
     ],
 )
 def test_transactions_are_listed_by_filters(
@@ -316,7 +318,7 @@ def test_transactions_are_listed_by_filters(
     client.create("orders")
     producer = begun(client)
     added(client, producer, 0)
-    begun(client, "shop")
+    begun(client, "shop: 2")
     client.clock.advance(5000)
     request = wire.ListTransactionsRequest()
     for name, value in filters.items():
