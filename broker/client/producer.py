@@ -247,10 +247,11 @@ class RecordProducer:
         try:
             self._finish(timeout_ms)
         finally:
+            self._sender.stop_soon()
             if self._transaction is not None:
                 self._transaction.close()
             self._cluster.close()
-            self._sender.stop()
+            self._sender.join()
 
     def _finish(self, timeout_ms: int | None) -> None:
         transaction = self._transaction

@@ -117,7 +117,7 @@ class Plan:
 
 
 class Sender:
-    """Sends batches until it is stopped; all but `start` and `stop` belongs to its thread."""
+    """Sends batches until it is stopped; all but starting and stopping belongs to its thread."""
 
     def __init__(
         self,
@@ -145,10 +145,13 @@ class Sender:
         """Start the thread."""
         self.thread.start()
 
-    def stop(self) -> None:
+    def stop_soon(self) -> None:
         """End the thread after its round; batches without outcome fail."""
         self._stopping = True
         self._accumulator.wake()
+
+    def join(self) -> None:
+        """Wait for the end of the thread."""
         if self.thread.is_alive() and threading.current_thread() is not self.thread:
             self.thread.join()
 
@@ -158,8 +161,9 @@ class Sender:
             while not self._stopping:
                 self._accumulator.wait_for_work(self.round())
         except BaseException as error:
-            reason = ClientError(f"the producer failed: {error!r}", hint="this is a mistake in it")
-            raise
+            if not (self._stopping and isinstance(error, MillstreamError)):
+                reason = ClientError(f"the producer failed: {error!r}")
+                raise
         finally:
             self._accumulator.refuse(reason)
             with self._accumulator.work:

@@ -182,3 +182,17 @@ def test_a_producer_without_a_broker_says_whom_it_asked() -> None:
         pytest.raises((ClientError, BrokerError), match=r"127\.0\.0\.1:1"),
     ):
         out.send("orders", b"v")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [{}, {"acks": 1}])
+def test_closing_without_a_broker_ends_in_time_and_fails_what_is_left(
+    tmp_path: Path, settings: dict[str, object]
+) -> None:
+    broker = MillstreamBroker(tmp_path, settings=SETTINGS).start()
+    out = producer(broker.bootstrap, linger_ms=0, **settings)
+    out.send("orders", b"stored").result(TIMEOUT_MS)
+    broker.kill()
+    lost = [out.send("orders", b"lost") for _ in range(100)]
+    out.close(timeout_ms=200)
+    assert all("closed" in str(each.exception(0)) for each in lost)
