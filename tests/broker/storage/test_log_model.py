@@ -366,7 +366,8 @@ class LogMachine(RuleBasedStateMachine):
     def _learn(self) -> None:
         """Take the batches from the log, and what is known of them from before."""
         known = {entry.base_offset: entry for entry in self.model.entries}
-        learnt = []
+        first = self.log.segments[0].base_offset if self.log.segments else self.log.end_offset
+        learnt = [entry for entry in self.model.entries if entry.next_offset <= first]
         for segment in self.log.segments:
             for position, header in segment.headers():
                 data = segment.read_batch(position, header)
