@@ -4,7 +4,12 @@ from setuptools import Extension, setup
 
 setup(
     ext_modules=[
-        Extension("broker.batch._speed", ["broker/batch/_speed.c"], optional=True),
+        Extension(
+            "broker.batch._speed",
+            ["broker/batch/_speed.c", "broker/batch/_speed_encode.c"],
+            depends=["broker/batch/_speed.h"],
+            optional=True,
+        ),
         Extension("broker.client._murmur2", ["broker/client/_murmur2.c"], optional=True),
     ],
 )
