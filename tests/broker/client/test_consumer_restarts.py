@@ -1,5 +1,6 @@
 """Consumers while the broker stops and starts: nothing lost, the group goes on."""
 
+import threading
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from broker.client.api import NewTopic
 from broker.client.consumer import RecordConsumer
 from broker.model import TopicPartition
 from tests.broker.client.conftest import SETTINGS
+from tests.support.apache_kafka import ApacheKafkaCluster
 from tests.support.millstream_broker import MillstreamBroker
 
 pytestmark = pytest.mark.slow
@@ -68,3 +70,51 @@ def test_a_group_goes_on_when_its_coordinator_comes_back(tmp_path: Path, crash: 
             TopicPartition(TOPIC, 0): 200,
             TopicPartition(TOPIC, 1): 200,
         }
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("protocol", ["classic", pytest.param("consumer", marks=pytest.mark.long)])
+def test_a_group_goes_on_when_leaders_and_its_coordinator_move(
+    kafka_cluster: ApacheKafkaCluster, protocol: str
+) -> None:
+    topic = group_id = f"moving-{protocol}"
+    bootstrap = kafka_cluster.bootstrap
+    total = 3_000
+    settings: dict[str, object] = {
+        "group_id": group_id,
+        "group_protocol": protocol,
+        "auto_offset_reset": "earliest",
+        "heartbeat_interval_ms": 200,
+        "session_timeout_ms": 6_000,
+        "metadata_max_age_ms": 1_000,
+        "request_timeout_ms": 3_000,
+        "isolation_level": "read_committed",
+    }
+    with admin(bootstrap) as administration, consumer(bootstrap, **settings) as reader:
+        administration.create_topics([NewTopic(topic, 3, 3)]).all()
+        reader.subscribe([topic])
+
+        def send() -> None:
+            with producer(bootstrap) as out:
+                for number in range(total):
+                    out.send(topic, b"%d" % number, partition=number % 3)
+                    if number % 20 == 0:
+                        out.flush()
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        seen: list[int] = []
+        read_until([reader], seen, 300)
+        coordinator = administration.describe_groups([group_id])[group_id].coordinator
+        victim = kafka_cluster.node(coordinator)
+        victim.kill()
+        try:
+            read_until([reader], seen, total)
+            sender.join()
+            reader.commit()
+        finally:
+            victim.start()
+        assert sorted(set(seen)) == list(range(total))
+        assert len(reader.assignment()) == 3
+        offsets = administration.list_group_offsets(group_id).all()
+        assert {offset.offset for offset in offsets.values()} == {total // 3}
