@@ -97,6 +97,9 @@ class Flusher:
                 for log in logs:
                     del self._dirty[log]
                 tickets = [self._begin(log) for log in logs]
+                for log, ticket in zip(logs, tickets, strict=True):
+                    if ticket is None:  # somebody else has flushed it meanwhile
+                        self._answer(log)
             if not logs:
                 return count
             self._sync_all([ticket for ticket in tickets if ticket is not None])
@@ -132,14 +135,25 @@ class Flusher:
             if error is not None:
                 self._failed(log, error)
                 return
-            log.finish_flush(ticket)
-            waiters = self._waiters.get(log)
-            if waiters is None:
-                return
-            while waiters and waiters[0][0] <= log.durable_offset:
-                waiters.popleft()[1]()
-            if not waiters:
-                self._waiters.pop(log, None)
+            try:
+                log.finish_flush(ticket)
+            except Exception:
+                # One who listens has failed; those who wait are answered all the same.
+                LOGGER.exception("cannot tell all of what is durable in %s", log.topic_partition)
+            self._answer(log)
+
+    def _answer(self, log: PartitionLog) -> None:
+        """Call back those whose records are on the disk."""
+        waiters = self._waiters.get(log)
+        while waiters and waiters[0][0] <= log.durable_offset:
+            callback = waiters.popleft()[1]
+            try:
+                callback()
+            except Exception:
+                # The thread that all others wait for must go on.
+                LOGGER.exception("cannot answer what is durable in %s", log.topic_partition)
+        if not waiters:
+            self._waiters.pop(log, None)
 
     def _failed(self, log: PartitionLog, error: OSError) -> None:
         failure = log.fail(error)

@@ -106,6 +106,39 @@ def test_one_fsync_serves_all_who_came_during_the_one_before(
     faulty_disk.close()
 
 
+def test_who_waits_is_answered_when_somebody_else_flushes(
+    faulty_disk: Disk, gated: GatedFileSystem
+) -> None:
+    log = faulty_disk.open()
+    directory = directory_of(faulty_disk)
+    done = threading.Event()
+    with directory._lock:
+        append(log, batch())
+        directory.when_durable(log, 1, done.set)
+        log.flush()
+    assert done.wait(WAIT_SECONDS)
+    faulty_disk.close()
+
+
+def test_a_callback_that_fails_keeps_nobody_else_waiting(
+    faulty_disk: Disk, gated: GatedFileSystem
+) -> None:
+    log = faulty_disk.open()
+    directory = directory_of(faulty_disk)
+    done = threading.Event()
+
+    def fail() -> None:
+        raise ValueError("not today")
+
+    with directory._lock:
+        log.subscribe(fail)
+        append(log, batch())
+        directory.when_durable(log, 1, fail)
+        directory.when_durable(log, 1, done.set)
+    assert done.wait(WAIT_SECONDS)
+    faulty_disk.close()
+
+
 def test_who_waits_hears_of_a_failed_fsync(faulty_disk: Disk, gated: GatedFileSystem) -> None:
     log = faulty_disk.open()
     directory = directory_of(faulty_disk)
