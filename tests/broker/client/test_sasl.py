@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from broker.client import producer
 from broker.client.cluster import Cluster
 from broker.client.config import NetworkConfig
 from broker.client.network import NetworkTransport
@@ -29,6 +30,8 @@ from broker.protocol.messages.sasl import (
     SaslHandshakeResponse,
 )
 from tests.broker.client.fake_broker import FakeBroker, all_versions
+from tests.support.apache_kafka import ApacheKafka, _free_ports
+from tests.support.peer import PeerMissing
 
 # RFC 7677, section 3.
 NONCE = "rOprNGfwEbeRWgbNEkqO"
@@ -301,3 +304,74 @@ def test_files_that_are_not_there_are_named_when_the_client_is_made(tmp_path: Pa
     )
     with pytest.raises(ConfigError, match="cannot load the TLS files"):
         NetworkTransport(config)
+
+
+@pytest.fixture(scope="module")
+def secured_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Authority]]:
+    """A real Kafka with a listener that wants TLS and SASL, and who vouches for it."""
+    folder = tmp_path_factory.mktemp("secured")
+    authority = Authority(folder)
+    certificate, key = authority.issue("kafka")
+    both = folder / "keystore.pem"
+    both.write_text(Path(key).read_text() + Path(certificate).read_text())
+    try:
+        kafka = ApacheKafka(folder / "kafka", settings=SECURED)
+    except PeerMissing as missing:
+        pytest.skip(f"no Apache Kafka: {missing}")
+    address = f"SECURED://127.0.0.1:{_free_ports(1)[0]}"
+    listeners = dict(line.split("=", 1) for line in kafka._properties().splitlines())
+    kafka._settings.update(
+        {
+            "listeners": f"{listeners['listeners']},{address}",
+            "advertised.listeners": f"{listeners['advertised.listeners']},{address}",
+            "ssl.keystore.location": str(both),
+        }
+    )
+    with kafka:
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):  # one request takes one of a user
+            kafka.run_tool(
+                "kafka-configs",
+                *("--bootstrap-server", kafka.bootstrap),
+                *("--alter", "--entity-type", "users", "--entity-name", "user"),
+                *("--add-config", f"{mechanism}=[iterations=4096,password=pencil]"),
+            )
+        yield address.removeprefix("SECURED://"), authority
+
+
+JAAS = "org.apache.kafka.common.security"
+SECURED = {
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURED:SASL_SSL",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+    "listener.name.secured.plain.sasl.jaas.config": (
+        f'{JAAS}.plain.PlainLoginModule required user_user="pencil";'
+    ),
+    "listener.name.secured.scram-sha-256.sasl.jaas.config": (
+        f"{JAAS}.scram.ScramLoginModule required;"
+    ),
+    "listener.name.secured.scram-sha-512.sasl.jaas.config": (
+        f"{JAAS}.scram.ScramLoginModule required;"
+    ),
+    "ssl.keystore.type": "PEM",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.peer
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_real_kafka_lets_us_in_with_the_right_password_only(
+    secured_kafka: tuple[str, Authority], mechanism: str
+) -> None:
+    address, authority = secured_kafka
+    settings = {
+        "security_protocol": "SASL_SSL",
+        "ssl_ca_location": str(authority.file),
+        "sasl_mechanism": mechanism,
+        "sasl_username": "user",
+    }
+    with producer(address, sasl_password="pencil", **settings) as out:
+        sent = [out.send("secured", b"x" * 1_000) for _ in range(200)]
+        out.flush(30_000)
+        assert all(each.exception(0) is None for each in sent)
+    with pytest.raises(AuthenticationFailed):
+        ask(address, 10_000, sasl_password="pen", **settings)
