@@ -77,6 +77,7 @@ def test_polls_give_at_most_so_many_records_and_lose_none(
             assert numbers(here) == list(range(500))
 
 
+@pytest.mark.slow
 def test_a_long_poll_ends_when_a_record_comes(target: Target, make_topic: MakeTopic) -> None:
     topic = make_topic()
     with consumer(target, auto_offset_reset="earliest", fetch_max_wait_ms=20_000) as reader:
@@ -127,6 +128,7 @@ def test_a_batch_that_was_polled_in_part_comes_whole_as_raw_batch(
         assert reader.position(TopicPartition(topic, 0)) == 10
 
 
+@pytest.mark.slow
 def test_seeking_goes_anywhere_and_drops_what_was_fetched(
     target: Target, make_topic: MakeTopic
 ) -> None:
@@ -147,6 +149,7 @@ def test_seeking_goes_anywhere_and_drops_what_was_fetched(
         assert numbers(read(reader, 1, max_records=1)) == [42]
 
 
+@pytest.mark.slow
 def test_paused_partitions_stay_silent_and_lose_nothing(
     target: Target, make_topic: MakeTopic
 ) -> None:
@@ -240,6 +243,7 @@ def test_commits_are_where_the_next_consumer_begins(target: Target, make_topic: 
         assert (committed.offset, committed.metadata) == (20, "a note")
 
 
+@pytest.mark.slow
 def test_commits_without_waiting_report_to_their_callback(
     target: Target, make_topic: MakeTopic
 ) -> None:
@@ -258,6 +262,7 @@ def test_commits_without_waiting_report_to_their_callback(
     assert len(told) == 2, "close waits for commits under way"
 
 
+@pytest.mark.slow
 def test_automatic_commits_come_with_time_and_with_close(
     target: Target, make_topic: MakeTopic
 ) -> None:
@@ -283,6 +288,7 @@ def test_automatic_commits_come_with_time_and_with_close(
         assert administration.list_group_offsets(f"g-{topic}")[tp].offset == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("raw", [False, True])
 def test_readers_of_committed_records_see_no_aborted_and_no_open_transaction(
     target: Target, make_topic: MakeTopic, raw: bool
@@ -388,6 +394,7 @@ def test_small_fetches_still_bring_large_records(target: Target, make_topic: Mak
         assert len(read(reader, 6)) == 6
 
 
+@pytest.mark.slow
 def test_a_topic_that_does_not_exist_is_waited_for(target: Target, make_topic: MakeTopic) -> None:
     topic = f"{make_topic()}-later"
     settings = {"allow_auto_create_topics": False, "auto_offset_reset": "earliest"}
