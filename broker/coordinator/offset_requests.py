@@ -410,10 +410,10 @@ class OffsetRequests:
         topics = []
         for asked in request.topics:
             numbers = [partition.partition_index for partition in asked.partitions]
-            code = self._refuse_delete(group, asked.name)
             answers = []
             for number in numbers:
                 partition = TopicPartition(asked.name, number)
+                code = self._refuse_delete(group, partition)
                 if code is ErrorCode.NONE and partition in known:
                     gone.append(partition)
                 answers.append(wire.OffsetDeleteResponsePartition(number, code))
@@ -424,10 +424,11 @@ class OffsetRequests:
             return wire.OffsetDeleteResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return self._log.answer_when_durable(written, wire.OffsetDeleteResponse(topics=topics))
 
-    def _refuse_delete(self, group: Group, topic: str) -> ErrorCode:
-        if self._topics.get(topic) is None:
+    def _refuse_delete(self, group: Group, partition: TopicPartition) -> ErrorCode:
+        topic = self._topics.get(partition.topic)
+        if topic is None or partition.partition not in range(topic.partition_count):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if group.is_subscribed_to(topic):
+        if group.is_subscribed_to(partition.topic):
             return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
         return ErrorCode.NONE
 

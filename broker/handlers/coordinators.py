@@ -25,7 +25,7 @@ def find_coordinator(
     found = []
     for key in keys:
         try:
-            _check_key(state, key, request.key_type)
+            _check_key_type(state, request.key_type)
         except BrokerError as error:
             found.append(Coordinator(key, NO_NODE, "", -1, error.code, error.message))
         except StorageError as error:
@@ -45,14 +45,12 @@ def find_coordinator(
     )
 
 
-def _check_key(state: BrokerState, key: str, key_type: int) -> None:
+def _check_key_type(state: BrokerState, key_type: int) -> None:
     topic = TOPIC_OF_KEY_TYPE.get(key_type)
     if topic is None:
         raise BrokerError(
             ErrorCode.INVALID_REQUEST, f"coordinator key type {key_type} is not known"
         )
-    if topic == TRANSACTION_TOPIC and not key:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     state.topics.ensure_internal(topic)
 
 

@@ -4,7 +4,7 @@ import logging
 from functools import partial
 from struct import Struct
 
-from broker.batch.layout import CODEC_MASK, HEADER_BYTES, TRANSACTIONAL_BIT
+from broker.batch.layout import CODEC_MASK, HEADER_BYTES, MAGIC, TRANSACTIONAL_BIT
 from broker.coordinator.topics import Topic
 from broker.coordinator.transaction import TRANSACTIONS_V2
 from broker.errors import BrokerError, ErrorCode, StorageError
@@ -41,8 +41,18 @@ TOPIC_ID_VERSION_MIN = 13
 # Kafka lets this client id write to internal topics, for tools that repair them.
 ADMIN_CLIENT_ID = "__admin_client"
 
-# Attributes, producer id and epoch of a batch's header.
-BATCH_FACTS = Struct(">21xh20xqh")
+# Length, magic, attributes, producer id and epoch of a batch's header.
+BATCH_FACTS = Struct(">8xi4xb4xh20xqh")
+BEFORE_LENGTH_ENDS = 12
+OLDEST_RECORD_BYTES = 14  # the smallest thing that any version of the format could mean
+
+# Found before the log is looked at; all other refusals of an append tell where the log starts.
+START_UNKNOWN = (
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+)
 
 Waits = list[tuple[PartitionLog, int, PartitionProduceResponse]]
 
@@ -120,7 +130,7 @@ def _keep_records(request: ProduceRequest) -> None:
 def _transactional_producer(records: Records | None) -> ProducerIdentity | None:
     if not isinstance(records, (bytes, memoryview)) or len(records) < HEADER_BYTES:
         return None
-    attributes, producer_id, epoch = BATCH_FACTS.unpack_from(records)
+    _, _, attributes, producer_id, epoch = BATCH_FACTS.unpack_from(records)
     return ProducerIdentity(producer_id, epoch) if attributes & TRANSACTIONAL_BIT else None
 
 
@@ -177,7 +187,13 @@ class _Writer:
         if self._request.acks == ACKS_ALL and topic.config.min_insync_replicas > REPLICAS:
             raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS)
         self._check_batch(log, records)
-        appended = log.append(records, origin="client", now_ms=self._now_ms)
+        try:
+            appended = log.append(records, origin="client", now_ms=self._now_ms)
+        except BrokerError as error:
+            answer = self._refused(topic, data, error)
+            if error.code not in START_UNKNOWN:
+                answer.log_start_offset = log.start_offset
+            return answer
         answer = PartitionProduceResponse(
             data.index,
             ErrorCode.NONE,
@@ -197,8 +213,14 @@ class _Writer:
     def _check_batch(self, log: PartitionLog, records: memoryview) -> None:
         """What a produce request may hold, beyond what any batch must be."""
         if len(records) < HEADER_BYTES:
-            raise BrokerError(ErrorCode.CORRUPT_MESSAGE, "records end before a batch's header does")
-        attributes, producer_id, epoch = BATCH_FACTS.unpack_from(records)
+            raise BrokerError(ErrorCode.INVALID_RECORD, "records end before a batch's header does")
+        length, magic, attributes, producer_id, epoch = BATCH_FACTS.unpack_from(records)
+        if length < OLDEST_RECORD_BYTES or magic not in range(MAGIC + 1):
+            raise BrokerError(ErrorCode.CORRUPT_MESSAGE, "records do not begin with a batch")
+        if length != len(records) - BEFORE_LENGTH_ENDS:
+            raise BrokerError(ErrorCode.INVALID_RECORD, "records must be exactly one batch")
+        if magic != MAGIC:
+            raise BrokerError(ErrorCode.INVALID_RECORD, f"batches have magic {MAGIC}, not {magic}")
         if attributes & CODEC_MASK == ZSTD and self._version < ZSTD_VERSION_MIN:
             raise BrokerError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         if attributes & TRANSACTIONAL_BIT:
@@ -208,15 +230,9 @@ class _Writer:
         transactional_id = self._request.transactional_id
         if not transactional_id:
             raise BrokerError(
-                ErrorCode.INVALID_RECORD, "a transactional batch needs a transactional id"
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                "a transactional batch needs a transactional id",
             )
-        known = log.producers.get(producer.producer_id)
-        if (
-            known is not None
-            and known.epoch == producer.epoch
-            and known.transaction_first_offset >= 0
-        ):
-            return  # the coordinator was asked when the transaction's first batch came
         abortable = self._version >= ABORTABLE_VERSION_MIN
         self._state.transactions.verify(
             transactional_id,

@@ -204,8 +204,8 @@ class PartitionLog:
             if header.producer_id >= 0:
                 duplicate = self.producers.check(header, sequences=from_client)
                 if duplicate is not None:
-                    time_ms = duplicate.timestamp_ms if config.log_append_time else NO_TIMESTAMP
                     first, last = duplicate.first_offset, duplicate.last_offset
+                    time_ms = duplicate.timestamp_ms
                     return Appended(first, last, time_ms, self.start_offset, duplicate=True)
                 if header.is_control:
                     markers[number] = self._checked_marker(records, headers, number)

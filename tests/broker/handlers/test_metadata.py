@@ -201,10 +201,7 @@ def test_this_broker_coordinates_everything(
     assert made.config.compacts
 
 
-@pytest.mark.parametrize(("key", "key_type"), [("", 1), ("share", 2)])
-def test_a_coordinator_of_nothing_is_not_found(
-    client: EmbeddedClient, key: str, key_type: int
-) -> None:
-    response = client.ask(FindCoordinatorRequest(key, key_type), FindCoordinatorResponse, 3)
+def test_a_coordinator_of_nothing_is_not_found(client: EmbeddedClient) -> None:
+    response = client.ask(FindCoordinatorRequest("share", 2), FindCoordinatorResponse, 3)
     assert response.error_code == ErrorCode.INVALID_REQUEST
     assert response.error_message

@@ -62,10 +62,12 @@ def old_magic(batch: bytes) -> bytes:
         ("missing", batch_of("a"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (GROUP_TOPIC, batch_of("a"), ErrorCode.INVALID_TOPIC_EXCEPTION),
         ("orders", None, ErrorCode.INVALID_RECORD),
-        ("orders", b"", ErrorCode.CORRUPT_MESSAGE),
-        ("orders", b"x" * 30, ErrorCode.CORRUPT_MESSAGE),
+        ("orders", b"", ErrorCode.INVALID_RECORD),
+        ("orders", b"x" * 30, ErrorCode.INVALID_RECORD),
+        ("orders", bytes(100), ErrorCode.CORRUPT_MESSAGE),
+        ("orders", batch_of("a")[:-1], ErrorCode.INVALID_RECORD),
         ("orders", damaged(batch_of("a")), ErrorCode.CORRUPT_MESSAGE),
-        ("orders", old_magic(batch_of("a")), ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+        ("orders", old_magic(batch_of("a")), ErrorCode.INVALID_RECORD),
         ("orders", batch_of("a") + batch_of("b"), ErrorCode.INVALID_RECORD),
         ("orders", batch_of("x" * 2000), ErrorCode.MESSAGE_TOO_LARGE),
         ("careful", batch_of("a"), ErrorCode.NOT_ENOUGH_REPLICAS),
@@ -135,7 +137,10 @@ def test_a_transactional_batch_needs_its_transaction(client: EmbeddedClient) -> 
     batch[22] |= 0x10
     request = produce_request("orders", bytes(batch))
     response = client.ask(request, ProduceResponse, 9)
-    assert response.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_RECORD
+    assert (
+        response.responses[0].partition_responses[0].error_code
+        == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    )
     request = produce_request("orders", bytes(batch))
     request.transactional_id = "mine"
     response = client.ask(request, ProduceResponse, 9)
