@@ -11,7 +11,7 @@ help:  ## show the targets
 
 install: $(STAMP)  ## create .venv and install everything
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml setup.py $(wildcard broker/*/*.c broker/*/*.h)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $(STAMP)

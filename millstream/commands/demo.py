@@ -31,7 +31,7 @@ def demo(records: int, output: Output) -> None:
         with Broker(data_directory=folder) as broker:
             output.progress_console.print(f"embedded broker started, data in {folder}")
             with admin(broker) as administration:
-                administration.create_topics([NewTopic(TOPIC, partitions=PARTITIONS)])
+                administration.create_topics([NewTopic(TOPIC, partitions=PARTITIONS)]).all()
             produced = _produce(broker, records, output)
             members = _consume(broker, records, output)
         _report(output, records, produced, members)
