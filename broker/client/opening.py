@@ -1,8 +1,9 @@
 """Opens clients: on a broker in this process, or on "host:port,host:port"."""
 
-from broker.client.admin import ClusterAdmin
 from broker.client.api import GroupProtocol
+from broker.client.classic_group_member import ClassicGroupMember, GroupConfig
 from broker.client.cluster import Cluster
+from broker.client.cluster_admin import ClusterAdmin
 from broker.client.config import (
     ClusterConfig,
     NetworkConfig,
@@ -10,12 +11,11 @@ from broker.client.config import (
     refuse_unknown,
     take,
 )
-from broker.client.consumer import RecordConsumer
 from broker.client.consumer_config import ConsumerConfig
 from broker.client.embedded import EmbeddedTransport, RequestHandler
-from broker.client.group_member import ClassicGroupMember, GroupConfig
 from broker.client.network import NetworkTransport
-from broker.client.producer import RecordProducer
+from broker.client.record_consumer import RecordConsumer
+from broker.client.record_producer import RecordProducer
 from broker.client.transport import Transport
 
 Target = RequestHandler | str

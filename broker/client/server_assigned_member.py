@@ -20,10 +20,10 @@ from typing import cast
 
 from broker.client.answers import code_of
 from broker.client.api import GroupMetadata
+from broker.client.classic_group_member import GroupConfig, MemberState, settle
 from broker.client.cluster import Cluster
 from broker.client.consumer_protocol import group_by_topic
 from broker.client.coordinator_link import CoordinatorLink
-from broker.client.group_member import GroupConfig, MemberState, settle
 from broker.client.heartbeats import Heartbeats, HeartbeatSchedule
 from broker.client.positions import Positions
 from broker.client.subscription import Subscription

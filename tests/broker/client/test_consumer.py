@@ -9,8 +9,8 @@ import pytest
 from broker.batch.codec import decode_records
 from broker.client import admin, consumer, producer
 from broker.client.api import ConsumerRecord, OffsetAndMetadata
-from broker.client.consumer import RecordConsumer, WokenUp
 from broker.client.opening import Target
+from broker.client.record_consumer import RecordConsumer, WokenUp
 from broker.errors import BrokerError, ClientError, ConfigError, ErrorCode, RequestTimeout
 from broker.model import TopicPartition
 

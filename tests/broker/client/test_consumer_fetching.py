@@ -7,8 +7,8 @@ import pytest
 
 from broker.batch.codec import encode_batch
 from broker.client.cluster import Cluster
-from broker.client.consumer import RecordConsumer
 from broker.client.consumer_config import ConsumerConfig
+from broker.client.record_consumer import RecordConsumer
 from broker.clock import ManualClock
 from broker.errors import BrokerError, ClientError, ConnectionFailed, CorruptBatch, ErrorCode
 from broker.model import TopicPartition

@@ -14,8 +14,8 @@ from broker.client.api import (
     OffsetAndMetadata,
     RebalanceListener,
 )
-from broker.client.consumer import RecordConsumer
 from broker.client.opening import Target
+from broker.client.record_consumer import RecordConsumer
 from broker.errors import BrokerError, ErrorCode
 from broker.model import TopicPartition
 

@@ -8,7 +8,7 @@ import pytest
 
 from broker.client import admin, consumer, producer
 from broker.client.api import NewTopic
-from broker.client.consumer import RecordConsumer
+from broker.client.record_consumer import RecordConsumer
 from broker.model import TopicPartition
 from tests.broker.client.conftest import SETTINGS
 from tests.support.apache_kafka import ApacheKafkaCluster

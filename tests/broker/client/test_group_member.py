@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from broker.client.api import GroupMetadata, JoinedMember
+from broker.client.classic_group_member import ClassicGroupMember, GroupConfig, MemberState
 from broker.client.cluster import Cluster
-from broker.client.group_member import ClassicGroupMember, GroupConfig, MemberState
 from broker.clock import ManualClock
 from broker.errors import BrokerError, ConfigError, ConnectionFailed, ErrorCode
 from broker.protocol.messages.groups import (

@@ -14,7 +14,7 @@ from broker.client.cluster import Cluster
 from broker.client.config import NetworkConfig, ProducerConfig, parse_servers
 from broker.client.network import NetworkTransport
 from broker.client.opening import Target
-from broker.client.producer import RecordProducer
+from broker.client.record_producer import RecordProducer
 from broker.client.transport import Node
 from broker.errors import BrokerError, ClientError
 from tests.broker.client.conftest import SETTINGS, read_all

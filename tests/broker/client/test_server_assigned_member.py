@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from broker.client.api import GroupMetadata, RebalanceListener
+from broker.client.classic_group_member import GroupConfig
 from broker.client.cluster import Cluster
 from broker.client.consumer_config import ConsumerConfig
-from broker.client.group_member import GroupConfig
 from broker.client.positions import Positions
 from broker.client.server_assigned_member import ServerAssignedMember
 from broker.client.subscription import Subscription

@@ -20,12 +20,12 @@ from broker.client.api import (
     RebalanceListener,
 )
 from broker.client.assignors.api import NO_GENERATION
+from broker.client.classic_group_member import ClassicGroupMember, GroupConfig
 from broker.client.cluster import Cluster
 from broker.client.committer import Committer
 from broker.client.consumer_config import ConsumerConfig
 from broker.client.coordinator_link import CoordinatorLink
 from broker.client.fetcher import Fetcher
-from broker.client.group_member import ClassicGroupMember, GroupConfig
 from broker.client.offset_lookup import list_offsets
 from broker.client.position_finder import PositionFinder
 from broker.client.positions import NO_OFFSET, Phase, Positions
