@@ -192,7 +192,7 @@ class _stopped_after:
         PartitionLog.append = self._append  # type: ignore[method-assign]
 
 
-TestTransactions = pytest.mark.slow(Transactions.TestCase)
+TestTransactions = pytest.mark.timeout(1800)(pytest.mark.slow(Transactions.TestCase))
 TestTransactions.settings = settings(
-    max_examples=settings().max_examples // 2 + 1, stateful_step_count=30
+    max_examples=max(30, settings().max_examples // 5), stateful_step_count=30
 )

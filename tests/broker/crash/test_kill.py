@@ -52,6 +52,7 @@ def kill_and_check(folder: Path, *, seed: int, kills: int) -> None:
             wait_for_progress(workers)
             time.sleep(random.uniform(0.0, 0.4))
             broker.kill()
+            assert "Traceback" not in broker.printed(), broker.printed()
             start = time.monotonic()
             broker.start()
             restart_seconds.append(time.monotonic() - start)
