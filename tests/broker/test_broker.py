@@ -65,13 +65,12 @@ def test_closing_twice_is_closing_once(tmp_path: Path) -> None:
 
 
 def test_a_broker_on_the_real_clock_ends_its_threads(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
     with Broker(CONFIG, data_directory=str(tmp_path)) as broker:
         EmbeddedClient(broker, ManualClock()).create("orders")
-    assert not broker_threads()
-
-
-def broker_threads() -> list[str]:
-    return [one.name for one in threading.enumerate() if one.name.startswith("broker-")]
+        started = set(threading.enumerate()) - before
+    assert started
+    assert not any(thread.is_alive() for thread in started)
 
 
 def test_an_answer_can_be_given_before_anybody_waits(tmp_path: Path) -> None:
