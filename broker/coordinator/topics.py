@@ -7,7 +7,7 @@ the directory), so a crash leaves the old or the new one:
         {"name": "orders", "id": "J7pX…", "partitions": 4, "configs": {"retention.ms": "1000"}}]}
 
 A topic is written down before its logs are made and struck out before they are removed; logs that
-no topic owns are leftovers which storage removes when it opens.
+no topic owns are leftovers, which storage puts aside under another name when it opens.
 """
 
 import base64

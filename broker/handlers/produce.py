@@ -106,7 +106,8 @@ def join_transaction(
         topic = state.topics.by_id(data.topic_id) if by_id else state.topics.get(data.name)
         for part in data.partition_data:
             producer = _transactional_producer(part.records)
-            if topic is not None and producer is not None and part.index < topic.partition_count:
+            known = topic is not None and 0 <= part.index < topic.partition_count
+            if topic is not None and known and producer is not None:
                 joining.setdefault(producer, []).append(TopicPartition(topic.name, part.index))
     if len(joining) != 1:
         return ErrorCode.NONE
