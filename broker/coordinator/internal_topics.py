@@ -71,6 +71,9 @@ class ReplayedBatch:
     records: list[Record]
 
 
+INT_MIN = -(1 << 31)
+
+
 def java_hash(text: str) -> int:
     """String.hashCode of Java, over UTF-16 units."""
     encoded = text.encode("utf-16-be", "surrogatepass")
@@ -82,8 +85,9 @@ def java_hash(text: str) -> int:
 
 def partition_for(key: str, count: int) -> int:
     """The partition that holds a group's or a transactional id's state."""
-    # Kafka clears the sign bit rather than taking the absolute value.
-    return (java_hash(key) & 0x7FFFFFFF) % count
+    found = java_hash(key)
+    # The smallest int has no absolute value in Java; Kafka takes zero for it.
+    return 0 if found == INT_MIN else abs(found) % count
 
 
 def prefixed(number: int, body: object, version: int | None = None) -> bytes:

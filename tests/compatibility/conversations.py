@@ -361,6 +361,78 @@ def strange_transactions(ask: Ask) -> None:
     ask(transactions.ListTransactionsRequest(["NoSuchState"]), 1)
 
 
+def implicit_transactions(ask: Ask) -> None:
+    """Transactions as clients of today hold them: joined by producing, epochs that grow."""
+    topic_id = create(ask, "implicit")
+    start, end = transactions.InitProducerIdRequest, transactions.EndTxnRequest
+    given = ask(start("implicit", 60_000), 5)
+    pid = given.producer_id
+
+    def send(epoch: int, sequence: int, name: str | None = "implicit", version: int = 12) -> None:
+        producer = ProducerIdentity(pid, epoch)
+        records = batch(producer=producer, base_sequence=sequence, transactional=True)
+        request = produce("implicit", records, transactional_id=name)
+        request.topic_data[0].topic_id = topic_id
+        ask(request, version)
+
+    def commit_offset(epoch: int, group: str) -> None:
+        partition = transactions.TxnOffsetCommitRequestPartition(0, 5, -1, "")
+        topic = transactions.TxnOffsetCommitRequestTopic("implicit", [partition])
+        request = transactions.TxnOffsetCommitRequest("implicit", group, pid, epoch)
+        request.generation_id, request.topics = -1, [topic]
+        ask(request, 5)
+
+    ask(end("implicit", pid, 0, True), 5)
+    send(0, 0)
+    send(1, 0)
+    send(1, 1, version=13)
+    send(1, 1, version=13)
+    send(1, 5)
+    send(0, 0)
+    commit_offset(1, "implicit-group")
+    commit_offset(0, "implicit-group")
+    ask(transactions.DescribeTransactionsRequest(["implicit"]), 0)
+    ask(end("implicit", pid, 1, True), 5)
+    ask(end("implicit", pid, 1, True), 5)
+    ask(end("implicit", pid, 1, False), 5)
+    send(1, 2)
+    send(2, 0)
+    ask(end("implicit", pid, 2, False), 5)
+    ask(end("implicit", pid, 3, False), 5)
+    send(3, 0, name="other")
+    send(9, 0)
+    ask(start("implicit", 60_000), 5)
+    send(3, 0)
+
+
+def fetch_sessions(ask: Ask) -> None:
+    """A session tells only what is new, and is refused when client and broker disagree."""
+    topic_id = create(ask, "session", 2)
+    ask(produce("session", batch(2)), 9)
+
+    def read(session: int, epoch: int, *parts: tuple[int, int], forgotten: int = -1) -> Any:
+        asked = [fetch.FetchPartition(number, -1, offset) for number, offset in parts]
+        for each in asked:
+            each.partition_max_bytes = 100_000
+        request = fetch.FetchRequest(max_bytes=100_000, session_id=session, session_epoch=epoch)
+        request.topics = [fetch.FetchTopic("session", topic_id, asked)] if asked else []
+        if forgotten >= 0:
+            request.forgotten_topics_data = [fetch.ForgottenTopic("session", topic_id, [forgotten])]
+        return ask(request, 16)
+
+    session = read(0, 0, (0, 0), (1, 0)).session_id
+    read(session, 1, (0, 2))
+    ask(produce("session", batch(1), partition=1), 9)
+    read(session, 2)
+    read(session, 2)
+    read(session, 3, (1, 1))
+    ask(produce("session", batch(1)), 9)
+    read(session, 4, forgotten=0)
+    read(session, 5, (7, 0))
+    read(session, -1)
+    read(session, 6)
+
+
 CONVERSATIONS: dict[str, Conversation] = {
     each.__name__: each
     for each in (
@@ -374,5 +446,7 @@ CONVERSATIONS: dict[str, Conversation] = {
         strange_heartbeats,
         strange_offsets,
         strange_transactions,
+        implicit_transactions,
+        fetch_sessions,
     )
 }

@@ -6,11 +6,16 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
+from broker.errors import ErrorCode
 from broker.protocol.frame import response_class
+from broker.protocol.messages.groups import HeartbeatRequest
+from broker.protocol.messages.metadata import FindCoordinatorRequest
+from broker.protocol.messages.transactions import InitProducerIdRequest
 from tests.compatibility.conftest import KAFKA_SETTINGS, SETTINGS
 from tests.compatibility.conversations import CONVERSATIONS
 from tests.support.apache_kafka import ApacheKafka, KafkaRelease
 from tests.support.millstream_broker import MillstreamBroker
+from tests.support.peer import wait_until
 from tests.support.raw_client import RawClient
 
 pytestmark = [pytest.mark.slow, pytest.mark.peer]
@@ -32,7 +37,10 @@ MADE_UP = {"topic_id", "member_id", "leader", "producer_id", "session_id", "log_
 # Clients take null and nothing for the same.
 EMPTY_OR_NULL = {"aborted_transactions", "protocol_name"}
 # A broker that has just started its coordinators, or made a topic, asks to be asked again.
-NOT_YET = {14, 15, 16, 51}
+NOT_YET = {
+    *(ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.CONCURRENT_TRANSACTIONS),
+    *(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +52,24 @@ def pair(
         tmp_path_factory.mktemp("ours"), settings={**SETTINGS, "broker.id": "1"}
     )
     with ApacheKafka(tmp_path_factory.mktemp("kafka"), settings=KAFKA_SETTINGS) as kafka, ours:
+        for address in (ours.bootstrap, kafka.bootstrap):
+            start_coordinators(address)
         yield ours.bootstrap, kafka.bootstrap
+
+
+def start_coordinators(address: str) -> None:
+    """Has the topics of the coordinators made: Kafka does so when they are first looked for."""
+    for kind in (0, 1):
+        settled(address, FindCoordinatorRequest(key_type=kind, coordinator_keys=["a"]), 4)
+    not_yet = ErrorCode.NOT_COORDINATOR
+    wait_until(
+        lambda: not_yet not in codes(settled(address, InitProducerIdRequest("first", 60_000), 4)),
+        "the start of the coordinator of transactions",
+    )
+    wait_until(
+        lambda: not_yet not in codes(settled(address, HeartbeatRequest("first", 1, "none"), 4)),
+        "the start of the coordinator of groups",
+    )
 
 
 @pytest.mark.parametrize("name", CONVERSATIONS)
@@ -77,7 +102,7 @@ def noted(address: str, name: str) -> list[tuple[str, object]]:
 
 def settled(address: str, request: object, version: int) -> object:
     """The answer to a request, asked again while it only says that it is too early."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 10
     while True:
         with RawClient(address) as client:
             answer = client.call(request, version, response_class(request))

@@ -26,8 +26,11 @@ def test_the_hash_of_java(text: str, expected: int) -> None:
     assert java_hash(text) == expected
 
 
-def test_the_smallest_hash_has_a_partition() -> None:
-    assert partition_for("polygenelubricants", 50) == 0
+@pytest.mark.parametrize(
+    ("key", "expected"), [("hello", 2), ("implicit-group", 1), ("polygenelubricants", 0)]
+)
+def test_a_key_has_the_partition_that_kafka_gives_it(key: str, expected: int) -> None:
+    assert partition_for(key, 4) == expected
 
 
 def internal_log(broker: Broker) -> InternalLog:
