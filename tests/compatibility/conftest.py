@@ -23,8 +23,14 @@ SETTINGS = {
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
 }
-# Kafka refuses such a short heartbeat interval unless its lower bound is moved too.
-KAFKA_SETTINGS = {**SETTINGS, "group.consumer.min.heartbeat.interval.ms": "200"}
+# Kafka refuses such a short heartbeat interval unless its lower bound is moved too, and lets a
+# second pass between two assignments of a group.
+KAFKA_SETTINGS = {
+    **SETTINGS,
+    "group.consumer.min.heartbeat.interval.ms": "200",
+    "group.consumer.min.assignment.interval.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -9,7 +9,11 @@ from typing import Any
 from broker.batch.codec import encode_batch
 from broker.model import ProducerIdentity
 from broker.protocol.messages import configs, fetch, groups, metadata, offsets, topics, transactions
-from broker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+from broker.protocol.messages.consumer_groups import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
 from broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 # Answers are messages of many kinds; the few fields read here are checked by the codec.
@@ -433,6 +437,46 @@ def fetch_sessions(ask: Ask) -> None:
     read(session, 6)
 
 
+def server_assigned_groups(ask: Ask) -> None:
+    """Two members of a group that the broker assigns: who gets what, and when."""
+    name = "assigned-by-the-broker"
+    topic_id = create(ask, name, 4)
+    # A group that comes at once may be assigned before Kafka's coordinator knows of the topic.
+    for number in range(4):
+        ask(produce(name, batch(), partition=number), 9)
+
+    def beat(member: str, epoch: int, owned: list[int] | None = None, **fields: Any) -> Any:
+        parts = None if owned is None else [TopicPartitions(topic_id, owned)] if owned else []
+        request = ConsumerGroupHeartbeatRequest(name, member, epoch, topic_partitions=parts)
+        for field, value in fields.items():
+            setattr(request, field, value)
+        return ask(request, 1)
+
+    joins = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": [name]}
+    first = beat("first", 0, [], **joins).member_epoch
+    first = beat("first", first, [0, 1, 2, 3]).member_epoch
+    second = beat("second", 0, [], **joins).member_epoch
+    first = beat("first", first).member_epoch
+    second = beat("second", second).member_epoch
+    first = beat("first", first, [0, 1]).member_epoch
+    second = beat("second", second).member_epoch
+    beat("second", second, [2, 3])
+    ask(ConsumerGroupDescribeRequest([name, "missing"]), 1)
+    # The last partition has moved from the first to the second.
+    partition = offsets.OffsetCommitRequestPartition(3, 3, -1, "")
+    topic = offsets.OffsetCommitRequestTopic(name, partitions=[partition])
+    for member, epoch in (("first", first), ("first", first - 1), ("second", 99), ("none", 1)):
+        ask(offsets.OffsetCommitRequest(name, epoch, member, topics=[topic]), 9)
+    ask(groups.HeartbeatRequest(name, first, "first"), 4)
+    ask(groups.DescribeGroupsRequest([name]), 6)
+    ask(groups.ListGroupsRequest(["Stable"], ["consumer"]), 5)
+    ask(groups.DeleteGroupsRequest([name]), 2)
+    beat("first", -1)
+    beat("second", second)
+    beat("second", -1)
+    ask(groups.DeleteGroupsRequest([name]), 2)
+
+
 CONVERSATIONS: dict[str, Conversation] = {
     each.__name__: each
     for each in (
@@ -447,6 +491,7 @@ CONVERSATIONS: dict[str, Conversation] = {
         strange_offsets,
         strange_transactions,
         implicit_transactions,
+        server_assigned_groups,
         fetch_sessions,
     )
 }

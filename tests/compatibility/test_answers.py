@@ -28,14 +28,14 @@ PRIVATE = {
     # Kafka has settings of tiered storage that a broker without it has not.
     "configs",
     # Epochs of a group only grow; by how much is the broker's own affair.
-    "member_epoch",
+    *("member_epoch", "group_epoch", "assignment_epoch"),
     # Kafka tells it even for topics that are not there.
     "topic_authorized_operations",
 }
 # Names that a broker makes up: only whether there is one can be compared.
 MADE_UP = {"topic_id", "member_id", "leader", "producer_id", "session_id", "log_append_time_ms"}
 # Clients take null and nothing for the same.
-EMPTY_OR_NULL = {"aborted_transactions", "protocol_name"}
+EMPTY_OR_NULL = {"aborted_transactions", "protocol_name", "subscribed_topic_regex"}
 # A broker that has just started its coordinators, or made a topic, asks to be asked again.
 NOT_YET = {
     *(ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.CONCURRENT_TRANSACTIONS),
