@@ -32,7 +32,7 @@ def in_process(work: Callable[..., T], *arguments: object) -> T:
 
 def create_topic(bootstrap: str, topic: str, partitions: int, config: dict[str, str]) -> None:
     """Create a topic and wait until it is there."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
     created = admin.create_topics([NewTopic(topic, partitions, 1, config=config)])
     created[topic].result(30)
 

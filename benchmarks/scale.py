@@ -39,7 +39,7 @@ def measure_memory(report: Report, options: argparse.Namespace) -> None:
 
 def _fill(bootstrap: str) -> tuple[float, float]:
     """Create the topics and write a record into each partition; seconds of both."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
     names = [f"topic-{number:04}" for number in range(TOPICS)]
     started = time.perf_counter()
     for first in range(0, TOPICS, 100):

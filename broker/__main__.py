@@ -18,8 +18,9 @@ from broker.server import Server, run
 logger = logging.getLogger(__name__)
 
 FAILED = 1
-# Requests leave little for the collector: it may look seldom, and never at what start-up made.
-GC_THRESHOLDS = (50_000, 20, 50)
+# Requests leave next to nothing for the collector. It never looks at what start-up made, and each
+# look at young objects takes a millisecond at most: all requests wait for it.
+GC_THRESHOLDS = (2000, 50, 100)
 # Threads that compute in the background must not keep the network's waiting for long.
 SWITCH_SECONDS = 0.001
 

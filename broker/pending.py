@@ -33,23 +33,26 @@ class Pending(Generic[T]):
             return False
         self._done = True
         self._value = value
-        if self._callback is not None:
-            self._callback(value)
+        # Who waits often holds this too: let go of it, so that no cycle is left to the collector.
+        callback, self._callback, self._on_abandon = self._callback, None, None
+        if callback is not None:
+            callback(value)
         return True
 
     def abandon(self) -> None:
         """Nobody wants the answer: let go of what waits for it. Called under the broker's lock."""
         if self._done:
             return
-        self._callback = None
-        if self._on_abandon is not None:
+        on_abandon, self._callback, self._on_abandon = self._on_abandon, None, None
+        if on_abandon is not None:
             self._done = True
-            self._on_abandon()
+            on_abandon()
 
     def then(self, callback: Callable[[T], None]) -> None:
         """Call back with the answer: now if it is there, else when it comes. One callback only."""
         assert self._callback is None, "a pending answer has one reader"
-        self._callback = callback
         if self._done:
             assert self._value is not None
             callback(self._value)
+        else:
+            self._callback = callback

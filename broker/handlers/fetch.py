@@ -212,6 +212,7 @@ class _Wait:
         self._timer.cancel()
         for log, callback in self._watched:
             log.unsubscribe(callback)
+        self._watched.clear()
 
 
 def _diverges(target: FetchTarget, log: PartitionLog, data: PartitionData) -> bool:
