@@ -219,7 +219,11 @@ class ApacheKafka:
         if not self.data_dir.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             properties.write_text(self._properties())
-            format_arguments = ["format", "-t", self._place.cluster_id, "-c", str(properties)]
+            format_arguments = [
+                "format",
+                f"--cluster-id={self._place.cluster_id}",  # it may begin with a dash
+                f"--config={properties}",
+            ]
             self.release.run_tool("kafka-storage", *format_arguments)
         jvm = (f"-Xmx{self._heap_mb}m", f"-Xms{self._heap_mb}m", "-XX:+UseG1GC")
         command = self.release.command("kafka.Kafka", str(properties), jvm=jvm)
