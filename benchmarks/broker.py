@@ -41,7 +41,10 @@ def _throughput(side: Side, size: int, count: int) -> tuple[float, float]:
     topic = next(TOPICS)
     load.create_topic(side.bootstrap, topic, PARTITIONS, {})
     produced = load.in_process(load.produce, side.bootstrap, topic, count, size)
-    consumed = load.in_process(load.consume, side.bootstrap, topic, PARTITIONS, count)
+    topic = next(TOPICS)
+    load.create_topic(side.bootstrap, topic, PARTITIONS, {})
+    filled = load.in_process(load.fill, side.bootstrap, topic, PARTITIONS, count, size)
+    consumed = load.in_process(load.consume, side.bootstrap, topic, PARTITIONS, filled)
     return produced, consumed
 
 

@@ -6,18 +6,24 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer
+from confluent_kafka import TopicPartition as Assigned
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from broker.batch.codec import encode_batch
+from broker.client import producer as open_producer
+from broker.model import TopicPartition
 
 T = TypeVar("T")
 PROCESSES = multiprocessing.get_context("spawn")
 LATENCY_RATE = 1000
 WARM_UP_SHARE = 0.3
+BATCH_BYTES = 64_000
 
 # Without these librdkafka pauses for a second when its queue is full, and measures itself.
 CONSUMER_SETTINGS = {
     "fetch.queue.backoff.ms": 10,
-    "queued.min.messages": 1_000_000,
+    "queued.min.messages": 100_000,
     "queued.max.messages.kbytes": 262_144,
     "fetch.message.max.bytes": 4_194_304,
     "enable.auto.commit": False,
@@ -65,10 +71,22 @@ def produce(bootstrap: str, topic: str, count: int, size: int) -> float:
     return count / (time.perf_counter() - started)
 
 
+def fill(bootstrap: str, topic: str, partitions: int, count: int, size: int) -> int:
+    """Write the same full batches to any broker, so that readers find the same bytes; how many."""
+    per_batch = BATCH_BYTES // size
+    now_ms = int(time.time() * 1000)  # what is older than retention.ms would soon be gone
+    batch = encode_batch([(None, bytes(size), (), now_ms)] * per_batch)
+    batches = count // per_batch
+    with open_producer(bootstrap, enable_idempotence=False, linger_ms=0) as out:
+        for number in range(batches):
+            out.send_batch(TopicPartition(topic, number % partitions), batch)
+    return batches * per_batch
+
+
 def consume(bootstrap: str, topic: str, partitions: int, count: int) -> float:
     """Consume from the beginning; return records per second, from the first record on."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", **CONSUMER_SETTINGS})
-    consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in range(partitions)])
+    consumer.assign([Assigned(topic, index, OFFSET_BEGINNING) for index in range(partitions)])
     seen = len(consumer.consume(1, 30))
     started = time.perf_counter()
     while seen < count:
@@ -102,7 +120,7 @@ def latency(bootstrap: str, topic: str, count: int) -> tuple[float, float]:
             "enable.auto.commit": False,
         }
     )
-    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+    consumer.assign([Assigned(topic, 0, OFFSET_BEGINNING)])
     consumer.poll(1.0)
     producer = PROCESSES.Process(target=_paced_producer, args=(bootstrap, topic, count))
     producer.start()

@@ -55,7 +55,7 @@ def _receive_exactly(connection: socket.socket, view: memoryview) -> None:
 
 
 def _produce(connection: socket.socket, topic: str, requests: int) -> float:
-    record = (None, bytes(1000), (), 1_700_000_000_000)
+    record = (None, bytes(1000), (), int(time.time() * 1000))
     batch = encode_batch([record] * (BATCH_BYTES // 1000))
     data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(0, batch)])
     message = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[data])
