@@ -105,7 +105,7 @@ def settled(address: str, request: object, version: int) -> object:
     deadline = time.monotonic() + 10
     while True:
         with RawClient(address) as client:
-            answer = client.call(request, version, response_class(request))
+            answer = client.ask(request, response_class(request), version)
         if time.monotonic() > deadline or not NOT_YET & set(codes(answer)):
             return answer
 

@@ -1,11 +1,12 @@
-"""A client of one socket that sends what it is told, byte by byte if need be."""
+"""A client that is a plain socket: it sends whatever bytes a test likes."""
 
 import socket
 from struct import Struct
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypeVar, cast
 
 from broker.protocol.frame import decode_response, encode_request
+from broker.protocol.wire import SPECS
 
 T = TypeVar("T")
 
@@ -15,41 +16,60 @@ SIZE = Struct(">i")
 class RawClient:
     """One connection; a broken one raises OSError or EOFError."""
 
-    def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
-        host, port = address.rsplit(":", 1)
-        self._socket = socket.create_connection((host, int(port)), timeout=timeout_s)
+    def __init__(
+        self, address: str, *, timeout_s: float = 20.0, receive_buffer_bytes: int = 0
+    ) -> None:
+        host, _, port = address.rpartition(":")
+        self.socket = socket.socket()
+        if receive_buffer_bytes:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        self.socket.settimeout(timeout_s)
+        try:
+            self.socket.connect((host, int(port)))
+        except OSError:
+            self.socket.close()
+            raise
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def call(self, request: object, version: int, response: type[T]) -> T:
-        """Sends a request and reads its response."""
-        parts = encode_request(request, version, correlation_id=1, client_id="raw")
-        self.send(b"".join(bytes(part) for part in parts))  # type: ignore[call-overload]
-        return decode_response(response, version, memoryview(self.receive()))
+    def ask(self, request: object, response: type[T], version: int | None = None) -> T:
+        """Send a request, in its newest version unless told otherwise, and read its response."""
+        version = SPECS[type(request)].versions.last if version is None else version
+        self.send(frame_of(request, version))
+        return decode_response(response, version, memoryview(self.receive_frame()))
 
     def send(self, data: bytes | bytearray) -> None:
-        """Sends bytes as they are."""
-        self._socket.sendall(data)
+        """Send bytes as they are."""
+        self.socket.sendall(data)
 
     def send_frame(self, frame: bytes | bytearray) -> None:
-        """Sends bytes with their size before them."""
+        """Send bytes with their size before them."""
         self.send(SIZE.pack(len(frame)) + frame)
 
-    def receive(self) -> bytes:
-        """Reads a frame, without its size."""
-        (size,) = SIZE.unpack(self._exactly(SIZE.size))
-        return self._exactly(size)
+    def receive_frame(self) -> bytes:
+        """The next frame without its size; EOFError when the broker has closed."""
+        (size,) = SIZE.unpack(self.receive(SIZE.size))
+        return self.receive(size)
 
-    def _exactly(self, size: int) -> bytes:
+    def receive(self, size: int) -> bytes:
+        """So many bytes; EOFError when the broker has closed."""
         data = bytearray()
         while len(data) < size:
-            piece = self._socket.recv(size - len(data))
+            piece = self.socket.recv(size - len(data))
             if not piece:
                 raise EOFError("the broker closed the connection")
             data += piece
         return bytes(data)
 
+    def is_closed(self) -> bool:
+        """Wait for the broker to close; False if it sends something first."""
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
     def close(self) -> None:
-        """Closes the connection."""
-        self._socket.close()
+        """Close the connection."""
+        self.socket.close()
 
     def __enter__(self) -> Self:
         return self
@@ -61,3 +81,14 @@ class RawClient:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def frame_of(request: object, version: int, correlation_id: int = 1) -> bytes:
+    """A request frame, size included."""
+    parts = encode_request(request, version, correlation_id=correlation_id, client_id="raw")
+    return b"".join(bytes(cast(bytes, part)) for part in parts)
+
+
+def correlation_id_of(frame: bytes) -> int:
+    """The correlation id of a response frame."""
+    return int.from_bytes(frame[:4], "big")

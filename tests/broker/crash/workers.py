@@ -248,7 +248,7 @@ class OffsetWorker(Worker):
         try:
             if self._client is None:
                 self._client = RawClient(self._bootstrap)
-            response = self._client.call(request, 8, OffsetCommitResponse)
+            response = self._client.ask(request, OffsetCommitResponse, 8)
         except (OSError, EOFError):
             self._disconnect()
             return False

@@ -58,14 +58,14 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MillstreamBroke
     with MillstreamBroker(tmp_path_factory.mktemp("fuzz"), settings=SETTINGS) as started:
         with RawClient(started.bootstrap) as client:
             topic = CreatableTopic(TOPIC, num_partitions=2, replication_factor=1)
-            client.call(CreateTopicsRequest([topic], 10_000), 5, CreateTopicsResponse)
+            client.ask(CreateTopicsRequest([topic], 10_000), CreateTopicsResponse, 5)
         yield started
 
 
 def check_healthy(broker: MillstreamBroker, memory_before: int) -> None:
     """The broker serves, has not grown, and nothing in it failed unexpectedly."""
     with RawClient(broker.bootstrap) as client:
-        answer = client.call(MetadataRequest(topics=None), 9, MetadataResponse)
+        answer = client.ask(MetadataRequest(topics=None), MetadataResponse, 9)
     assert TOPIC in [topic.name for topic in answer.topics]
     printed = broker.log_file.read_text(errors="replace")
     assert "Traceback" not in printed, printed[printed.index("Traceback") - 200 :][:3000]
@@ -111,7 +111,7 @@ def send_frames(client: RawClient, frames: list[bytearray], random: Random) -> N
             client.send(SIZE.pack(random.choice(HARD_VALUES)) + bytes(10))
             return
         client.send_frame(LAST_FRAME)
-        while client.receive()[:4] != LAST_CORRELATION_ID:
+        while client.receive_frame()[:4] != LAST_CORRELATION_ID:
             pass
     except (EOFError, ConnectionError):
         pass
@@ -139,7 +139,7 @@ def test_a_frame_of_a_size_out_of_bounds_is_refused_at_once(
     with RawClient(broker.bootstrap) as client:
         client.send(SIZE.pack(size))
         with pytest.raises((EOFError, ConnectionError)):
-            client.receive()
+            client.receive_frame()
     check_healthy(broker, memory_before)
 
 
@@ -168,7 +168,7 @@ def test_a_decompression_bomb_is_stored_unopened(
         topic_data=[TopicProduceData(TOPIC, partition_data=[PartitionProduceData(0, bomb)])],
     )
     with RawClient(broker.bootstrap) as client:
-        answer = client.call(request, 9, ProduceResponse)
+        answer = client.ask(request, ProduceResponse, 9)
     code = answer.responses[0].partition_responses[0].error_code
     assert code == ErrorCode.NONE
     check_healthy(broker, memory_before)
@@ -186,6 +186,6 @@ def test_a_batch_with_a_wrong_checksum_is_refused(broker: MillstreamBroker) -> N
         ],
     )
     with RawClient(broker.bootstrap) as client:
-        answer = client.call(request, 9, ProduceResponse)
+        answer = client.ask(request, ProduceResponse, 9)
     code = answer.responses[0].partition_responses[0].error_code
     assert code == ErrorCode.CORRUPT_MESSAGE

@@ -29,8 +29,8 @@ from broker.protocol.messages.produce import ProduceResponse
 from broker.server import Server
 from tests.broker.handlers.embedded import batch_of, produce_request, values_of
 from tests.broker.server.conftest import StartServer
-from tests.broker.server.raw_client import RawClient, correlation_id_of, frame_of
 from tests.support.peer import wait_until
+from tests.support.raw_client import RawClient, correlation_id_of, frame_of
 
 METADATA = MetadataRequest(None)
 BATCHES = 14

@@ -7,7 +7,7 @@ from broker.errors import ConfigError
 from broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from broker.server.listeners import Endpoint, advertise, advertised_endpoints, listen_endpoints
 from tests.broker.server.conftest import StartServer
-from tests.broker.server.raw_client import RawClient
+from tests.support.raw_client import RawClient
 
 
 def test_listeners_have_names_hosts_and_ports() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from broker.__main__ import load_config, main, parse
 from broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from tests.broker.server.raw_client import RawClient
+from tests.support.raw_client import RawClient
 
 
 def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:

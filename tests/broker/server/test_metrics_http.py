@@ -15,7 +15,7 @@ from broker.protocol.messages.produce import ProduceResponse
 from broker.server import Server
 from tests.broker.handlers.embedded import batch_of, produce_request
 from tests.broker.server.conftest import StartServer
-from tests.broker.server.raw_client import RawClient
+from tests.support.raw_client import RawClient
 
 
 def get(server: Server, path: str = "/metrics", method: str = "GET") -> tuple[int, str]:

@@ -1,0 +1,34 @@
+"""The Python that READMEs show runs as it stands."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.tidy import ROOT
+
+PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+BLOCKS = [
+    pytest.param(block, id=f"{file.relative_to(ROOT)}-{number}")
+    for file in (ROOT / "README.md", ROOT / "broker" / "README.md")
+    for number, block in enumerate(PYTHON.findall(file.read_text()))
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_block_of_python_runs(
+    block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, "README", "exec"), {"__name__": "readme"})
+
+
+@pytest.mark.slow
+def test_the_start_prints_the_order_it_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (start,) = PYTHON.findall((ROOT / "README.md").read_text())
+    exec(compile(start, "README", "exec"), {"__name__": "readme"})
+    assert "b'alice'" in capsys.readouterr().out
