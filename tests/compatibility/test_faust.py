@@ -40,7 +40,7 @@ def worker(environment: dict[str, str], folder: Path) -> Iterator[None]:
     """Runs one worker of the application; it leaves its group at the end."""
     folder.mkdir()
     command = [sys.executable, "-m", "faust", "--datadir", str(folder / "data")]
-    command += ["-A", "tests.compatibility.faust_counter", "worker", "-l", "info"]
+    command += ["-A", "tests.compatibility.faust_counter", "worker", "-l", "info", "--without-web"]
     with open(folder / "log", "wb") as log:
         process = subprocess.Popen(
             command,
