@@ -11,5 +11,6 @@ setup(
             optional=True,
         ),
         Extension("broker.client._murmur2", ["broker/client/_murmur2.c"], optional=True),
+        Extension("streams.state._windows", ["streams/state/_windows.c"], optional=True),
     ],
 )

@@ -430,12 +430,71 @@ done:
     return headers == NULL ? Py_NewRef(Py_None) : headers;
 }
 
+/* --- decoding to lists --------------------------------------------------------------------- */
+
+#define LISTS 4 /* offsets, timestamps, keys, values */
+
+static int
+fill_lists(PyObject **lists, Cursor *cursor, const Section *section, PyObject **headers)
+{
+    for (Py_ssize_t row = 0; row < section->count; row++) {
+        Record record;
+        if (read_record(cursor, section, &record) < 0)
+            return -1;
+        if (put_headers(headers, row, section->count, record.headers) < 0)
+            return -1;
+        PyObject *items[LISTS] = {
+            PyLong_FromLongLong(record.offset), PyLong_FromLongLong(record.timestamp),
+            span_bytes(&record.key), span_bytes(&record.value)};
+        int failed = 0;
+        for (int index = 0; index < LISTS; index++) {
+            failed |= items[index] == NULL;
+            PyList_SET_ITEM(lists[index], row, items[index]);
+        }
+        if (failed)
+            return -1;
+    }
+    return check_end(cursor);
+}
+
+static PyObject *
+decode_lists(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    Py_buffer data;
+    PyObject *tuple;
+    if (!PyArg_ParseTuple(arguments, "y*O", &data, &tuple))
+        return NULL;
+    PyObject *lists[LISTS] = {NULL, NULL, NULL, NULL};
+    PyObject *headers = NULL, *result = NULL;
+    Section section;
+    if (parse_section(tuple, data.len, &section) < 0)
+        goto done;
+    for (int index = 0; index < LISTS; index++) {
+        lists[index] = PyList_New(section.count);
+        if (lists[index] == NULL)
+            goto done;
+    }
+    const uint8_t *start = data.buf;
+    Cursor cursor = {start, start, start + data.len};
+    if (fill_lists(lists, &cursor, &section, &headers) == 0)
+        result = PyTuple_Pack(
+            LISTS + 1, lists[0], lists[1], lists[2], lists[3],
+            headers == NULL ? Py_None : headers);
+done:
+    for (int index = 0; index < LISTS; index++)
+        Py_XDECREF(lists[index]);
+    Py_XDECREF(headers);
+    PyBuffer_Release(&data);
+    return result;
+}
+
 /* --- the module ---------------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
     {"encode_rows", encode_rows, METH_O, "Encode new records: section, base and max timestamp."},
     {"encode_kept", encode_kept, METH_VARARGS, "Encode records that already have offsets."},
     {"decode_rows", decode_rows, METH_VARARGS, "Decode all records of a section."},
+    {"decode_lists", decode_lists, METH_VARARGS, "Decode a section into lists, one per field."},
     {"decode_arrays", decode_arrays, METH_VARARGS, "Decode a section into columns."},
     {NULL, NULL, 0, NULL},
 };

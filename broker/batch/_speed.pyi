@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Sequence
 from typing import TypeVar
 
-from broker.batch.records import Record, Row, RowHeaders, Section
+from broker.batch.records import Lists, Record, Row, RowHeaders, Section
 
 T = TypeVar("T", bound=tuple[object, ...])
 
@@ -13,6 +13,7 @@ def encode_kept(records: Sequence[Record], base_offset: int, base_timestamp: int
 def decode_rows(
     data: bytes, section: Section, row_type: type[T], prefix: tuple[object, ...] = ()
 ) -> list[T]: ...
+def decode_lists(data: bytes, section: Section) -> Lists: ...
 def decode_arrays(
     data: bytes, section: Section, longs: Sequence[array[int]], ints: Sequence[array[int]]
 ) -> RowHeaders | None: ...

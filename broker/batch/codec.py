@@ -38,7 +38,7 @@ from broker.batch.layout import (
     BatchHeader,
     read_header,
 )
-from broker.batch.records import INT64_MAX, Record, Row, RowHeaders, Section, T
+from broker.batch.records import INT64_MAX, Lists, Record, Row, RowHeaders, Section, T
 from broker.errors import CorruptBatch, ErrorCode
 from broker.model import ProducerIdentity
 
@@ -239,6 +239,15 @@ def decode_rows(
         raise CorruptBatch(f"batch at offset {header.base_offset}: {error}") from error
 
 
+def decode_lists(view: Buffer, position: int = 0, *, bytes_max: int | None = None) -> Lists:
+    """As `decode_records`, in one list per field; the headers are None when there are none."""
+    header, data = _section(view, position, bytes_max)
+    try:
+        return _native.decode_lists(data, _surroundings(header))
+    except ValueError as error:
+        raise CorruptBatch(f"batch at offset {header.base_offset}: {error}") from error
+
+
 def decode_columns(view: Buffer, position: int = 0, *, bytes_max: int | None = None) -> Columns:
     """The records of the batch at a position as columns, no object per record."""
     header, data = _section(view, position, bytes_max)
@@ -399,6 +408,7 @@ __all__ = [
     "check_batches",
     "control_batch",
     "decode_columns",
+    "decode_lists",
     "decode_records",
     "decode_rows",
     "encode_batch",

@@ -244,3 +244,20 @@ def decode_arrays(
     except IndexError:
         raise ValueError("the last record is cut short") from None
     return found if any(found) else None
+
+
+# Offsets, timestamps, keys, values, and the headers: None when no record has any.
+Lists = tuple[list[int], list[int], list[bytes | None], list[bytes | None], RowHeaders | None]
+
+
+def decode_lists(data: bytes, section: Section) -> Lists:
+    """Decode all records of a section into one list per field."""
+    rows = decode_rows(data, section, Record)
+    headers = [row.headers for row in rows]
+    return (
+        [row.offset for row in rows],
+        [row.timestamp_ms for row in rows],
+        [row.key for row in rows],
+        [row.value for row in rows],
+        headers if any(headers) else None,
+    )

@@ -544,6 +544,12 @@ class Admin(Protocol):
         """Delete groups that have no members, with their offsets."""
         ...
 
+    def remove_group_members(
+        self, group_id: str, member_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Results[str, None]:
+        """Let members leave a classic group, whether they run or not."""
+        ...
+
     def list_group_offsets(
         self,
         group_id: str,

@@ -178,6 +178,14 @@ class ClusterAdmin:
         """Delete groups that have no members, with their offsets."""
         return groups.delete_groups(self._cluster, group_ids, timeout_ms=self._limit(timeout_ms))
 
+    def remove_group_members(
+        self, group_id: str, member_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Results[str, None]:
+        """Let members leave a classic group, whether they run or not."""
+        return groups.remove_group_members(
+            self._cluster, group_id, member_ids, timeout_ms=self._limit(timeout_ms)
+        )
+
     def list_group_offsets(
         self,
         group_id: str,

@@ -6,10 +6,10 @@ Ids are reserved in blocks: the file moves past a block before its first id is g
 wastes the rest of a block and reuses nothing.
 """
 
-import os
 from pathlib import Path
 
 from broker.errors import BrokerError, ErrorCode, StorageError
+from broker.storage.files import FileSystem
 
 FILE_NAME = "producer-ids"
 BLOCK_SIZE = 1000
@@ -52,7 +52,7 @@ class ProducerIds:
 
     def _reserve(self, end: int) -> None:
         try:
-            _write_durably(self._path, f"{end}\n".encode())
+            FileSystem().write_file(str(self._path), f"{end}\n".encode())
         except OSError as error:
             raise BrokerError(
                 ErrorCode.KAFKA_STORAGE_ERROR,
@@ -60,18 +60,3 @@ class ProducerIds:
                 at=str(self._path),
             ) from error
         self._reserved_end = end
-
-
-def _write_durably(path: Path, data: bytes) -> None:
-    """Replace a file so that a crash leaves the old or the new content."""
-    fresh = path.with_name(path.name + ".tmp")
-    with open(fresh, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

@@ -11,7 +11,6 @@ no topic owns are leftovers, which storage puts aside under another name when it
 """
 
 import base64
-import os
 import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -24,6 +23,7 @@ import orjson
 from broker.config import BrokerConfig, TopicConfig
 from broker.errors import BrokerError, ConfigError, ErrorCode, StorageError
 from broker.model import GROUP_TOPIC, INTERNAL_TOPICS, TRANSACTION_TOPIC, TopicPartition
+from broker.storage.files import FileSystem
 
 FILE_NAME = "topics.json"
 FORMAT_VERSION = 1
@@ -376,17 +376,7 @@ def _parse_topic(entry: Mapping[str, object], config: BrokerConfig) -> Topic:
 
 
 def _replace_file(path: Path, data: bytes) -> None:
-    temporary = path.with_name(path.name + ".tmp")
     try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        directory = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        FileSystem().write_file(str(path), data)
     except OSError as error:
         raise StorageError(f"cannot write the catalog of topics: {error}", at=str(path)) from error

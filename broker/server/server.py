@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from time import perf_counter_ns
 from types import TracebackType
@@ -45,10 +46,12 @@ class Server:
         server.bootstrap                            # "127.0.0.1:43121"
     """
 
-    def __init__(self, broker: Broker) -> None:
-        """Nothing listens before `start`."""
+    def __init__(self, broker: Broker, *, listeners: tuple[str, ...] | None = None) -> None:
+        """Nothing listens before `start`; listeners left out are those of the broker's settings."""
         self._broker = broker
         self._config = broker.config
+        if listeners is not None:
+            self._config = replace(broker.config, listeners=listeners, advertised_listeners=())
         self._listeners: list[socket.socket] = []
         self._connections: set[Connection] = set()
         self._connections_by_host: Counter[str] = Counter()
@@ -167,6 +170,7 @@ class Server:
             raise ConfigError(
                 f"cannot listen on {endpoint}: {error.strerror}",
                 at=f'setting "listeners", {endpoint.name}',
+                hint="stop the program that has the address, or choose another port; 0 is any",
             ) from error
         return listening
 

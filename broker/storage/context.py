@@ -31,7 +31,6 @@ class LogContext:
     loaded_indexes: OpenFiles = field(default_factory=lambda: OpenFiles(LOADED_INDEXES_MAX))
     # Acknowledge only what is on the disk: the high watermark waits for fsync.
     acknowledge_durable: bool = False
-    producer_expiration_ms: int = 86_400_000
     # Told when a log has something to be made durable.
     needs_flush: Callable[["PartitionLog"], None] = _nothing
     # Files renamed for deletion, with the monotonic time from which on they may go.

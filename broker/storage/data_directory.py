@@ -69,7 +69,6 @@ class DataDirectory:
             random=self._random,
             open_files=OpenFiles(_open_files_max()),
             acknowledge_durable=self._durable,
-            producer_expiration_ms=config.producer_id_expiration_ms,
             needs_flush=self._flusher.needs_flush,
         )
         self._logs: dict[TopicPartition, PartitionLog] = {}
@@ -320,9 +319,9 @@ class DataDirectory:
         """
         with self._lock:
             logs = self.logs()
-            oldest_ms = self._clock.now_ms() - self.config.producer_id_expiration_ms
+            now_ms = self._clock.now_ms()
             for log in logs:
-                log.producers.expire(oldest_ms)
+                log.producers.expire(now_ms, self.config.producer_id_expiration_ms)
             tables = {
                 checkpoints.RECOVERY_POINTS: {
                     log.topic_partition: log.recovery_point for log in logs if log.segments

@@ -58,7 +58,7 @@ class Flusher:
     def forget(self, log: PartitionLog) -> None:
         """Drop a log that is being deleted; who waits for it is told."""
         self._dirty.pop(log, None)
-        gone = StorageError("the partition was deleted", at=str(log.topic_partition))
+        gone = log.failure = StorageError("the partition was deleted", at=str(log.topic_partition))
         for _, _, failed in self._waiters.pop(log, ()):
             failed(gone)
 
@@ -156,8 +156,10 @@ class Flusher:
             self._waiters.pop(log, None)
 
     def _failed(self, log: PartitionLog, error: OSError) -> None:
+        is_news = log.failure is None  # one that is being deleted has lost its folder, too
         failure = log.fail(error)
-        LOGGER.error("%s", failure)
+        if is_news:
+            LOGGER.error("%s", failure)
         for _, _, failed in self._waiters.pop(log, ()):
             failed(failure)
 

@@ -533,10 +533,23 @@ class PartitionLog:
             if found is not None:
                 last.truncate(found[0])
                 end_offset = min(offset, found[1].base_offset)
-                self._context.files.fsync(last.file())
             end_offset = max(end_offset, last.base_offset)
             last.next_offset = end_offset
         self._restart_at(end_offset)
+        if self.segments and self._content_end() < end_offset:
+            # Compaction took the records before the cut: only a segment that begins there can say,
+            # after a restart, that their offsets were given.
+            last.seal()
+            self._add_segment()
+            self._context.files.fsync_directory(self.folder)
+
+    def _content_end(self) -> int:
+        """The offset after the last batch of the last segment."""
+        last = self.segments[-1]
+        end = last.base_offset
+        for _, header in last.headers():
+            end = header.next_offset
+        return end
 
     def _restart_at(self, end_offset: int) -> None:
         self.end_offset = end_offset

@@ -65,6 +65,7 @@ class ProducerEntry:
         "epoch",
         "last_timestamp_ms",
         "producer_id",
+        "quiet_since_ms",
         "transaction_first_offset",
     )
 
@@ -75,6 +76,8 @@ class ProducerEntry:
         self.batches: deque[WrittenBatch] = deque(maxlen=REMEMBERED_BATCHES)
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
         self.last_timestamp_ms = -1
+        # When it was first found to have written nothing since the look before; None: it wrote.
+        self.quiet_since_ms: int | None = None
         self.transaction_first_offset = NO_OFFSET
 
     @property
@@ -165,6 +168,7 @@ class ProducerStates:
             WrittenBatch(header.last_sequence, header.last_offset, delta, header.max_timestamp)
         )
         entry.last_timestamp_ms = header.max_timestamp
+        entry.quiet_since_ms = None
         if header.is_transactional and entry.transaction_first_offset == NO_OFFSET:
             entry.transaction_first_offset = header.base_offset
             self._open[entry.producer_id] = header.base_offset
@@ -175,6 +179,7 @@ class ProducerStates:
         entry.take_epoch(header.producer_epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.last_timestamp_ms = header.max_timestamp
+        entry.quiet_since_ms = None
         first_offset = entry.transaction_first_offset
         if first_offset == NO_OFFSET:
             return None
@@ -196,13 +201,21 @@ class ProducerStates:
                 stable = min(stable, first_offset)
         return min(stable, high_watermark)
 
-    def expire(self, before_ms: int) -> None:
-        """Forget producers that wrote nothing since, unless a transaction is open."""
-        gone = [
-            entry.producer_id
-            for entry in self._entries.values()
-            if entry.last_timestamp_ms <= before_ms and entry.transaction_first_offset == NO_OFFSET
-        ]
+    def expire(self, now_ms: int, after_ms: int) -> None:
+        """Forget producers that have written nothing for so long, unless a transaction is open.
+
+        By the broker's clock, not by the records' times as Kafka does it: a producer of old records
+        would be forgotten at once, and its next retry would be taken for something new.
+        """
+        gone = []
+        for entry in self._entries.values():
+            if entry.quiet_since_ms is None:
+                entry.quiet_since_ms = now_ms
+            elif (
+                entry.quiet_since_ms <= now_ms - after_ms
+                and entry.transaction_first_offset == NO_OFFSET
+            ):
+                gone.append(entry.producer_id)
         for producer_id in gone:
             del self._entries[producer_id]
 

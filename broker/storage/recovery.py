@@ -184,16 +184,18 @@ def _recover(log: PartitionLog, recovery_point: int | None, summary: Recovered) 
             with contextlib.suppress(OSError):  # a full disk: its indexes stay in memory
                 segment.seal()
         number += 1
-    producers.expire(log.context.clock.now_ms() - log.context.producer_expiration_ms)
     log.durable_offset = min(recovery_point or 0, segments[-1].next_offset)
 
 
 def _cut_after(log: PartitionLog, number: int) -> None:
     """End the log where the good batches of a segment end."""
     last = log.segments[number]
-    log.context.files.truncate(last.file(), last.size_bytes)
-    for gone in log.segments[number + 1 :]:
+    last.cut(last.size_bytes)
+    later = log.segments[number + 1 :]
+    for gone in later:
         gone.remove()
+    if later:
+        log.context.files.fsync_directory(log.folder)
     del log.segments[number + 1 :]
 
 

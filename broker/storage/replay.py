@@ -62,7 +62,6 @@ def load_producers(
     for segment in segments:
         if segment.next_offset > snapshot_offset and segment.base_offset < offset:
             replay(producers, segment, snapshot_offset, offset)
-    producers.expire(context.clock.now_ms() - context.producer_expiration_ms)
     return producers
 
 

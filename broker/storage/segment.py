@@ -177,7 +177,7 @@ class Segment:
 
     def _cut_off(self, position: int, error: OSError) -> None:
         try:
-            self.context.files.truncate(self.file(), position)
+            self.cut(position)
         except OSError as second:
             raise TornTail(self.path(LOG), second) from error
         raise StorageError(
@@ -254,10 +254,19 @@ class Segment:
             self._bytes_since_entry = self.size_bytes - start
             self.sealed = self.flushed = False
 
-    def truncate(self, position: int) -> None:
-        """Cut everything from a position on; the indexes are made again. Stays open for writing."""
+    def cut(self, position: int) -> None:
+        """Cut the file at a position, for good.
+
+        A loss of power must not undo it: once the segment is sealed nobody would look for what
+        came back at its end.
+        """
         files = self.context.files
         files.truncate(self.file(), position)
+        files.fsync(self.file())
+
+    def truncate(self, position: int) -> None:
+        """Cut everything from a position on; the indexes are made again. Stays open for writing."""
+        self.cut(position)
         self.size_bytes = position
         self.rebuild_indexes()
         self._aborted = [item for item in self.aborted() if item.last_offset < self.next_offset]

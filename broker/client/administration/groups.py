@@ -37,8 +37,11 @@ from broker.protocol.messages.groups import (
     DescribedGroupMember,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
     ListGroupsRequest,
     ListGroupsResponse,
+    MemberIdentity,
 )
 from broker.protocol.messages.offsets import (
     OffsetCommitResponse,
@@ -202,6 +205,34 @@ def delete_groups(
         error = error_for(response.results[0].error_code, f'cannot delete group "{group_id}"')
         answers.append((group_id, None, error))
     return collect(answers, lambda nothing: nothing)
+
+
+def remove_group_members(
+    cluster: Cluster, group_id: str, member_ids: Iterable[str], *, timeout_ms: int
+) -> Results[str, None]:
+    """Let members leave a classic group, whether they run or not."""
+    request = LeaveGroupRequest(
+        group_id=group_id,
+        members=[
+            MemberIdentity(member_id, reason="removed by an admin") for member_id in member_ids
+        ],
+    )
+    response = cluster.call_coordinator(
+        ("group", group_id),
+        request,
+        LeaveGroupResponse,
+        lambda answer: answer.error_code,
+        timeout_ms=timeout_ms,
+    )
+    what = f'cannot remove members of group "{group_id}"'
+    check(response.error_code, what)
+    return collect(
+        (
+            (member.member_id, None, error_for(member.error_code, f"{what}: {member.member_id}"))
+            for member in response.members
+        ),
+        lambda nothing: nothing,
+    )
 
 
 # --- offsets ----------------------------------------------------------------------------------

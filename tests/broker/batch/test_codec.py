@@ -197,7 +197,7 @@ def test_mutated_records_raise_corrupt_batch_only(
     batch = bytearray(codec.encode_batch(rows, compression=compression))
     for _ in range(data.draw(st.integers(1, 4))):
         batch[data.draw(st.integers(0, len(batch) - 1))] = data.draw(st.integers(0, 255))
-    for decode in (codec.decode_records, codec.decode_columns):
+    for decode in (codec.decode_records, codec.decode_columns, codec.decode_lists):
         with suppress(CorruptBatch):
             decode(bytes(batch), bytes_max=BYTES_MAX)
 
@@ -205,7 +205,7 @@ def test_mutated_records_raise_corrupt_batch_only(
 def test_a_count_that_lies_is_refused_before_anything_is_allocated() -> None:
     view = resealed(simple_batch(), ">i", 57, (1 << 31) - 1)
     pack_into(">i", view, 23, (1 << 31) - 2)
-    for decode in (codec.decode_records, codec.decode_columns):
+    for decode in (codec.decode_records, codec.decode_columns, codec.decode_lists):
         with pytest.raises(CorruptBatch, match="bytes for 2147483647 records"):
             decode(view)
 

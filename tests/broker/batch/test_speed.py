@@ -54,6 +54,8 @@ def compare_decoding(data: bytes, section: Section) -> None:
     assert outcome(lambda: _speed.decode_rows(data, section, Record)) == rows
     placed = outcome(lambda: plain.decode_rows(data, section, PlacedRecord, ("topic", 7)))
     assert outcome(lambda: _speed.decode_rows(data, section, PlacedRecord, ("topic", 7))) == placed
+    lists = outcome(lambda: plain.decode_lists(data, section))
+    assert outcome(lambda: _speed.decode_lists(data, section)) == lists
     expected = outcome(lambda: columns(plain, data, section))
     assert outcome(lambda: columns(_speed, data, section)) == expected
 
@@ -163,6 +165,8 @@ def test_nothing_leaks() -> None:
         _speed.encode_rows(rows)
         _speed.encode_kept(_speed.decode_rows(data, section, Record), 0, base)
         columns(_speed, data, section)
+        _speed.decode_lists(data, section)
+        outcome(lambda: _speed.decode_lists(broken, section))
         outcome(lambda: _speed.decode_rows(broken, section, Record))
         outcome(lambda: columns(_speed, broken, section))
 

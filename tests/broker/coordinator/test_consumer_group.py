@@ -70,6 +70,9 @@ class Client:
             self.epoch, self.owned, self._given = 0, frozenset(), frozenset()
             return
         if deaf:
+            # It has told what it owns, and the group believes it, as Kafka's does: what it was
+            # given before and has not taken by now, it must not take any more.
+            self._given = self.owned
             return
         self.epoch = answer.member_epoch
         if answer.assignment is not None:

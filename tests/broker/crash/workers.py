@@ -5,6 +5,7 @@ by others only after it has ended.
 """
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ IMPATIENT = {
 }
 
 
-class Worker:
+class Worker(ABC):
     """A thread that repeats one step until it is told to stop; its failure is kept."""
 
     def __init__(self, name: str) -> None:
@@ -73,8 +74,9 @@ class Worker:
         except BaseException as error:
             self.failure = error
 
+    @abstractmethod
     def _steps(self) -> Generator[None, None, None]:
-        raise NotImplementedError
+        """Does one step each time it is asked for the next."""
 
 
 @dataclass(frozen=True, slots=True)

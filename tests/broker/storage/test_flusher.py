@@ -178,6 +178,28 @@ def test_who_waits_for_a_deleted_log_is_told(faulty_disk: Disk, gated: GatedFile
     faulty_disk.close()
 
 
+def test_a_log_that_is_deleted_while_it_is_flushed_is_no_failure(
+    faulty_disk: Disk, gated: GatedFileSystem, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = faulty_disk.open()
+    directory = directory_of(faulty_disk)
+    gated.gate.clear()
+    gated.entered.clear()
+    with directory._lock:
+        append(log, batch())
+    assert gated.entered.wait(WAIT_SECONDS)
+    with directory._lock:
+        directory.delete(log.topic_partition)
+    gated.fsync_fails = True  # as it does for a folder that is gone
+    gated.gate.set()
+    directory._flusher.stop()
+    assert caplog.messages == []
+    gated.fsync_fails = False
+    faulty_disk.close()
+    with pytest.raises(StorageError, match="the partition was deleted"):
+        append(log, batch())
+
+
 def test_without_fsync_nobody_waits(disk: Disk) -> None:
     log = disk.open()
     calls: list[str] = []

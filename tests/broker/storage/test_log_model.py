@@ -79,17 +79,20 @@ class Model:
         return found
 
     def aborted(self) -> list[tuple[AbortedTransaction, int]]:
-        """Aborted transactions, with the offsets of their markers."""
+        """Aborted transactions that a reader could meet, with the offsets of their markers."""
         opened: dict[int, int] = {}
+        last: dict[int, int] = {}
         found = []
         for entry in self.entries:
             if entry.ends:
                 first = opened.pop(entry.producer_id, None)
-                if first is not None and entry.ends == "abort":
+                shown = last.get(entry.producer_id, 0) > self.start_offset
+                if first is not None and entry.ends == "abort" and shown:
                     aborted = AbortedTransaction(entry.producer_id, first)
                     found.append((aborted, entry.base_offset))
             elif entry.producer_id >= 0:
                 opened.setdefault(entry.producer_id, entry.base_offset)
+                last[entry.producer_id] = entry.next_offset
         return found
 
     def next_sequence(self, producer_id: int) -> int | None:
@@ -578,3 +581,23 @@ LogModelTest = pytest.mark.slow(pytest.mark.timeout(3600)(LogMachine.TestCase))
 LogModelTest.settings = settings(
     max_examples=settings().max_examples, stateful_step_count=50, deadline=None
 )
+
+
+def test_offsets_that_compaction_and_truncation_emptied_are_not_given_again() -> None:
+    machine = LogMachine()
+    machine.set_up(interval=0, segment=9000)
+    try:
+        for _ in range(2):
+            machine.append(key=0, count=2, size=10, later_ms=0)
+        machine.roll()
+        machine.append(key=9, count=1, size=0, later_ms=0)
+        machine.flush()
+        machine.compact()
+        machine.log.truncate_to(3)
+        assert (machine.log.end_offset, read_bytes(machine.log)) == (2, b"")
+        machine.log.close()
+        machine.recovery_point = None
+        machine.open()
+        assert machine.log.end_offset == 2
+    finally:
+        machine.teardown()

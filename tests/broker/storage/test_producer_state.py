@@ -174,8 +174,23 @@ def test_producers_are_forgotten_unless_a_transaction_is_open() -> None:
     other = header(0, transactional=True)
     other.producer_id = 8
     states.wrote(other)
-    states.expire(NOW_MS)
+    states.expire(NOW_MS, after_ms=100)
+    states.expire(NOW_MS + 100, after_ms=100)
     assert [entry.producer_id for entry in states.entries()] == [8]
+
+
+def test_a_producer_of_old_records_is_remembered_as_long_as_it_writes() -> None:
+    states = written(header(0))
+    long_after_ms = NOW_MS + 10 * 86_400_000
+    for number in range(1, 5):
+        states.expire(long_after_ms + 60 * number, after_ms=100)
+        states.wrote(header(number))
+    assert [entry.producer_id for entry in states.entries()] == [7]
+    states.expire(long_after_ms + 1000, after_ms=100)
+    states.expire(long_after_ms + 1099, after_ms=100)
+    assert [entry.producer_id for entry in states.entries()] == [7]
+    states.expire(long_after_ms + 1100, after_ms=100)
+    assert list(states.entries()) == []
 
 
 def test_a_snapshot_is_laid_out_as_kafka_does() -> None:
