@@ -1,0 +1,237 @@
+"""StreamsApp: runs a topology on a broker, in threads of this process or in several processes."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from broker.broker import Broker
+from broker.client.opening import Target
+from broker.clock import Clock, SystemClock
+from broker.server import Server
+from streams.config import StreamsConfig
+from streams.errors import StreamsError
+from streams.runtime.app_state import ENDED, AppState, StateListener, StateMachine
+from streams.runtime.instance import CLOSE_TIMEOUT_MS, FailureHandler, Instance
+from streams.runtime.metadata import HostMetadata, StoreLag, hosts_of, key_host, store_lags
+from streams.runtime.metrics import metrics_text
+from streams.runtime.processes import Processes
+from streams.runtime.runner import TaskRunner
+from streams.runtime.runner_state import OnFailure
+from streams.topology import Topology
+
+__all__ = ["AppState", "OnFailure", "StreamsApp"]
+
+
+class StreamsApp:
+    """An application: a topology, a broker to run it on, and settings.
+
+    `broker` is an embedded Broker or "host:port,host:port". Settings are Kafka Streams' with
+    underscores; see StreamsConfig.
+
+    >>> with StreamsApp(topology, application_id="shop", broker="localhost:9092") as app:
+    ...     app.wait()
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        *,
+        application_id: str,
+        broker: Target,
+        clock: Clock | None = None,
+        fault: Callable[[str], None] = lambda point: None,
+        **settings: object,
+    ) -> None:
+        """Nothing runs before `start`. `fault` is called at named points of a commit, for tests."""
+        self.config = StreamsConfig.of(application_id=application_id, **settings)
+        self.topology = topology
+        self._broker = broker
+        self._server: Server | None = None
+        clock = clock or SystemClock()
+        self._states = StateMachine(clock)
+        self._instance = Instance(
+            topology, self.config, broker, clock=clock, states=self._states, fault=fault
+        )
+        self._processes: Processes | None = None
+        if self.config.processes:
+            self._processes = Processes(
+                topology,
+                self.config,
+                states=self._states,
+                bootstrap=self._bootstrap,
+                fault=fault,
+            )
+
+    def _bootstrap(self) -> str:
+        """Where child processes reach the broker; an embedded one is served for them."""
+        if isinstance(self._broker, str):
+            return self._broker
+        if self._server is None:
+            if not isinstance(self._broker, Broker):
+                raise StreamsError(
+                    f"processes cannot reach a {type(self._broker).__name__}",
+                    hint='give the address of a broker, "host:port", or an embedded Broker',
+                )
+            self._server = Server(self._broker, listeners=("PLAINTEXT://127.0.0.1:0",)).start()
+        return self._server.bootstrap
+
+    @property
+    def _runs(self) -> Instance | Processes:
+        return self._processes or self._instance
+
+    def _here(self) -> Instance:
+        """The instance of this process, if it is the one that runs."""
+        if self._processes is not None:
+            raise StreamsError(
+                "the application runs in processes: its runners and stores are in the children",
+                hint="use threads, or several instances with a QueryServer each",
+            )
+        return self._instance
+
+    # --- start and end ------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Check topics, make internal ones, load global stores and start the runners."""
+        if self._states.state is not AppState.CREATED:
+            raise StreamsError(
+                f"the application cannot start: it is {self._states.state.value}",
+                hint="an application starts once; make a new StreamsApp to run it again",
+            )
+        self._runs.start()
+
+    def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS) -> bool:
+        """Commit, leave the group and stop; False when the time was up first."""
+        done = self._runs.close(timeout_ms)
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+        return done
+
+    def wait(self, timeout_ms: int | None = None) -> bool:
+        """Wait until the application has ended; an error that ended it is raised."""
+        ended = self._states.wait_for(ENDED, timeout_ms)
+        if ended and self._states.state is AppState.ERROR and self.error is not None:
+            raise self.error
+        return ended
+
+    def wait_for(self, *states: AppState, timeout_ms: int | None = None) -> bool:
+        """Wait for one of some states; False when the time was up first."""
+        return self._states.wait_for(frozenset(states), timeout_ms)
+
+    def pause(self) -> None:
+        """Process nothing until resumed; the instance stays in its group."""
+        self._runs.pause()
+
+    def resume(self) -> None:
+        """Process again."""
+        self._runs.resume()
+
+    @property
+    def paused(self) -> bool:
+        """Whether processing rests."""
+        return self._runs.paused
+
+    def clean_up(self) -> None:
+        """Delete the local state; only while the application does not run."""
+        if self._states.state not in {AppState.CREATED, *ENDED}:
+            raise StreamsError(
+                f"local state cannot be deleted: the application is {self._states.state.value}",
+                hint="close it first",
+            )
+        self._instance.directories.remove_all()
+
+    def __enter__(self) -> Self:
+        """Start."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+    # --- watching and steering ----------------------------------------------------------------
+
+    @property
+    def state(self) -> AppState:
+        """Where the application stands."""
+        return self._states.state
+
+    @property
+    def error(self) -> BaseException | None:
+        """What ended the application, if it was an error."""
+        return self._runs.error
+
+    def on_state_change(self, listener: StateListener) -> None:
+        """Call a function of (new state, old state) at each change."""
+        self._states.listen(listener)
+
+    def on_uncaught_exception(self, handler: FailureHandler) -> None:
+        """Let a function of the error decide what follows when a runner dies of it."""
+        self._runs.on_failure = handler
+
+    def add_runner(self) -> str:
+        """Start one more runner; its name."""
+        instance = self._here()
+        instance.check_running()
+        return instance.add_runner()
+
+    @property
+    def child_pids(self) -> list[int]:
+        """Process ids of the children, when the application runs in processes."""
+        return [] if self._processes is None else self._processes.pids()
+
+    def remove_runner(self) -> str | None:
+        """Stop a runner; its name, None when there is none."""
+        return self._here().remove_runner()
+
+    @property
+    def runners(self) -> tuple[TaskRunner, ...]:
+        """The runners of this process."""
+        return tuple(self._instance.runners)
+
+    def metrics_text(self) -> str:
+        """All metrics in Prometheus' text format."""
+        if self._processes is not None:
+            return self._processes.metrics_text()
+        return metrics_text(self._instance, self._states.state)
+
+    # --- stores -------------------------------------------------------------------------------
+
+    # Any: who asks for a store knows its kind by its name.
+    def store(
+        self,
+        name: str,
+        *,
+        partition: int | None = None,
+        stale: bool = False,
+        timestamped: bool = False,
+    ) -> Any:
+        """Reads of a store, over all partitions that are here, or of one.
+
+        A table's store gives plain values, or (value, timestamp_ms) if `timestamped`. `stale` also
+        reads standbys and stores that are being restored.
+        """
+        return self._here().store(name, partition=partition, stale=stale, timestamped=timestamped)
+
+    def lags(self) -> list[StoreLag]:
+        """How far the local copies of stores are behind their changelogs."""
+        return store_lags(self._here())
+
+    def metadata(self, store: str | None = None) -> list[HostMetadata]:
+        """Which instance has which partitions of which store; of all stores, or of one."""
+        return hosts_of(self._here().check_running(), store)
+
+    def metadata_for_key(self, store: str, key: object) -> tuple[HostMetadata | None, int]:
+        """The instance that has a key of a store, and the key's partition."""
+        return key_host(self._here().check_running(), store, key)
+
+    @property
+    def state_directory(self) -> Path:
+        """Where local state lies."""
+        return self._instance.directories.folder

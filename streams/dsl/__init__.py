@@ -1,0 +1,1 @@
+"""The DSL: builds a Topology, never runs one."""

@@ -1,0 +1,87 @@
+"""Names of nodes, stores and internal topics: Kafka Streams' own, by the order of calls.
+
+One counter serves all. An operation takes its numbers even when the user names it, so that naming
+one operation renames no other. Names are stored state: a change here loses the state of running
+applications.
+"""
+
+import re
+
+from streams.errors import TopologyError
+from streams.where import user_line
+
+LENGTH_MAX = 249
+REPARTITION_SUFFIX = "-repartition"
+STATE_STORE = "STATE-STORE-"
+
+SOURCE = "KSTREAM-SOURCE-"
+SINK = "KSTREAM-SINK-"
+FILTER = "KSTREAM-FILTER-"
+MAP = "KSTREAM-MAP-"
+MAP_VALUES = "KSTREAM-MAPVALUES-"
+FLAT_MAP = "KSTREAM-FLATMAP-"
+FLAT_MAP_VALUES = "KSTREAM-FLATMAPVALUES-"
+SELECT_KEY = "KSTREAM-KEY-SELECT-"
+PEEK = "KSTREAM-PEEK-"
+FOREACH = "KSTREAM-FOREACH-"
+PRINT = "KSTREAM-PRINTER-"
+BRANCH = "KSTREAM-BRANCH-"
+MERGE = "KSTREAM-MERGE-"
+REPARTITION = "KSTREAM-REPARTITION-"
+TO_TABLE = "KSTREAM-TOTABLE-"
+PROCESSOR = "KSTREAM-PROCESSOR-"
+PROCESS_VALUES = "KSTREAM-PROCESSVALUES-"
+TABLE_SOURCE = "KTABLE-SOURCE-"
+TABLE_FILTER = "KTABLE-FILTER-"
+TABLE_MAP_VALUES = "KTABLE-MAPVALUES-"
+TABLE_TRANSFORM_VALUES = "KTABLE-TRANSFORMVALUES-"
+TABLE_TO_STREAM = "KTABLE-TOSTREAM-"
+TABLE_SELECT = "KTABLE-SELECT-"
+
+_GENERATED = re.compile("KSTREAM.*-[0-9]{10}")
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def check_name(name: str, kind: str = "name") -> str:
+    """Refuse what could be no part of a topic's name."""
+    if not isinstance(name, str) or not _LEGAL.fullmatch(name) or name in (".", ".."):
+        raise TopologyError(
+            f'{kind} "{name}" is not allowed',
+            at=user_line(),
+            hint='use letters, digits, ".", "_" and "-", and not "." or ".." alone',
+        )
+    if len(name) > LENGTH_MAX:
+        raise TopologyError(
+            f'{kind} "{name[:40]}..." has {len(name)} characters',
+            at=user_line(),
+            hint=f"at most {LENGTH_MAX} are allowed",
+        )
+    return name
+
+
+def is_generated(name: str) -> bool:
+    """Whether a name ends with a number of the counter, so that its topic's nodes do too."""
+    return _GENERATED.fullmatch(name) is not None
+
+
+class Names:
+    """The counter of one builder."""
+
+    def __init__(self) -> None:
+        """Begin at 0."""
+        self._next = 0
+
+    def new(self, prefix: str) -> str:
+        """The next name with a prefix."""
+        number = self._next
+        self._next = number + 1
+        return f"{prefix}{number:010d}"
+
+    def new_store(self, prefix: str) -> str:
+        """The next name of a store that the user does not name."""
+        return self.new(prefix + STATE_STORE)
+
+    def node(self, name: str | None, prefix: str, *, suffix: str = "") -> str:
+        """The user's name and a suffix, or a new one; a number is taken in any case."""
+        generated = self.new(prefix)
+        return generated if name is None else check_name(name + suffix)

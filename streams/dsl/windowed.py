@@ -1,0 +1,159 @@
+"""TimeWindowedStream and SessionWindowedStream: aggregates by windows of time."""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar, Unpack, cast
+
+from broker.client.serde import LongSerde
+from streams.dsl.aggregated import AGGREGATE, REDUCE, Kept, Window
+from streams.dsl.grouped import GroupedStream, burn_store_name
+from streams.dsl.stored import Stored, StoreOptions, stored
+from streams.dsl.stream import AnyFunction, check_function
+from streams.dsl.table import Table
+from streams.operators.aggregate import (
+    count_adder,
+    count_initializer,
+    count_merger,
+    merging,
+    no_initial_value,
+    reducing,
+)
+from streams.record import Windowed
+
+K = TypeVar("K")
+V = TypeVar("V")
+A = TypeVar("A")
+
+
+class TimeWindowedStream(Generic[K, V]):
+    """Records by key and tumbling, hopping, sliding or unlimited window.
+
+    >>> clicks.group_by_key().windowed_by(tumbling(60_000)).count().to_stream().to("per-minute")
+    """
+
+    __slots__ = ("_grouped", "_window")
+
+    def __init__(self, grouped: GroupedStream[K, V], window: Window) -> None:
+        """For the DSL itself: users call `windowed_by`."""
+        self._grouped, self._window = grouped, window
+
+    def count(
+        self, *, name: str | None = None, **options: Unpack[StoreOptions]
+    ) -> Table[Windowed[K], int]:
+        """How many records of each key each window has."""
+        given = stored(**options)
+        burn_store_name(self._grouped.node, given, AGGREGATE)
+        kept = self._keep(given.with_default_serdes(None, LongSerde()), AGGREGATE)
+        return self._table(kept, name, AGGREGATE, (count_initializer, count_adder))
+
+    def reduce(
+        self,
+        reducer: Callable[[V, V], V],
+        *,
+        name: str | None = None,
+        **options: Unpack[StoreOptions],
+    ) -> Table[Windowed[K], V]:
+        """All values of a key and window combined into one: reducer(old, new)."""
+        check_function(reducer, "reducer")
+        given = stored(**options).with_default_serdes(None, self._grouped.value_serde)
+        kept = self._keep(given, REDUCE)
+        add = reducing(cast("AnyFunction", reducer))
+        return self._table(kept, name, REDUCE, (no_initial_value, add))
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        adder: Callable[[K, V, A], A],
+        *,
+        name: str | None = None,
+        **options: Unpack[StoreOptions],
+    ) -> Table[Windowed[K], A]:
+        """All values of a key and window combined: adder(key, value, aggregate)."""
+        check_function(initializer, "initializer")
+        check_function(adder, "adder")
+        kept = self._keep(stored(**options), AGGREGATE)
+        functions = cast("tuple[AnyFunction, AnyFunction]", (initializer, adder))
+        return self._table(kept, name, AGGREGATE, functions)
+
+    def _keep(self, options: Stored, prefix: str) -> Kept:
+        return self._grouped.keep(options, prefix, self._window)
+
+    def _table(
+        self,
+        kept: Kept,
+        name: str | None,
+        prefix: str,
+        functions: tuple[AnyFunction, AnyFunction],
+    ) -> Table[Windowed[K], A]:
+        window = self._window
+        node = self._grouped.add_step(
+            kept, name, prefix, lambda state: window.operator(kept.spec, state, *functions)
+        )
+        return Table(node)
+
+
+class SessionWindowedStream(Generic[K, V]):
+    """Records by key and session."""
+
+    __slots__ = ("_grouped", "_window")
+
+    def __init__(self, grouped: GroupedStream[K, V], window: Window) -> None:
+        """For the DSL itself: users call `windowed_by`."""
+        self._grouped, self._window = grouped, window
+
+    def count(
+        self, *, name: str | None = None, **options: Unpack[StoreOptions]
+    ) -> Table[Windowed[K], int]:
+        """How many records each session has."""
+        given = stored(**options)
+        burn_store_name(self._grouped.node, given, AGGREGATE)
+        kept = self._keep(given.with_default_serdes(None, LongSerde()), AGGREGATE)
+        return self._table(kept, name, AGGREGATE, (count_initializer, count_adder, count_merger))
+
+    def reduce(
+        self,
+        reducer: Callable[[V, V], V],
+        *,
+        name: str | None = None,
+        **options: Unpack[StoreOptions],
+    ) -> Table[Windowed[K], V]:
+        """All values of a session combined into one: reducer(old, new)."""
+        check_function(reducer, "reducer")
+        given = stored(**options).with_default_serdes(None, self._grouped.value_serde)
+        kept = self._keep(given, REDUCE)
+        function = cast("AnyFunction", reducer)
+        functions = (no_initial_value, reducing(function), merging(function))
+        return self._table(kept, name, REDUCE, functions)
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        adder: Callable[[K, V, A], A],
+        merger: Callable[[K, A, A], A],
+        *,
+        name: str | None = None,
+        **options: Unpack[StoreOptions],
+    ) -> Table[Windowed[K], A]:
+        """All values of a session combined; merger(key, left, right) joins two sessions."""
+        for function, kind in ((initializer, "initializer"), (adder, "adder"), (merger, "merger")):
+            check_function(function, kind)
+        kept = self._keep(stored(**options), AGGREGATE)
+        functions = cast(
+            "tuple[AnyFunction, AnyFunction, AnyFunction]", (initializer, adder, merger)
+        )
+        return self._table(kept, name, AGGREGATE, functions)
+
+    def _keep(self, options: Stored, prefix: str) -> Kept:
+        return self._grouped.keep(options, prefix, self._window)
+
+    def _table(
+        self,
+        kept: Kept,
+        name: str | None,
+        prefix: str,
+        functions: tuple[AnyFunction, AnyFunction, AnyFunction],
+    ) -> Table[Windowed[K], A]:
+        window = self._window
+        node = self._grouped.add_step(
+            kept, name, prefix, lambda state: window.operator(kept.spec, state, *functions)
+        )
+        return Table(node)

@@ -1,0 +1,132 @@
+"""Handlers: what happens to a record that cannot be read, processed or written.
+
+    kind             fails when                                    settings name
+    deserialization  bytes of an input are no key or value         deserialization_exception_handler
+    processing       a node's code, or a punctuator, raises        processing_exception_handler
+    production       a result cannot be bytes, or is refused       production_exception_handler
+
+A handler is a function of a Failure that answers what to do. The built-in ones also write the
+record to the dead-letter topic when the setting `errors_dead_letter_queue_topic_name` is given, as
+Kafka's do.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from streams.record import Headers, Position
+
+logger = logging.getLogger(__name__)
+
+SHOWN_KEY_CHARACTERS = 80
+
+
+class FailureKind(Enum):
+    """What could not be done."""
+
+    DESERIALIZATION = "deserialization"
+    PROCESSING = "processing"
+    PRODUCTION = "production"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A record that failed, where and why.
+
+    `raw_key` and `raw_value` are the bytes of the input record; None inside a punctuator, where
+    there is none, and for results held back until a commit. `key` and `value` are what the failing
+    node was given; None when they could not be read.
+    """
+
+    kind: FailureKind
+    error: Exception
+    node: str
+    task_id: str
+    position: Position | None
+    timestamp_ms: int
+    key: object = None
+    value: object = None
+    headers: Headers = ()
+    raw_key: bytes | None = None
+    raw_value: bytes | None = None
+    raw_headers: Headers = ()
+
+    @property
+    def at(self) -> str:
+        """The place, as messages name it."""
+        parts = [f'node "{self.node}"', f"task {self.task_id}"]
+        if self.position is not None:
+            topic, partition, offset = self.position
+            parts.insert(0, f'topic "{topic}" partition {partition} offset {offset}')
+        shown = self.raw_key if self.key is None else self.key
+        if shown is not None:
+            parts.append(f"key {shortened(shown)}")
+        return ", ".join(parts)
+
+
+class Answer(Enum):
+    """What a handler may answer."""
+
+    FAIL = "fail"  # stop the application
+    CONTINUE = "continue"  # drop the record at the node where it failed, and go on
+    DEAD_LETTER = "dead_letter"  # as CONTINUE, and write it to the dead-letter topic
+    RETRY = "retry"  # only when the broker refused a record: send it again; else as FAIL
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """An answer: write the record to this topic, and go on unless told to fail."""
+
+    topic: str
+    fail: bool = False
+
+
+Handler = Callable[[Failure], Answer | DeadLetter]
+
+
+def log_and_fail(failure: Failure) -> Answer:
+    """Stop the application at the record. The default of all three kinds."""
+    logger.error("%s failed: %s", failure.kind.value, failure.at, exc_info=failure.error)
+    return Answer.FAIL
+
+
+def log_and_continue(failure: Failure) -> Answer:
+    """Say so in the log, drop the record and go on."""
+    logger.warning("%s failed: %s", failure.kind.value, failure.at, exc_info=failure.error)
+    return Answer.CONTINUE
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterHandler:
+    """Writes records that fail to a topic; made by `dead_letter`."""
+
+    topic: str
+
+    def __call__(self, failure: Failure) -> DeadLetter:
+        """Write it there and go on."""
+        logger.warning(
+            '%s failed: %s; the record goes to "%s": %s',
+            failure.kind.value,
+            failure.at,
+            self.topic,
+            failure.error,
+        )
+        return DeadLetter(self.topic)
+
+
+def dead_letter(topic: str) -> DeadLetterHandler:
+    """Write records that fail to a topic, as they came in and with headers that say why.
+
+    >>> dead_letter("orders-that-failed")
+    DeadLetterHandler(topic='orders-that-failed')
+    """
+    return DeadLetterHandler(topic)
+
+
+def shortened(value: object) -> str:
+    """A key as messages show it."""
+    text = repr(value)
+    if len(text) <= SHOWN_KEY_CHARACTERS:
+        return text
+    return f"{text[:SHOWN_KEY_CHARACTERS]}... ({len(text)} characters)"

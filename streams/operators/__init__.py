@@ -1,0 +1,1 @@
+"""What runs inside a task: the code of every DSL operation."""

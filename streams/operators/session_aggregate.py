@@ -1,0 +1,147 @@
+"""Aggregates by sessions: records of a key that are at most a gap apart.
+
+A record is merged with all sessions it touches: their aggregates are merged in order, beginning
+with the initial one, and the record is added last. Each session that is absorbed is removed and
+told as a tombstone under its old bounds, also when the bounds stay the same; only a record at the
+very instant of a one-instant session replaces it quietly. The time of a result is the session's
+end. Only null keys are dropped; null values reach the adder.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from streams.operators.aggregate import NULL_KEY, Adder, Initializer, Merger, shared_emit
+from streams.operators.closing import EmitClosed, open_emit_closed
+from streams.operators.emitting import Emit, Getter, open_told
+from streams.operators.views import GetterAsOf
+from streams.operators.window_aggregate import emit_nothing, late
+from streams.processor import NodeContext, Process
+from streams.record import Headers, Windowed
+from streams.state.store import REFUSED, SessionStore
+from streams.windows import SessionWindows
+
+_Found = list[tuple[Windowed[object], object]]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionAggregate:
+    """Keeps an aggregate of each session of each key."""
+
+    store: str
+    windows: SessionWindows
+    initializer: Initializer
+    adder: Adder
+    merger: Merger
+    caching: bool = False
+    send_old: bool = False
+    on_close: bool = False
+    retention_ms: int = 0  # of the store; needed by on_close
+
+    def open(self, context: NodeContext) -> Process:
+        """Whether a record is too late is known only after merging."""
+        table = cast("SessionStore[object, object]", context.store(self.store))
+        time, drop, put = context.time(), context.drop, table.put
+        initializer, adder, merger = self.initializer, self.adder, self.merger
+        gap, grace, on_close = self.windows.gap_ms, self.windows.grace_ms, self.on_close
+        emit: Emit = (
+            emit_nothing
+            if on_close
+            else shared_emit(context, self.store, caching=self.caching, send_old=self.send_old)
+        )
+        emit_closed = self._open_emit_closed(context, table) if on_close else None
+        absorb = _open_absorb(table, emit, send_old=self.send_old)
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            if key is None:
+                drop(NULL_KEY)
+                return
+            close_ms = time.advance(timestamp_ms) - grace - gap
+            if emit_closed is not None:
+                emit_closed(close_ms, timestamp_ms, headers)
+            found = list(table.find_sessions(key, max(0, timestamp_ms - gap), timestamp_ms + gap))
+            if on_close:  # a closed session has been emitted; it does not grow again
+                found = [each for each in found if each[0].end_ms >= close_ms]
+            aggregate = initializer()
+            start = end = timestamp_ms
+            for session, stored in found:
+                start, end = min(start, session.start_ms), max(end, session.end_ms)
+                aggregate = merger(key, aggregate, stored)
+            if end < close_ms:
+                drop(late(start, end, time.ms))
+                return
+            replaced = absorb(found, start == end, headers) if found else None
+            aggregate = adder(key, value, aggregate)
+            size = put(key, start, end, aggregate)
+            if size == REFUSED:
+                drop(f"the store no longer keeps the session that ends at {end}")
+                return
+            emit(Windowed(key, start, end), aggregate, replaced, end, headers, size)
+
+        return process
+
+    def _open_emit_closed(
+        self, context: NodeContext, table: SessionStore[object, object]
+    ) -> EmitClosed:
+        def closed(first: int, last: int) -> Iterator[tuple[Windowed[object], object, int]]:
+            for session, value in table.sessions_ended(first, last):
+                yield session, value, session.end_ms
+
+        # The end is inclusive, so a session is closed when it ends before the close time.
+        return open_emit_closed(
+            context,
+            self.store,
+            closed=closed,
+            first_after=lambda close_ms: close_ms,
+            last_before=lambda close_ms: close_ms - 1,
+            retention_ms=self.retention_ms,
+        )
+
+
+def _open_absorb(
+    table: SessionStore[object, object], emit: Emit, *, send_old: bool
+) -> Callable[[_Found, bool, Headers], object]:
+    """Removes sessions that are part of a larger one now; the old value of a replaced one.
+
+    Old values are read again, because the merger may have changed what was found in place.
+    """
+
+    def absorb(found: _Found, one_instant: bool, headers: Headers) -> object:
+        for session, stored in found:
+            key, start, end = session
+            old = table.get(key, start, end) if send_old else stored
+            if one_instant:
+                return old
+            table.remove(key, start, end)
+            emit(session, None, old, end, headers, 0)
+        return None
+
+    return absorb
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """A table by sessions, looked up in its store."""
+
+    store: str
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """The store."""
+        return (self.store,)
+
+    def open(self, context: NodeContext, *, told: bool = False) -> Getter:
+        """The value of a session of a key; its time is the session's end."""
+        table = cast("SessionStore[object, object]", context.store(self.store))
+
+        def get(key: object) -> tuple[object, int] | None:
+            plain, start_ms, end_ms = cast("Windowed[object]", key)
+            value = table.get(plain, start_ms, end_ms)
+            return None if value is None else (value, end_ms)
+
+        return open_told(context, self.store, get) if told else get
+
+    def open_as_of(self, context: NodeContext) -> GetterAsOf:
+        """Sessions have no history."""
+        present = self.open(context)
+        return lambda key, timestamp_ms: present(key)

@@ -1,0 +1,220 @@
+"""Aggregates by sliding windows: each set of records at most `difference` apart is one window.
+
+A record at t has a left window [t - d, t] and, when later records lie in it, a right window
+[t + 1, t + 1 + d]. Both ends are inclusive. For a new record at t:
+
+    windows that hold t                        get the record
+    [t - d, t], if it is not there             begins with the records of the window before it
+    [p + 1, p + 1 + d], p the record before    begins with this record, if it is not there
+    [t + 1, t + 1 + d], if it is not there     begins with the later records, without this one
+
+Windows do not start before 0: records with t < d share the window [0, d].
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from streams.operators.aggregate import NULL_KEY_OR_VALUE, Adder, Initializer, shared_emit
+from streams.operators.closing import open_emit_closed
+from streams.operators.emitting import Emit
+from streams.operators.window_aggregate import emit_nothing, late
+from streams.processor import NO_TIME, NodeContext, Process
+from streams.record import Headers, Windowed
+from streams.state.store import TimestampedWindowStore
+from streams.windows import SlidingWindows
+
+# The aggregate of a window and the time of its last record.
+_Stored = tuple[object, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingAggregate:
+    """Keeps an aggregate of the records of each key and sliding window."""
+
+    store: str
+    windows: SlidingWindows
+    initializer: Initializer
+    adder: Adder
+    caching: bool = False
+    send_old: bool = False
+    on_close: bool = False
+    retention_ms: int = 0  # of the store; needed by on_close
+
+    def open(self, context: NodeContext) -> Process:
+        """Null keys, null values and records that are too late for all windows are dropped."""
+        table = cast("TimestampedWindowStore[object, object]", context.store(self.store))
+        time, drop = context.time(), context.drop
+        difference, grace = self.windows.difference_ms, self.windows.grace_ms
+        emit: Emit = (
+            emit_nothing
+            if self.on_close
+            else shared_emit(context, self.store, caching=self.caching, send_old=self.send_old)
+        )
+        emit_closed = self._open_emit_closed(context, table) if self.on_close else None
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            if key is None or value is None:
+                drop(NULL_KEY_OR_VALUE)
+                return
+            close_ms = time.advance(timestamp_ms) - grace
+            if timestamp_ms + difference < close_ms:
+                drop(late(timestamp_ms - difference, timestamp_ms, time.ms))
+                return
+            if emit_closed is not None:
+                emit_closed(close_ms, timestamp_ms, headers)
+            one = _OneRecord(self, table, emit, drop)
+            one.key, one.value, one.timestamp_ms, one.headers = key, value, timestamp_ms, headers
+            one.close_ms = close_ms
+            if timestamp_ms < difference:
+                one.add_early()
+            else:
+                one.add()
+
+        return process
+
+    def _open_emit_closed(
+        self, context: NodeContext, table: TimestampedWindowStore[object, object]
+    ) -> Callable[[int, int, Headers], None]:
+        difference = self.windows.difference_ms
+
+        def closed(first: int, last: int) -> Iterator[tuple[Windowed[object], object, int]]:
+            for window, (value, timestamp_ms) in table.fetch_all(first, last):
+                start = window.start_ms
+                yield Windowed(window.key, start, start + difference), value, timestamp_ms
+
+        # The end is inclusive, so a window is closed when it ends before the close time.
+        return open_emit_closed(
+            context,
+            self.store,
+            closed=closed,
+            first_after=lambda close_ms: close_ms - difference,
+            last_before=lambda close_ms: close_ms - difference - 1,
+            retention_ms=self.retention_ms,
+        )
+
+
+class _OneRecord:
+    """A record on its way into its windows."""
+
+    __slots__ = (
+        "adder",
+        "close_ms",
+        "difference",
+        "drop",
+        "emit",
+        "headers",
+        "initializer",
+        "key",
+        "table",
+        "timestamp_ms",
+        "value",
+    )
+
+    def __init__(
+        self,
+        operator: SlidingAggregate,
+        table: TimestampedWindowStore[object, object],
+        emit: Emit,
+        drop: Callable[[str], None],
+    ) -> None:
+        self.table, self.emit, self.drop = table, emit, drop
+        self.initializer, self.adder = operator.initializer, operator.adder
+        self.difference = operator.windows.difference_ms
+        self.key: object = None
+        self.value: object = None
+        self.timestamp_ms = self.close_ms = NO_TIME
+        self.headers: Headers = ()
+
+    def add(self) -> None:
+        """Add the record to its windows, the newest first, as Kafka Streams does."""
+        t, difference = self.timestamp_ms, self.difference
+        later: _Stored | None = None  # what is in the newest window that goes on after t
+        earlier: _Stored | None = None  # what is in the newest window that ended before t
+        previous_ms: int | None = None
+        starts = set()
+        found = self.table.backward_fetch(self.key, max(0, t - 2 * difference), t + 1)
+        for start, stored in list(found):
+            starts.add(start)
+            end = start + difference
+            if start > t:
+                continue
+            if end < t:
+                earlier, previous_ms = stored, stored[1]
+                break
+            before = self._update(start, stored)
+            if end > t:
+                later = later or (before, stored[1])
+            elif stored[1] < t:
+                previous_ms = stored[1]
+            else:
+                return  # a record at the same instant has made all windows
+        if previous_ms is not None and previous_ms + 1 + difference >= t:
+            self._begin(previous_ms + 1, starts)
+        if earlier is not None and earlier[1] >= t - difference:
+            self._begin(t - difference, starts, earlier)
+        else:
+            self._begin(t - difference, starts)
+        self._begin_right(later, starts)
+
+    def add_early(self) -> None:
+        """Add a record whose left window would start before 0."""
+        t = self.timestamp_ms
+        later: _Stored | None = None
+        first: _Stored | None = None  # the window [0, d]
+        starts = set()
+        for start, stored in list(self.table.fetch(self.key, 0, t + 1)):
+            starts.add(start)
+            if start == 0:
+                first = stored
+            elif start <= t:
+                later = (self._update(start, stored), stored[1])
+        if first is not None and later is None:
+            # No window starts between: what is in [0, d] is all later than t, or all earlier.
+            later = first
+        self._begin_right(later, starts)
+        if first is None:
+            self._begin(0, starts)
+            return
+        if first[1] < t:
+            self._begin(first[1] + 1, starts)
+        # Read again: what the right window began with must not change with this one.
+        self._update(0, cast("_Stored", self.table.get(self.key, 0)))
+
+    def _update(self, start: int, stored: _Stored) -> object:
+        """Add the record to a window; the aggregate it had before."""
+        old, newest_ms = stored
+        end = start + self.difference
+        if end < self.close_ms:
+            self.drop(f"its window [{start}, {end}] has closed")
+            return old
+        aggregate = self.adder(self.key, self.value, old)
+        if aggregate is old:  # the adder may have changed it in place
+            again = self.table.get(self.key, start)
+            old = None if again is None else again[0]
+        self._put(start, aggregate, old, max(newest_ms, self.timestamp_ms))
+        return old
+
+    def _begin(self, start: int, starts: set[int], stored: _Stored | None = None) -> None:
+        """Make a window that holds the record, and maybe earlier ones."""
+        end = start + self.difference
+        if start in starts:
+            return
+        starts.add(start)
+        if end < self.close_ms:
+            self.drop(f"its window [{start}, {end}] has closed")
+            return
+        aggregate = self.initializer() if stored is None else stored[0]
+        self._put(start, self.adder(self.key, self.value, aggregate), None, self.timestamp_ms)
+
+    def _begin_right(self, later: _Stored | None, starts: set[int]) -> None:
+        """Make the window after the record, if there are later records for it."""
+        start = self.timestamp_ms + 1
+        if later is not None and later[1] > self.timestamp_ms and start not in starts:
+            starts.add(start)
+            self._put(start, later[0], None, later[1])
+
+    def _put(self, start: int, aggregate: object, old: object, timestamp_ms: int) -> None:
+        size = self.table.put(self.key, aggregate, timestamp_ms, start)
+        window = Windowed(self.key, start, start + self.difference)
+        self.emit(window, aggregate, old, timestamp_ms, self.headers, size)

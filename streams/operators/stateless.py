@@ -1,0 +1,229 @@
+"""Operations on one record at a time: filter, map, branch, peek and their kind."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+from streams.processor import NodeContext, Process
+from streams.record import Headers
+
+Predicate = Callable[[object, object], object]
+
+
+@dataclass(frozen=True, slots=True)
+class PassThrough:
+    """Hands records on: what joins two streams into one, or begins a branch."""
+
+    def open(self, context: NodeContext) -> Process:
+        """The children themselves."""
+        return context.forward
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Keeps records for which the predicate is true (`negate`: false)."""
+
+    predicate: Predicate
+    negate: bool = False
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        predicate, forward = self.predicate, context.forward
+
+        def keep(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            if predicate(key, value):
+                forward(key, value, timestamp_ms, headers)
+
+        def drop(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            if not predicate(key, value):
+                forward(key, value, timestamp_ms, headers)
+
+        return drop if self.negate else keep
+
+
+@dataclass(frozen=True, slots=True)
+class DropNullKeys:
+    """Stands before a repartition: a record without a key has no partition."""
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        forward = context.forward
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            if key is not None:
+                forward(key, value, timestamp_ms, headers)
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """A new key and value."""
+
+    mapper: Callable[[object, object], tuple[object, object]]
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        mapper, forward = self.mapper, context.forward
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            new_key, new_value = mapper(key, value)
+            forward(new_key, new_value, timestamp_ms, headers)
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class MapValues:
+    """A new value, of the value alone or of key and value."""
+
+    mapper: Callable[..., object]
+    with_key: bool = False
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        mapper, forward = self.mapper, context.forward
+
+        def of_value(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            forward(key, mapper(value), timestamp_ms, headers)
+
+        def of_both(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            forward(key, mapper(key, value), timestamp_ms, headers)
+
+        return of_both if self.with_key else of_value
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMap:
+    """Any number of keys and values."""
+
+    mapper: Callable[[object, object], Iterable[tuple[object, object]]]
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        mapper, forward = self.mapper, context.forward
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            for new_key, new_value in mapper(key, value):
+                forward(new_key, new_value, timestamp_ms, headers)
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMapValues:
+    """Any number of values under the same key."""
+
+    mapper: Callable[..., Iterable[object]]
+    with_key: bool = False
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        mapper, forward = self.mapper, context.forward
+
+        def of_value(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            for new_value in mapper(value):
+                forward(key, new_value, timestamp_ms, headers)
+
+        def of_both(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            for new_value in mapper(key, value):
+                forward(key, new_value, timestamp_ms, headers)
+
+        return of_both if self.with_key else of_value
+
+
+@dataclass(frozen=True, slots=True)
+class SelectKey:
+    """A new key, of key and value."""
+
+    selector: Callable[[object, object], object]
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        selector, forward = self.selector, context.forward
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            forward(selector(key, value), value, timestamp_ms, headers)
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """Calls an action and hands the record on."""
+
+    action: Callable[[object, object], object]
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        action, forward = self.action, context.forward
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            action(key, value)
+            forward(key, value, timestamp_ms, headers)
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class ForEach:
+    """Calls an action; the end of a stream."""
+
+    action: Callable[[object, object], object]
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        action = self.action
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            action(key, value)
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class Print:
+    """Writes each record as a line; the end of a stream."""
+
+    label: str
+    file: TextIO | None = None  # None: standard output, as it is when the record comes
+    mapper: Callable[[object, object], object] | None = None
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        label, file, mapper = self.label, self.file, self.mapper
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            text = f"{key}, {value}" if mapper is None else mapper(key, value)
+            (sys.stdout if file is None else file).write(f"[{label}]: {text}\n")
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Hands a record to the first branch whose predicate is true.
+
+    A child more than there are predicates gets what no predicate takes.
+    """
+
+    predicates: Sequence[Predicate]
+    children: Sequence[str]
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        predicates = tuple(self.predicates)
+        ways = [context.forward_to(child) for child in self.children]
+        branches = tuple(zip(predicates, ways, strict=False))
+        otherwise = ways[len(predicates)] if len(ways) > len(predicates) else None
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            for predicate, way in branches:
+                if predicate(key, value):
+                    way(key, value, timestamp_ms, headers)
+                    return
+            if otherwise is not None:
+                otherwise(key, value, timestamp_ms, headers)
+
+        return process

@@ -1,0 +1,147 @@
+"""Stream joined with stream: pairs of records with one key whose times are near each other.
+
+Each side is two nodes. The first passes a record on and then keeps it in the side's window store,
+so a record never meets itself; the second looks into the other side's store:
+
+    left  -> keep (left store)  -> join with the right store -> merge
+    right -> keep (right store) -> join with the left store  -> merge
+
+A record whose side must always give a result, and that has no partner, waits in the join's pending
+store until no partner can come: left ones until time + after + grace, right ones until time +
+before + grace, are behind the join's stream time. Then it is joined with None, once, at its own
+time. Kafka lets an out-of-order record go as soon as its window is past, without regard to grace,
+and may join it later all the same; here it waits for the grace, too.
+"""
+
+from dataclasses import dataclass
+from typing import cast
+
+from streams.operators.joiner import Joiner, reversed_joiner
+from streams.operators.outer_join_pending import LEFT, RIGHT, Pending, PendingSpec, Unmatched
+from streams.processor import NodeContext, Process
+from streams.record import Headers
+from streams.state.store import REFUSED, WindowStore
+from streams.windows import JoinWindows
+
+NO_KEY = "a record without a key cannot be joined"
+NO_VALUE = "a record without a value cannot be joined"
+TOO_OLD = "a record older than the join's retention is not kept for later partners"
+
+
+@dataclass(frozen=True, slots=True)
+class KeepForJoin:
+    """Passes records on, then keeps them where the other side of the join looks."""
+
+    store: str
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code, inside one task."""
+        forward, drop = context.forward, context.drop
+        put = cast("WindowStore[object, object]", context.store(self.store)).put
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            forward(key, value, timestamp_ms, headers)
+            # A record without a key or value meets nobody: the node below has counted it.
+            if key is not None and value is not None and put(key, value, timestamp_ms) == REFUSED:
+                drop(TOO_OLD)
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class StreamJoin:
+    """One side of a join: looks for partners in the other side's store."""
+
+    left: bool
+    other_store: str
+    windows: JoinWindows
+    joiner: Joiner
+    outer: bool = False  # whether this side gives a result without a partner, too
+    pending: PendingSpec | None = None  # None: results without a partner come at once
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code, inside one task."""
+        return self._open_plain(context) if self.pending is None else self._open_pending(context)
+
+    def _span(self) -> tuple[int, int]:
+        windows = self.windows
+        if self.left:
+            return windows.before_ms, windows.after_ms
+        return windows.after_ms, windows.before_ms
+
+    def _own_joiner(self) -> Joiner:
+        return self.joiner if self.left else reversed_joiner(self.joiner)
+
+    def _open_plain(self, context: NodeContext) -> Process:
+        forward, drop, outer = context.forward, context.drop, self.outer
+        fetch = cast("WindowStore[object, object]", context.store(self.other_store)).fetch
+        join = self._own_joiner()
+        before_ms, after_ms = self._span()
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            if value is None:
+                drop(NO_VALUE)
+                return
+            matched = False
+            if key is not None:
+                last_ms = timestamp_ms + after_ms
+                for other_ms, other in fetch(key, max(0, timestamp_ms - before_ms), last_ms):
+                    matched = True
+                    joined = join(key, value, other)
+                    forward(key, joined, max(timestamp_ms, other_ms), headers)
+            elif not outer:
+                drop(NO_KEY)
+            if outer and not matched:
+                forward(key, join(key, value, None), timestamp_ms, headers)
+
+        return process
+
+    def _open_pending(self, context: NodeContext) -> Process:
+        spec = self.pending
+        assert spec is not None
+        forward, drop, outer, now_ms = context.forward, context.drop, self.outer, context.now_ms
+        fetch = cast("WindowStore[object, object]", context.store(self.other_store)).fetch
+        time = context.time(f"{spec.store}-time")
+        join, joiner = self._own_joiner(), self.joiner
+        before_ms, after_ms = self._span()
+        side, other_side = (LEFT, RIGHT) if self.left else (RIGHT, LEFT)
+        pending: Pending | None = None
+
+        def release(waiting: Pending, headers: Headers) -> None:
+            for found in waiting.release(time.ms, now_ms()):
+                forward(found.key, _alone(joiner, found), found.timestamp_ms, headers)
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            nonlocal pending
+            newest_ms = time.advance(timestamp_ms)
+            if key is None or value is None:
+                if value is not None and outer:
+                    forward(key, join(key, value, None), timestamp_ms, headers)
+                else:
+                    drop(NO_VALUE if value is None else NO_KEY)
+                return
+            # The store may still be filled from its changelog while nodes are opened.
+            waiting = pending = pending or spec.open(context)
+            if timestamp_ms == newest_ms:
+                release(waiting, headers)
+            matched = False
+            for other_ms, other in fetch(
+                key, max(0, timestamp_ms - before_ms), timestamp_ms + after_ms
+            ):
+                matched = True
+                waiting.match(other_side, key, other_ms)
+                forward(key, join(key, value, other), max(timestamp_ms, other_ms), headers)
+            if matched or not outer:
+                return
+            if waiting.is_over(side, timestamp_ms, newest_ms):
+                forward(key, join(key, value, None), timestamp_ms, headers)
+            else:
+                waiting.add(side, key, value, timestamp_ms)
+
+        return process
+
+
+def _alone(joiner: Joiner, found: Unmatched) -> object:
+    if found.left:
+        return joiner(found.key, found.value, None)
+    return joiner(found.key, None, found.value)

@@ -1,0 +1,173 @@
+"""Table joined with table by key: a change of either side gives a change of the result.
+
+Each side is a node that looks up the other table; both go into a merge node, which keeps the result
+in a store if it is asked for. What a side needs:
+
+    join    left change                     right change
+    inner   both values                     both values
+    left    its own; the right may lack     the left's; its own may lack
+    outer   either of them                  either of them
+"""
+
+from dataclasses import dataclass
+from typing import cast
+
+from streams.operators.emitting import Getter, open_emit
+from streams.operators.joiner import Joiner, reversed_joiner
+from streams.operators.views import GetterAsOf, TableView
+from streams.processor import NodeContext, Process
+from streams.record import Change, Headers
+from streams.state.store import (
+    LATEST,
+    StoreKind,
+    StoreSpec,
+    TimestampedKeyValueStore,
+    VersionedStore,
+)
+
+NO_KEY = "a record without a key cannot be joined"
+OUT_OF_ORDER = "an out-of-order change of a versioned table does not change the join"
+
+
+@dataclass(frozen=True, slots=True)
+class TableJoinSide:
+    """The changes of one side, joined with the other table as its children know it."""
+
+    left: bool  # which side this is
+    other: TableView
+    joiner: Joiner
+    own_optional: bool  # whether there is a result without a value of this side
+    other_optional: bool  # whether there is a result without a value of the other side
+    send_old: bool = False
+    latest_only: bool = False  # the table of this side is versioned
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code, inside one task."""
+        forward, drop, get = context.forward, context.drop, self.other.open(context, told=True)
+        join = self.joiner if self.left else reversed_joiner(self.joiner)
+        own_optional, other_optional = self.own_optional, self.other_optional
+        send_old, latest_only = self.send_old, self.latest_only
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            new, old, latest = cast("Change", value)
+            if key is None:
+                drop(NO_KEY)
+                return
+            if latest_only and not latest:
+                drop(OUT_OF_ORDER)
+                return
+            found = get(key)
+            if found is None:
+                if not other_optional or (new is None and old is None):
+                    return
+                other = None
+                alone = False
+            else:
+                other = found[0]
+                timestamp_ms = max(timestamp_ms, found[1])
+                alone = own_optional
+            result = join(key, new, other) if alone or new is not None else None
+            former = None
+            if send_old and (alone or old is not None):
+                former = join(key, old, other)
+            forward(key, (result, former, latest), timestamp_ms, headers)
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class TableJoinMerge:
+    """Brings both sides together, and keeps the result if it has a store."""
+
+    store: StoreSpec | None = None
+    send_old: bool = False
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code, inside one task."""
+        if self.store is None:
+            return self._open_passing(context)
+        if self.store.kind is StoreKind.VERSIONED:
+            return self._open_versioned(context, self.store)
+        return self._open_keeping(context, self.store)
+
+    def _open_passing(self, context: NodeContext) -> Process:
+        forward = context.forward
+        if self.send_old:
+            return forward
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            forward(key, (cast("Change", value)[0], None, True), timestamp_ms, headers)
+
+        return process
+
+    def _open_keeping(self, context: NodeContext, spec: StoreSpec) -> Process:
+        store = cast("TimestampedKeyValueStore[object, object]", context.store(spec.name))
+        get, put = store.get, store.put
+        needs_old = self.send_old or (spec.caching and context.cache_bytes > 0)
+        emit = open_emit(context, spec.name, caching=spec.caching, send_old=self.send_old)
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            new = cast("Change", value)[0]
+            stored = get(key) if needs_old else None
+            old = None if stored is None else stored[0]
+            emit(key, new, old, timestamp_ms, headers, put(key, new, timestamp_ms))
+
+        return process
+
+    def _open_versioned(self, context: NodeContext, spec: StoreSpec) -> Process:
+        store = cast("VersionedStore[object, object]", context.store(spec.name))
+        get, put = store.get, store.put
+        forward, drop, send_old = context.forward, context.drop, self.send_old
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            new = cast("Change", value)[0]
+            stored = get(key) if send_old else None
+            valid_to_ms = put(key, new, timestamp_ms)
+            if valid_to_ms is None:
+                drop("a result older than the history of its store is not kept")
+                return
+            old = None if stored is None else stored.value
+            forward(key, (new, old, valid_to_ms == LATEST), timestamp_ms, headers)
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedView:
+    """A join that is not kept: looked up by joining what its tables have now."""
+
+    left: TableView
+    right: TableView
+    joiner: Joiner
+    left_optional: bool
+    right_optional: bool
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """The stores of both tables."""
+        return tuple(dict.fromkeys(self.left.stores + self.right.stores))
+
+    def open(self, context: NodeContext, *, told: bool = False) -> Getter:
+        """The value that the join has now."""
+        get_left, get_right = (side.open(context, told=told) for side in (self.left, self.right))
+        join = self.joiner
+        left_optional, right_optional = self.left_optional, self.right_optional
+
+        def get(key: object) -> tuple[object, int] | None:
+            left = get_left(key)
+            if left is None and not left_optional:
+                return None
+            right = get_right(key)
+            if right is None and (left is None or not right_optional):
+                return None
+            left_value, left_ms = left or (None, -1)
+            right_value, right_ms = right or (None, -1)
+            value = join(key, left_value, right_value)
+            return None if value is None else (value, max(left_ms, right_ms))
+
+        return get
+
+    def open_as_of(self, context: NodeContext) -> GetterAsOf:
+        """A join has no past: its present value."""
+        get = self.open(context)
+        return lambda key, timestamp_ms: get(key)

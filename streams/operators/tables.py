@@ -1,0 +1,340 @@
+"""Tables: the newest value of each key, and what filter, map_values and to_stream make of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from streams.operators.emitting import Getter, open_emit
+from streams.operators.views import Derive, GetterAsOf, TableView
+from streams.processor import NO_TIME, NodeContext, Process
+from streams.record import Change, Headers, Position
+from streams.state.store import (
+    LATEST,
+    StoreKind,
+    StoreSpec,
+    TimestampedKeyValueStore,
+    VersionedStore,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeepNewest:
+    """Turns a stream into a table: the last record of each key, whatever its time.
+
+    Without a store only the change is told. A versioned store takes records by their time; one that
+    is older than its history is dropped.
+    """
+
+    store: StoreSpec | None = None
+    send_old: bool = False
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        if self.store is None:
+            return _open_unkept(context)
+        if self.store.kind is StoreKind.VERSIONED:
+            return _open_versioned(context, self.store, send_old=self.send_old)
+        return _open_kept(context, self.store, send_old=self.send_old)
+
+
+def _open_unkept(context: NodeContext) -> Process:
+    forward, drop = context.forward, context.drop
+
+    def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+        if key is None:
+            drop("null key")
+            return
+        forward(key, (value, None, True), timestamp_ms, headers)
+
+    return process
+
+
+def _open_kept(context: NodeContext, spec: StoreSpec, *, send_old: bool) -> Process:
+    store = cast("TimestampedKeyValueStore[object, object]", context.store(spec.name))
+    get, put, drop = store.get, store.put, context.drop
+    emit = open_emit(context, spec.name, caching=spec.caching, send_old=send_old)
+
+    def without_old(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+        if key is None:
+            drop("null key")
+            return
+        emit(key, value, None, timestamp_ms, headers, put(key, value, timestamp_ms))
+
+    def with_old(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+        if key is None:
+            drop("null key")
+            return
+        found = get(key)
+        old = None if found is None else found[0]
+        emit(key, value, old, timestamp_ms, headers, put(key, value, timestamp_ms))
+
+    return with_old if needs_old_values(context, spec, send_old=send_old) else without_old
+
+
+def _open_versioned(context: NodeContext, spec: StoreSpec, *, send_old: bool) -> Process:
+    keep = open_keep(context, spec, send_old=send_old)
+    old_of = open_old_values(context, spec, send_old=send_old)
+    drop = context.drop
+
+    def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+        if key is None:
+            drop("null key")
+            return
+        keep(key, value, old_of(key), timestamp_ms, headers)
+
+    return process
+
+
+def needs_old_values(context: NodeContext, spec: StoreSpec, *, send_old: bool) -> bool:
+    """Whether a table must read before it writes.
+
+    Results that are held back do: a key that comes and goes before the commit is not told at all.
+    """
+    return send_old or (spec.caching and context.cache_bytes > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class DeriveTable:
+    """Another value for each value of a table; None is a deletion.
+
+    `derive` is not called for deletions. With `drop_unseen`, a change from nothing to nothing is
+    not told (a filter that takes neither the old value nor the new one).
+    """
+
+    derive: Derive
+    send_old: bool = False
+    drop_unseen: bool = False
+    store: StoreSpec | None = None
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        derive, send_old, drop_unseen = self.derive, self.send_old, self.drop_unseen
+        if self.store is not None:
+            return _open_kept_derived(context, self, self.store)
+        forward = context.forward
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            new, old, is_latest = cast(Change, value)
+            new_value = None if new is None else derive(key, new)
+            old_value = None if old is None or not send_old else derive(key, old)
+            if drop_unseen and new_value is None and old_value is None:
+                return
+            forward(key, (new_value, old_value, is_latest), timestamp_ms, headers)
+
+        return process
+
+
+def _open_kept_derived(context: NodeContext, table: DeriveTable, spec: StoreSpec) -> Process:
+    """A derived table with a store of its own: old values come from there."""
+    derive, drop_unseen, send_old = table.derive, table.drop_unseen, table.send_old
+    keep = open_keep(context, spec, send_old=send_old)
+    old_of = open_old_values(context, spec, send_old=send_old)
+
+    def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+        new = cast(Change, value)[0]
+        new_value = None if new is None else derive(key, new)
+        old_value = old_of(key)
+        if drop_unseen and new_value is None and old_value is None:
+            return
+        keep(key, new_value, old_value, timestamp_ms, headers)
+
+    return process
+
+
+# key, new value, old value, timestamp_ms, headers: put into a store, then told to the children.
+Keep = Callable[[object, object, object, int, Headers], None]
+
+
+def open_old_values(
+    context: NodeContext, spec: StoreSpec, *, send_old: bool
+) -> Callable[[object], object]:
+    """The value that a table's own store holds; always None when nobody needs to know."""
+    if not needs_old_values(context, spec, send_old=send_old):
+        return lambda key: None
+    if spec.kind is StoreKind.VERSIONED:
+        newest = cast("VersionedStore[object, object]", context.store(spec.name)).get
+
+        def old_version(key: object) -> object:
+            found = newest(key)
+            return None if found is None else found.value
+
+        return old_version
+    get = cast("TimestampedKeyValueStore[object, object]", context.store(spec.name)).get
+
+    def old_value(key: object) -> object:
+        found = get(key)
+        return None if found is None else found[0]
+
+    return old_value
+
+
+def open_keep(context: NodeContext, spec: StoreSpec, *, send_old: bool) -> Keep:
+    """How a table that has a store takes a change: what a versioned one refuses is not told."""
+    if spec.kind is StoreKind.VERSIONED:
+        put_version = cast("VersionedStore[object, object]", context.store(spec.name)).put
+        forward = context.forward
+
+        def keep_version(
+            key: object, new: object, old: object, timestamp_ms: int, headers: Headers
+        ) -> None:
+            valid_to_ms = put_version(key, new, timestamp_ms)
+            if valid_to_ms is None:
+                return
+            change = (new, old if send_old else None, valid_to_ms == LATEST)
+            forward(key, change, timestamp_ms, headers)
+
+        return keep_version
+    put = cast("TimestampedKeyValueStore[object, object]", context.store(spec.name)).put
+    emit = open_emit(context, spec.name, caching=spec.caching, send_old=send_old)
+
+    def keep(key: object, new: object, old: object, timestamp_ms: int, headers: Headers) -> None:
+        emit(key, new, old, timestamp_ms, headers, put(key, new, timestamp_ms))
+
+    return keep
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesToStream:
+    """The new values of a table as a stream; deletions are None."""
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        forward = context.forward
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            forward(key, cast(Change, value)[0], timestamp_ms, headers)
+
+        return process
+
+
+def filter_by(predicate: Callable[[Any, Any], object], *, negate: bool = False) -> Derive:
+    """What a filter makes of a value: the same, or nothing."""
+    if negate:
+        return lambda key, value: None if predicate(key, value) else value
+    return lambda key, value: value if predicate(key, value) else None
+
+
+def map_by(mapper: Callable[..., object], *, with_key: bool = False) -> Derive:
+    """What map_values makes of a value."""
+    return mapper if with_key else lambda key, value: mapper(value)
+
+
+class Transformer(Protocol):
+    """The user's code of `transform_values`: one object per task and use."""
+
+    def transform(self, key: Any, value: Any) -> object:
+        """The value seen for a key and value (None too: the key is deleted)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TransformTable:
+    """A table's values, changed by a stateful transformer; it is asked for deletions too."""
+
+    supplier: Callable[[], Transformer]
+    send_old: bool = False
+    store: StoreSpec | None = None
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        transform, send_old = open_transformer(context, self.supplier), self.send_old
+        if self.store is not None:
+            keep = open_keep(context, self.store, send_old=send_old)
+            old_of = open_old_values(context, self.store, send_old=send_old)
+
+            def kept(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+                new = transform(key, cast(Change, value)[0])
+                keep(key, new, old_of(key), timestamp_ms, headers)
+
+            return kept
+        forward = context.forward
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            new, old, is_latest = cast(Change, value)
+            new_value = transform(key, new)
+            old_value = transform(key, old) if send_old else None
+            forward(key, (new_value, old_value, is_latest), timestamp_ms, headers)
+
+        return process
+
+
+def open_transformer(
+    context: NodeContext, supplier: Callable[[], Transformer]
+) -> Callable[[object, object], object]:
+    """A new transformer, ready: `init(context)` and `close()` are called if it has them."""
+    transformer = supplier()
+    init = getattr(transformer, "init", None)
+    if init is not None:
+        init(ReadOnlyNode(context))
+    close = getattr(transformer, "close", None)
+    if close is not None:
+        context.on_close(close)
+    return transformer.transform
+
+
+class ReadOnlyNode:
+    """What a transformer sees of its node: everything but forwarding."""
+
+    def __init__(self, node: NodeContext) -> None:
+        """Of a node."""
+        self._node = node
+        self.task_id = node.task_id
+        self.application_id = node.application_id
+        self.schedule = node.schedule
+        self.commit = node.request_commit
+
+    # Any, because the topology knows the store's type by its name only.
+    def store(self, name: str) -> Any:
+        """A store that is connected to the node."""
+        return self._node.store(name)
+
+    @property
+    def record_metadata(self) -> Position | None:
+        """Topic, partition and offset of the record."""
+        return self._node.position
+
+    @property
+    def stream_time_ms(self) -> int:
+        """The task's stream time."""
+        return self._node.task_time_ms
+
+    def now_ms(self) -> int:
+        """The wall clock."""
+        return self._node.now_ms()
+
+
+@dataclass(frozen=True, slots=True)
+class TransformedView:
+    """A transformed table that is not kept: looking a value up transforms it anew."""
+
+    parent: TableView
+    supplier: Callable[[], Transformer]
+    used: tuple[str, ...] = ()  # the transformer's own stores
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """The stores of the table above, and those of the transformer."""
+        return (*self.parent.stores, *self.used)
+
+    def open(self, context: NodeContext, *, told: bool = False) -> Getter:
+        """The transformed newest value."""
+        above = self.parent.open(context, told=told)
+        transform = open_transformer(context, self.supplier)
+
+        def get(key: object) -> tuple[object, int] | None:
+            found = above(key)
+            value = transform(key, None if found is None else found[0])
+            return None if value is None else (value, NO_TIME if found is None else found[1])
+
+        return get
+
+    def open_as_of(self, context: NodeContext) -> GetterAsOf:
+        """The transformed version of a time."""
+        above, transform = self.parent.open_as_of(context), open_transformer(context, self.supplier)
+
+        def get(key: object, timestamp_ms: int) -> tuple[object, int] | None:
+            found = above(key, timestamp_ms)
+            value = transform(key, None if found is None else found[0])
+            return None if value is None else (value, NO_TIME if found is None else found[1])
+
+        return get

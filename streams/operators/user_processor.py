@@ -1,0 +1,172 @@
+"""UserProcessor: a Processor written by the user, as a node. Only here a Record object is made."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from streams.errors import StreamsError, TopologyError
+from streams.processor import (
+    Cancellable,
+    NodeContext,
+    Process,
+    Processor,
+    PunctuationType,
+    Punctuator,
+)
+from streams.record import Headers, Position, Record
+
+# Any, because a node does not know the user's types.
+AnyProcessor = Processor[Any, Any, Any, Any]
+
+
+class _Context:
+    """What the user's Processor sees of its node."""
+
+    def __init__(self, node: NodeContext) -> None:
+        self._node = node
+        self._forward = node.forward
+
+    @property
+    def task_id(self) -> str:
+        return self._node.task_id
+
+    @property
+    def application_id(self) -> str:
+        return self._node.application_id
+
+    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
+        way = self._forward if child is None else self._node.forward_to(child)
+        way(record.key, record.value, record.timestamp_ms, record.headers)
+
+    def store(self, name: str) -> Any:
+        return self._node.store(name)
+
+    def schedule(
+        self, interval_ms: int, kind: PunctuationType, punctuator: Punctuator
+    ) -> Cancellable:
+        return self._node.schedule(interval_ms, kind, punctuator)
+
+    def commit(self) -> None:
+        self._node.request_commit()
+
+    @property
+    def record_metadata(self) -> Position | None:
+        return self._node.position
+
+    @property
+    def stream_time_ms(self) -> int:
+        return self._node.task_time_ms
+
+    def now_ms(self) -> int:
+        return self._node.now_ms()
+
+
+class FixedKeyRecord(Record[Any, Any]):
+    """What a Processor of `process_values` gets: a record whose key stays."""
+
+    __slots__ = ()
+
+    def with_key(self, key: object) -> Record[object, Any]:
+        """Not allowed."""
+        raise StreamsError(
+            "process_values cannot change keys",
+            hint="use process() for a processor that changes keys",
+        )
+
+    def with_value(self, value: object) -> Record[Any, object]:
+        """The same record with another value."""
+        return FixedKeyRecord(self.key, value, self.timestamp_ms, self.headers)
+
+
+class _SameKeyContext(_Context):
+    """The same for `process_values`: what is forwarded has the key of an input record."""
+
+    key: object = None
+
+    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
+        # A record that was kept from earlier may have another key than the present input.
+        if not isinstance(record, FixedKeyRecord) and record.key != self.key:
+            raise StreamsError(
+                f"process_values forwards key {record.key!r} for input key {self.key!r}",
+                at=f'node "{self._node.node}"',
+                hint="use process() for a processor that changes keys",
+            )
+        super().forward(record, child)
+
+
+@dataclass(frozen=True, slots=True)
+class UserProcessor:
+    """Calls a Processor, a new one for each task."""
+
+    supplier: Callable[[], AnyProcessor]
+    at: str = ""
+
+    def __post_init__(self) -> None:
+        """Try the supplier once, where the user can see it fail."""
+        first, second = self.new(), self.new()
+        if first is second:
+            raise TopologyError(
+                "the supplier gives the same Processor twice",
+                at=self.at,
+                hint="let it make a new one each time: pass the class, or a lambda that calls it",
+            )
+
+    def new(self) -> AnyProcessor:
+        """A new Processor."""
+        if not callable(self.supplier):
+            raise TopologyError(
+                f"the supplier is {self.supplier!r}", at=self.at, hint="give a class or a function"
+            )
+        try:
+            processor = self.supplier()
+        except Exception as error:
+            raise TopologyError(
+                f"the supplier failed: {type(error).__name__}: {error}",
+                at=self.at,
+                hint="it must give a new object of a subclass of Processor that has process()",
+            ) from error
+        if not callable(getattr(processor, "process", None)):
+            raise TopologyError(
+                f"the supplier gives {processor!r}, which has no process()",
+                at=self.at,
+                hint="let it give an object of a subclass of Processor",
+            )
+        return processor
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        processor = self.new()
+        processor.init(_Context(context))
+        context.on_close(processor.close)
+        process = processor.process
+
+        def call(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            process(Record(key, value, timestamp_ms, headers))
+
+        return call
+
+
+@dataclass(frozen=True, slots=True)
+class UserValueProcessor:
+    """Calls a Processor that may not change keys."""
+
+    supplier: Callable[[], AnyProcessor]
+    at: str = ""
+
+    def __post_init__(self) -> None:
+        """Try the supplier once, where the user can see it fail."""
+        UserProcessor(self.supplier, self.at)
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        processor = self.supplier()
+        same_key = _SameKeyContext(context)
+        processor.init(same_key)
+        context.on_close(processor.close)
+        process = processor.process
+
+        def call(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            same_key.key = key
+            process(FixedKeyRecord(key, value, timestamp_ms, headers))
+
+        return call

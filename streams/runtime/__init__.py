@@ -1,0 +1,1 @@
+"""Runs a topology: tasks, runners, commits. Knows no operator and no DSL."""

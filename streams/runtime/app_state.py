@@ -1,0 +1,101 @@
+"""AppState: where an application stands, and who wants to know.
+
+         start                all tasks run
+CREATED ------> REBALANCING <---------------> RUNNING
+   |                 |                           |
+   |                 +------- close -------------+----> PENDING_SHUTDOWN --> NOT_RUNNING
+   |                 +------- failure -----------+----> PENDING_ERROR -----> ERROR
+   +---- close ----> PENDING_SHUTDOWN
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from enum import Enum
+
+from broker.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+
+class AppState(Enum):
+    """Where an application stands; drawn at the top."""
+
+    CREATED = "created"
+    REBALANCING = "rebalancing"
+    RUNNING = "running"
+    PENDING_SHUTDOWN = "pending shutdown"
+    NOT_RUNNING = "not running"
+    PENDING_ERROR = "pending error"
+    ERROR = "error"
+
+
+NEXT = {
+    AppState.CREATED: {AppState.REBALANCING, AppState.PENDING_SHUTDOWN, AppState.PENDING_ERROR},
+    AppState.REBALANCING: {
+        AppState.RUNNING,
+        AppState.PENDING_SHUTDOWN,
+        AppState.PENDING_ERROR,
+    },
+    AppState.RUNNING: {
+        AppState.REBALANCING,
+        AppState.PENDING_SHUTDOWN,
+        AppState.PENDING_ERROR,
+    },
+    AppState.PENDING_SHUTDOWN: {AppState.NOT_RUNNING},
+    AppState.PENDING_ERROR: {AppState.ERROR},
+    AppState.NOT_RUNNING: set[AppState](),
+    AppState.ERROR: set[AppState](),
+}
+ENDED = frozenset({AppState.NOT_RUNNING, AppState.ERROR})
+
+StateListener = Callable[[AppState, AppState], None]  # new state, old state
+
+
+class StateMachine:
+    """The state of an application; any thread."""
+
+    def __init__(self, clock: Clock) -> None:
+        """Created."""
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._state = AppState.CREATED
+        self._listeners: list[StateListener] = []
+
+    @property
+    def state(self) -> AppState:
+        """The state now."""
+        return self._state
+
+    def listen(self, listener: StateListener) -> None:
+        """Tell a function of each change."""
+        self._listeners.append(listener)
+
+    def enter(self, state: AppState) -> bool:
+        """Change to a state if that is possible from here; whether it was."""
+        with self._changed:
+            old = self._state
+            if state not in NEXT[old]:
+                return False
+            self._state = state
+            self._changed.notify_all()
+        for listener in list(self._listeners):
+            try:
+                listener(state, old)
+            except Exception:
+                # The listener is the user's; the application must not depend on it.
+                logger.exception("a state listener failed")
+        return True
+
+    def wait_for(self, states: frozenset[AppState], timeout_ms: int | None) -> bool:
+        """Wait for one of some states; False when the time was up, or all is over, first."""
+        deadline_ms = None if timeout_ms is None else self._clock.monotonic_ms() + timeout_ms
+        with self._changed:
+            while self._state not in states:
+                if self._state in ENDED:
+                    return False
+                left_ms = None if deadline_ms is None else deadline_ms - self._clock.monotonic_ms()
+                if left_ms is not None and left_ms <= 0:
+                    return False
+                self._clock.wait(self._changed, left_ms)
+        return True

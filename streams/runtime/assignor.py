@@ -1,0 +1,267 @@
+"""TaskAssignor: how runners, as consumers of one group, agree on who runs which task.
+
+Each member tells the leader about its process: id, address, and how far the stores on its disk are.
+The leader lays the application out over the topics, divides the tasks, and tells each member its
+tasks and standbys, and where everything is. Cooperative: a task that moves is first given up by its
+owner; the rebalance that follows gives it to the new one.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker.client.assignors.api import MemberAssignment, MemberSubscription
+from broker.errors import MillstreamError
+from streams.runtime.assignment import UNKNOWN_LAG, Rules, Runner, Share, assign
+from streams.runtime.partitions import Layout, TaskId
+
+NAME = "millstream-streams"
+RUNNING = -1  # position of a task that runs now: it is at the end of its changelogs
+
+
+@dataclass(frozen=True, slots=True)
+class HostTasks:
+    """What one instance of the application runs."""
+
+    host: str  # its application_server, empty when it has none
+    process_id: str
+    active: frozenset[TaskId] = frozenset()
+    standby: frozenset[TaskId] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAssignment:
+    """What the leader told one member."""
+
+    active: frozenset[TaskId] = frozenset()
+    standby: frozenset[TaskId] = frozenset()
+    hosts: tuple[HostTasks, ...] = ()
+    warming: frozenset[TaskId] = frozenset()  # standbys that are to take over when they are ready
+    handing_over: bool = False  # a task is between two owners: another rebalance follows at once
+    probing: bool = False  # somebody warms up: another rebalance should follow
+    error: str = ""  # why the application cannot run
+    shutdown: bool = False  # an instance asked all to stop
+
+
+@dataclass(slots=True)
+class ProcessReport:
+    """What the runners of one process tell about it; any thread, under the lock."""
+
+    process_id: str
+    host: str = ""
+    positions: dict[TaskId, int] = field(default_factory=dict)
+    shutdown: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def set_position(self, task: TaskId, position: int) -> None:
+        """The stores of a task are so far, all their changelogs together."""
+        with self.lock:
+            self.positions[task] = position
+
+    def forget(self, task: TaskId) -> None:
+        """The stores of a task are not here any more."""
+        with self.lock:
+            self.positions.pop(task, None)
+
+    def snapshot(self) -> dict[TaskId, int]:
+        """The positions as they are now."""
+        with self.lock:
+            return dict(self.positions)
+
+
+class TaskAssignor:
+    """An Assignor for one runner's consumer; used by the runner's thread only."""
+
+    name = NAME
+    cooperative = True
+
+    def __init__(
+        self,
+        report: ProcessReport,
+        rules: Rules,
+        *,
+        lay_out: Callable[[Mapping[str, int]], Layout],
+        end_positions: Callable[[Layout, Iterable[TaskId]], Mapping[TaskId, int]],
+    ) -> None:
+        """`lay_out` is over partition counts; `end_positions` are sums over a task's changelogs."""
+        self._report = report
+        self._rules = rules
+        self._lay_out = lay_out
+        self._end_positions = end_positions
+        self.standbys: frozenset[TaskId] = frozenset()  # kept by the runner
+        self.rebalancing = True  # from the join to the new assignment: nothing can be committed
+        self.received = TaskAssignment()
+
+    # --- each member --------------------------------------------------------------------------
+
+    def user_data(self, topics: Iterable[str]) -> bytes:
+        """What this member tells the leader."""
+        self.rebalancing = True
+        data = {
+            "process": self._report.process_id,
+            "host": self._report.host,
+            "positions": {str(task): at for task, at in self._report.snapshot().items()},
+            "standbys": [str(task) for task in sorted(self.standbys)],
+            "shutdown": self._report.shutdown,
+        }
+        return json.dumps(data, separators=(",", ":")).encode()
+
+    def on_assignment(self, assignment: MemberAssignment, generation: int) -> None:
+        """Learn what this member got; the runner acts on it in its rebalance callbacks."""
+        self.received = decode_assignment(assignment.user_data)
+        self.rebalancing = False
+
+    # --- the leader ---------------------------------------------------------------------------
+
+    def assign(
+        self, members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]
+    ) -> dict[str, MemberAssignment]:
+        """Divide the tasks among all members."""
+        told = {member.member_id: _read_member(member) for member in members}
+        if any(data["shutdown"] for data in told.values()):
+            return _tell_all(members, {"shutdown": True})
+        try:
+            layout = self._lay_out(partition_counts)
+            return self._divide(layout, members, told)
+        except MillstreamError as error:
+            return _tell_all(members, {"error": str(error)})
+
+    def _divide(
+        self,
+        layout: Layout,
+        members: Sequence[MemberSubscription],
+        told: Mapping[str, dict[str, Any]],
+    ) -> dict[str, MemberAssignment]:
+        owners = _owners(layout, members)
+        runners = [
+            Runner(
+                member.member_id,
+                told[member.member_id]["process"],
+                frozenset(task for task, owner in owners.items() if owner == member.member_id),
+                frozenset(map(TaskId.parse, told[member.member_id]["standbys"])),
+            )
+            for member in members
+        ]
+        stateful = layout.stateful_tasks()
+        lags = self._lags(layout, stateful, told.values())
+        decided = assign(layout.tasks(), stateful, runners, lags, self._rules)
+        hosts = [_host(told, decided.shares, process) for process in _processes(told)]
+        answers = {}
+        # What another still holds is given in the rebalance after it was given up.
+        held = {
+            task
+            for member_id, share in decided.shares.items()
+            for task in share.active
+            if owners.get(task, member_id) != member_id
+        }
+        for member in members:
+            share = decided.shares[member.member_id]
+            active = share.active - held
+            # Until then its copy stays warm: closed, it would have to catch up again.
+            standby = share.standby | (share.active & held & stateful)
+            data = {
+                "active": sorted(map(str, active)),
+                "standby": sorted(map(str, standby)),
+                "hosts": hosts,
+                "warming": sorted(map(str, share.standby & decided.warming)),
+                "handing_over": bool(held),
+                "probing": bool(decided.warming),
+            }
+            partitions = sorted({tp for task in active for tp in layout.inputs(task)})
+            answers[member.member_id] = MemberAssignment(tuple(partitions), _encode(data))
+        return answers
+
+    def _lags(
+        self, layout: Layout, stateful: frozenset[TaskId], told: Iterable[dict[str, Any]]
+    ) -> dict[tuple[str, TaskId], int]:
+        said = {
+            (data["process"], TaskId.parse(task)): position
+            for data in told
+            for task, position in data["positions"].items()
+        }
+        asked = {task for _, task in said if task in stateful}
+        ends = self._end_positions(layout, asked) if asked else {}
+        return {
+            (process, task): 0
+            if position == RUNNING
+            else max(0, ends.get(task, UNKNOWN_LAG) - position)
+            for (process, task), position in said.items()
+            if task in stateful
+        }
+
+
+def _owners(layout: Layout, members: Sequence[MemberSubscription]) -> dict[TaskId, str]:
+    """Who holds which task now; of two who say so, the one of the younger generation."""
+    task_of = layout.task_of()
+    owners: dict[TaskId, tuple[int, str]] = {}
+    for member in members:
+        for tp in member.owned:
+            for task in task_of.get(tp, ()):
+                claim = (member.generation, member.member_id)
+                if task not in owners or claim[0] > owners[task][0]:
+                    owners[task] = claim
+    return {task: member_id for task, (_, member_id) in owners.items()}
+
+
+def _processes(told: Mapping[str, dict[str, Any]]) -> list[str]:
+    return sorted({data["process"] for data in told.values()})
+
+
+def _host(
+    told: Mapping[str, dict[str, Any]], shares: Mapping[str, Share], process: str
+) -> dict[str, Any]:
+    members = [member for member, data in told.items() if data["process"] == process]
+    return {
+        "host": next((told[m]["host"] for m in members if told[m]["host"]), ""),
+        "process": process,
+        "active": sorted(str(task) for m in members for task in shares[m].active),
+        "standby": sorted(str(task) for m in members for task in shares[m].standby),
+    }
+
+
+def _tell_all(
+    members: Iterable[MemberSubscription], data: dict[str, Any]
+) -> dict[str, MemberAssignment]:
+    return {member.member_id: MemberAssignment((), _encode(data)) for member in members}
+
+
+def _encode(data: Mapping[str, Any]) -> bytes:
+    return json.dumps(data, separators=(",", ":")).encode()
+
+
+# JSON gives Any; every field is read with a default, so that older members are understood.
+def _read_member(member: MemberSubscription) -> dict[str, Any]:
+    data = json.loads(member.user_data or b"{}")
+    return {
+        "process": data.get("process", member.member_id),
+        "host": data.get("host", ""),
+        "positions": data.get("positions", {}),
+        "standbys": data.get("standbys", []),
+        "shutdown": data.get("shutdown", False),
+    }
+
+
+def decode_assignment(user_data: bytes | None) -> TaskAssignment:
+    """Read what the leader told."""
+    data = json.loads(user_data or b"{}")
+    return TaskAssignment(
+        _tasks(data.get("active", [])),
+        _tasks(data.get("standby", [])),
+        tuple(
+            HostTasks(
+                each["host"], each["process"], _tasks(each["active"]), _tasks(each["standby"])
+            )
+            for each in data.get("hosts", [])
+        ),
+        _tasks(data.get("warming", [])),
+        data.get("handing_over", False),
+        data.get("probing", False),
+        data.get("error", ""),
+        data.get("shutdown", False),
+    )
+
+
+def _tasks(names: Iterable[str]) -> frozenset[TaskId]:
+    return frozenset(TaskId.parse(name) for name in names)

@@ -1,0 +1,138 @@
+"""Commit: results, changelogs, positions and stores of a runner's tasks, as one step.
+
+    1  results held back are flushed          "begun"
+    2  changelog records are made             "flushed"
+    3  everything is sent and acknowledged    "produced"
+    4  positions are committed, exactly once: with the transaction   ("offsets sent") "committed"
+    5  stores are written to disk             "stored"
+
+After a crash between any two, the stores on disk are at this commit or at one before, never ahead:
+restoring replays the changelog from there. Before 4 is over, a new owner starts at the last commit,
+and at-least-once does what came after it again. In quotes: the points where a test may break it.
+"""
+
+from collections.abc import Callable, Sequence
+
+from broker.client.api import Consumer, OffsetAndMetadata
+from broker.clock import Clock
+from broker.errors import BrokerError, ConnectionFailed, ErrorCode, RequestTimeout
+from broker.model import TopicPartition
+from streams.errors import StreamsError, TaskMigrated
+from streams.runtime.owned_task import OwnedTask
+from streams.runtime.production import Production
+
+Fault = Callable[[str], None]
+
+FAULT_POINTS = ("begun", "flushed", "produced", "offsets sent", "committed", "stored")
+MIGRATED = frozenset(
+    {
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.STALE_MEMBER_EPOCH,
+    }
+)
+
+
+class Commit:
+    """Commits for one runner."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        production: Production,
+        *,
+        exactly_once: bool,
+        clock: Clock,
+        timeout_ms: int,
+        fault: Fault = lambda point: None,
+    ) -> None:
+        """`timeout_ms` is how long the broker may keep silent before the runner gives up."""
+        self._consumer = consumer
+        self._production = production
+        self._exactly_once = exactly_once
+        self._clock = clock
+        self._timeout_ms = timeout_ms
+        self._fault = fault
+
+    def run(self, tasks: Sequence[OwnedTask]) -> bool:
+        """Commit tasks in which something happened.
+
+        False when the group rebalances just now and it must be tried again; TaskMigrated when the
+        tasks, or the producer, belong to another.
+        """
+        fault = self._fault
+        fault("begun")
+        for owned in tasks:
+            owned.running().flush()
+        fault("flushed")
+        output = self._production.output
+        for owned in tasks:
+            for store, rows in owned.state.changes():
+                if store not in owned.source_stores:
+                    output.send_all(owned.changelogs[store], rows)
+        ends = output.flush(self._timeout_ms)
+        fault("produced")
+        offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+        for owned in tasks:
+            offsets.update(owned.running().offsets())
+        if not self._commit_offsets(offsets):
+            return False
+        fault("committed")
+        for owned in tasks:
+            _move_positions(owned, ends, offsets)
+            owned.state.commit(owned.positions)
+            owned.running().committed()
+            owned.touched = False
+            fault("stored")
+        return True
+
+    def _commit_offsets(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> bool:
+        if self._exactly_once:
+            group = self._consumer.group_metadata()
+            if group.generation_id < 0:
+                # Out of the group: an offset commit that names no member would not be refused.
+                raise TaskMigrated("this runner is not in its group any more")
+            self._production.commit(offsets, group, self._fault)
+            return True
+        deadline_ms = self._clock.monotonic_ms() + self._timeout_ms
+        while True:
+            try:
+                self._consumer.commit(offsets)
+            except BrokerError as error:
+                if error.code in MIGRATED:
+                    raise TaskMigrated(f"offsets cannot be committed: {error}") from error
+                if error.code is ErrorCode.REBALANCE_IN_PROGRESS:
+                    return False
+                if not error.retriable:
+                    raise
+                self._give_up_after(deadline_ms, error)
+            except (RequestTimeout, ConnectionFailed) as error:
+                self._give_up_after(deadline_ms, error)
+            else:
+                return True
+
+    def _give_up_after(self, deadline_ms: int, error: Exception) -> None:
+        if self._clock.monotonic_ms() >= deadline_ms:
+            raise StreamsError(
+                f"offsets could not be committed in {self._timeout_ms} ms",
+                hint='the broker does not answer; see "task_timeout_ms"',
+            ) from error
+
+
+def _move_positions(
+    owned: OwnedTask,
+    ends: dict[TopicPartition, int],
+    offsets: dict[TopicPartition, OffsetAndMetadata],
+) -> None:
+    """Where a restore will go on: after what was just written, or read, of each changelog."""
+    for tp in owned.inputs:
+        if tp in offsets:
+            owned.committed[tp] = offsets[tp].offset
+    for store, tp in owned.changelogs.items():
+        if store in owned.source_stores:
+            if tp in offsets:
+                owned.positions[store] = offsets[tp].offset
+        elif tp in ends:
+            owned.positions[store] = ends[tp]

@@ -1,0 +1,122 @@
+"""Environment: what the runners of one process share."""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker.client.administration.values import ConfigResource
+from broker.client.api import Admin
+from broker.clock import Clock
+from broker.errors import MillstreamError
+from broker.model import TopicPartition
+from streams.config import StreamsConfig
+from streams.runtime.assignment import Rules
+from streams.runtime.assignor import HostTasks, ProcessReport, TaskAssignor
+from streams.runtime.clients import Clients, log_bounds
+from streams.runtime.internal_topics import prepare_topics
+from streams.runtime.output_buffer import BATCH_BYTES
+from streams.runtime.partitions import Layout, TaskId, lay_out
+from streams.runtime.state_directories import StateDirectories
+from streams.topology import Topology
+
+BATCH_MARGIN_BYTES = 128
+
+
+@dataclass(slots=True)
+class Environment:
+    """Made by the application before its first runner; the layout may be replaced by a newer."""
+
+    config: StreamsConfig
+    topology: Topology
+    clients: Clients
+    admin: Admin
+    clock: Clock
+    directories: StateDirectories
+    report: ProcessReport
+    layout: Layout
+    # Any: a store has the type that its topology gives it.
+    global_stores: Mapping[str, Any] = field(default_factory=dict)
+    fault: Callable[[str], None] = lambda point: None
+    hosts: tuple[HostTasks, ...] = ()  # where everything runs, as of the last rebalance
+    _batch_limits: dict[str, int] = field(default_factory=dict)
+    _clean_at_ms: int | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def assignor(self) -> TaskAssignor:
+        """A new assignor for one runner."""
+        config = self.config
+        rules = Rules(
+            config.num_standby_replicas, config.acceptable_recovery_lag, config.max_warmup_replicas
+        )
+        return TaskAssignor(
+            self.report, rules, lay_out=self._lay_out_over, end_positions=self.end_positions
+        )
+
+    def _lay_out_over(self, counts: Mapping[str, int]) -> Layout:
+        """The layout as the leader sees it; internal topics that are missing are made."""
+        known = self.layout
+        if all(counts.get(topic) == count for topic, count in known.partition_counts.items()):
+            return known
+        return self.renew_layout()
+
+    def renew_layout(self) -> Layout:
+        """Look at the topics again."""
+        with self._lock:
+            self.layout = prepare_topics(
+                self.admin,
+                self.topology,
+                self.config.application_id,
+                replication_factor=self.config.replication_factor,
+                window_retention_extra_ms=self.config.windowstore_changelog_additional_retention_ms,
+            )
+            return self.layout
+
+    def layout_over(self, counts: Mapping[str, int]) -> Layout:
+        """A layout over other topics, nothing made."""
+        return lay_out(self.topology, self.config.application_id, counts)
+
+    def end_positions(self, layout: Layout, tasks: Iterable[TaskId]) -> dict[TaskId, int]:
+        """The sum of the ends of each task's changelogs."""
+        wanted = list(tasks)
+        bounds = self.bounds(tp for task in wanted for tp in layout.changelogs(task).values())
+        return {
+            task: sum(bounds[tp][1] for tp in layout.changelogs(task).values()) for task in wanted
+        }
+
+    def bounds(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+        """First offset and end of logs."""
+        return log_bounds(self.admin, partitions)
+
+    def report_hosts(self, hosts: tuple[HostTasks, ...]) -> None:
+        """Note where everything runs."""
+        self.hosts = hosts
+
+    def clean_directories(self) -> None:
+        """Delete the stores of tasks that went elsewhere long ago, now and then."""
+        delay_ms = self.config.state_cleanup_delay_ms
+        now_ms = self.clock.monotonic_ms()
+        with self._lock:
+            due = self._clean_at_ms is not None and now_ms >= self._clean_at_ms
+            if due or self._clean_at_ms is None:
+                self._clean_at_ms = now_ms + delay_ms
+        if due:
+            for task in self.directories.clean(unused_for_ms=delay_ms):
+                self.report.forget(task)
+
+    def batch_limit(self, topic: str) -> int:
+        """How large a batch for a topic may be: below what the topic takes."""
+        with self._lock:
+            known = self._batch_limits.get(topic)
+        if known is not None:
+            return known
+        limit = BATCH_BYTES
+        resource = ConfigResource("topic", topic)
+        try:
+            entries = self.admin.describe_configs([resource], ["max.message.bytes"])[resource]
+            limit = min(limit, int(entries["max.message.bytes"].value or limit))
+        except (MillstreamError, KeyError):
+            limit = BATCH_BYTES  # a cluster that does not tell its settings has Kafka's defaults
+        with self._lock:
+            self._batch_limits[topic] = max(1, limit - BATCH_MARGIN_BYTES)
+        return self._batch_limits[topic]

@@ -1,0 +1,148 @@
+"""GlobalRunner: one thread that keeps the global stores, from all partitions of their topics.
+
+The stores are loaded completely before the first task starts, by the same node that keeps them up
+to date. They are made anew at each start: a global store has no changelog but its topic.
+"""
+
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from broker.client.api import Consumer
+from broker.client.record_consumer import WokenUp
+from broker.clock import Clock
+from broker.model import TopicPartition
+from streams.config import StreamsConfig
+from streams.errors import StreamsError
+from streams.record import Headers
+from streams.runtime.chunks import to_chunk
+from streams.runtime.global_task import GlobalTask
+from streams.runtime.task_metrics import TaskMetrics
+from streams.state.task_state import TaskState
+from streams.topology import Topology
+
+
+class _NoOutput:
+    """A global store's node writes its store and nothing else."""
+
+    def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp_ms: int,
+        headers: Headers,
+        partition: int | None,
+    ) -> None:
+        raise StreamsError(f'a global store\'s processor cannot write to topic "{topic}"')
+
+    def partition_count(self, topic: str) -> int:
+        raise StreamsError(f'a global store\'s processor cannot write to topic "{topic}"')
+
+
+class GlobalRunner:
+    """Keeps the global stores of an application; `start` returns when they are loaded."""
+
+    def __init__(  # noqa: PLR0913 - what it must be given
+        self,
+        topology: Topology,
+        config: StreamsConfig,
+        clock: Clock,
+        *,
+        directory: Path,
+        cache_bytes: int,
+        open_consumer: Callable[[], Consumer],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        """Open empty stores."""
+        self._config = config
+        self._open_consumer = open_consumer
+        self._on_failure = on_failure
+        self._topics = sorted({store.topic for store in topology.global_stores.values()})
+        shutil.rmtree(directory, ignore_errors=True)
+        self.state = TaskState(
+            [store.spec for store in topology.global_stores.values()],
+            directory=directory,
+            default_key_serde=config.default_key_serde,
+            default_value_serde=config.default_value_serde,
+            buffer_bytes=cache_bytes,
+        )
+        self.metrics = TaskMetrics()
+        self._task = GlobalTask(
+            topology,
+            application_id=config.application_id,
+            state=self.state,
+            output=_NoOutput(),
+            clock=clock,
+            config=config,
+            metrics=self.metrics,
+        )
+        self._consumer: Consumer | None = None
+        self._stop = threading.Event()
+        self._loaded = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(
+            target=self._run, name=f"{config.application_id}-global", daemon=True
+        )
+
+    # Any: who asks for a store knows its kind by its name.
+    def views(self) -> dict[str, Any]:
+        """What tasks and queries may read, by store."""
+        return {name: self.state.view(name) for name in self.state.names}
+
+    def start(self) -> None:
+        """Load the stores, then follow their topics."""
+        self._thread.start()
+        self._loaded.wait()
+        if self._failure is not None:
+            raise StreamsError(f"global stores cannot be loaded: {self._failure}") from (
+                self._failure
+            )
+
+    def stop(self) -> None:
+        """End the thread and close the stores."""
+        self._stop.set()
+        if self._consumer is not None:
+            self._consumer.wakeup()
+        if self._thread.is_alive():
+            self._thread.join()
+        self.state.close()
+
+    def _run(self) -> None:
+        try:
+            with self._open_consumer() as consumer:
+                self._consumer = consumer
+                self._follow(consumer)
+        except BaseException as error:
+            self._failure = error
+            if self._loaded.is_set():
+                self._on_failure(error)
+        finally:
+            self._loaded.set()
+
+    def _follow(self, consumer: Consumer) -> None:
+        partitions = [
+            TopicPartition(topic, number)
+            for topic in self._topics
+            for number in consumer.partitions_for(topic)
+        ]
+        consumer.assign(partitions)
+        consumer.seek_to_beginning(partitions)
+        ends = consumer.end_offsets(partitions)
+        while not self._stop.is_set():
+            try:
+                batches = consumer.poll_batches(self._config.poll_ms)
+            except WokenUp:
+                continue
+            for batch in batches:
+                chunk = to_chunk(batch, 0)
+                if chunk is not None:
+                    self._task.apply(chunk)
+            if batches:
+                self._task.commit()
+            if not self._loaded.is_set() and all(
+                consumer.position(tp) >= end for tp, end in ends.items()
+            ):
+                self._loaded.set()

@@ -1,0 +1,192 @@
+"""InputBuffer: records of a task's input partitions, and whose turn it is.
+
+Next is the partition whose head has the smallest timestamp; a partition itself is never sorted.
+Equal heads take turns: the partition that has waited longest goes first. A turn is a run: it lasts
+while the partition's head stays smaller than every other head, so that the loop over a run need not
+ask again for each record.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+
+from broker.model import TopicPartition
+from streams.processor import NO_TIME
+from streams.record import Chunk
+
+NEVER_MS = (1 << 63) - 1
+NEVER_IDLE = -1  # max.task.idle.ms: go on with what is there
+LAG_UNKNOWN = -1
+
+# Takes up to so many records from the queue's first chunk, as long as they are older than a time
+# (the first in any case); how many it took. The task stays at the last one.
+Run = Callable[["PartitionQueue", int, int], int]
+# Reads ahead to the next record that has a timestamp; only for sources that must look inside.
+FindHead = Callable[["PartitionQueue"], None]
+DecodedHead = tuple[object, object, int]  # key, value, timestamp_ms
+
+
+class PartitionQueue:
+    """Chunks of one partition that wait, and how far it has been read."""
+
+    __slots__ = (
+        "chunks",
+        "count",
+        "find_head",
+        "head",
+        "index",
+        "position",
+        "run",
+        "tick",
+        "time_ms",
+        "topic_partition",
+    )
+
+    def __init__(self, tp: TopicPartition, run: Run, find_head: FindHead | None) -> None:
+        """An empty queue."""
+        self.topic_partition = tp
+        self.run = run
+        self.find_head = find_head
+        self.chunks: deque[Chunk] = deque()
+        self.index = 0  # of the head, in the first chunk
+        self.count = 0
+        self.head: DecodedHead | None = None  # when the source had to look inside
+        self.position: int | None = None  # the offset after the last record taken
+        self.time_ms = NO_TIME  # the largest timestamp taken
+        self.tick = 0  # since when it waits for its turn
+
+    @property
+    def head_ms(self) -> int:
+        """The timestamp of the head; NEVER_MS when there is none."""
+        if not self.count:
+            return NEVER_MS
+        if self.find_head is None:
+            return self.chunks[0].timestamps[self.index]
+        if self.head is None:
+            self.find_head(self)
+        return NEVER_MS if self.head is None else self.head[2]
+
+    def add(self, chunk: Chunk) -> None:
+        """Put a chunk at the end; one without records only moves the position."""
+        if len(chunk):
+            self.chunks.append(chunk)
+            self.count += len(chunk)
+        elif not self.count:
+            self.position = chunk.next_offset
+
+    def taken(self, index: int) -> None:
+        """Move the head to a row of the first chunk, or behind it."""
+        chunk = self.chunks[0]
+        self.count -= index - self.index
+        if index < len(chunk):
+            self.index = index
+            self.position = chunk.offsets[index]
+        else:
+            self.chunks.popleft()
+            self.index = 0
+            self.position = chunk.next_offset
+
+
+class InputBuffer:
+    """The queues of a task."""
+
+    __slots__ = ("_deadlines", "_max_idle_ms", "_queues", "_ticks", "enforced")
+
+    def __init__(self, max_idle_ms: int, ticks: Iterator[int]) -> None:
+        """No queue yet. Tasks that share `ticks` can be compared by `head`."""
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._max_idle_ms = max_idle_ms
+        self._ticks = ticks
+        self._deadlines: dict[TopicPartition, int] = {}
+        self.enforced = 0  # how often it was decided to go on although an input was empty
+
+    @property
+    def queues(self) -> Mapping[TopicPartition, PartitionQueue]:
+        """The queues by partition."""
+        return self._queues
+
+    def open(self, queue: PartitionQueue) -> None:
+        """Add an input partition."""
+        self._queues[queue.topic_partition] = queue
+
+    def add(self, chunk: Chunk) -> None:
+        """Queue records of a partition that is open."""
+        queue = self._queues[TopicPartition(chunk.topic, chunk.partition)]
+        if not queue.count:
+            queue.tick = next(self._ticks)
+        queue.add(chunk)
+
+    def clear(self) -> None:
+        """Forget all records that wait."""
+        for queue in self._queues.values():
+            queue.chunks.clear()
+            queue.index = queue.count = 0
+            queue.head = None
+
+    @property
+    def count(self) -> int:
+        """How many records wait."""
+        return sum(queue.count for queue in self._queues.values())
+
+    @property
+    def must_decide_again(self) -> bool:
+        """Whether an input that ran empty may be worth waiting for."""
+        return self._max_idle_ms != NEVER_IDLE and len(self._queues) > 1
+
+    def head(self) -> tuple[int, int] | None:
+        """Timestamp of the next record and since when it waits; None when nothing does."""
+        return min(
+            (
+                (queue.head_ms, queue.tick)
+                for queue in self._queues.values()
+                if queue.count and queue.head_ms != NEVER_MS
+            ),
+            default=None,
+        )
+
+    def turn(self) -> tuple[PartitionQueue, int] | None:
+        """Whose turn it is, and the smallest head of the others."""
+        first: PartitionQueue | None = None
+        first_ms = until_ms = NEVER_MS
+        for queue in self._queues.values():
+            if not queue.count:
+                continue
+            head_ms = queue.head_ms
+            if not queue.count:  # looking for its head found only records to skip
+                continue
+            if first is None:
+                first, first_ms = queue, head_ms
+            elif head_ms < first_ms or (head_ms == first_ms and queue.tick < first.tick):
+                until_ms = min(until_ms, first_ms)
+                first, first_ms = queue, head_ms
+            else:
+                until_ms = min(until_ms, head_ms)
+        if first is None:
+            return None
+        first.tick = next(self._ticks)
+        return first, until_ms
+
+    def ready(self, now_ms: int, lags: Mapping[TopicPartition, int]) -> bool:
+        """Whether to process now, though an input may be empty (max.task.idle.ms).
+
+        -1: always. 0: unless records of an empty partition are known to be at the broker, or it is
+        not known whether there are (no lag given). More: also wait so long for new ones.
+        """
+        if self._max_idle_ms == NEVER_IDLE:
+            return True
+        waiting = enforced = 0
+        for tp, queue in self._queues.items():
+            if queue.count:
+                self._deadlines.pop(tp, None)
+                waiting += 1
+                continue
+            if lags.get(tp, LAG_UNKNOWN) != 0:
+                self._deadlines.pop(tp, None)
+                return False
+            if now_ms < self._deadlines.setdefault(tp, now_ms + self._max_idle_ms):
+                return False
+            enforced += 1
+        if not enforced:
+            return True
+        if waiting:
+            self.enforced += 1
+        return waiting > 0

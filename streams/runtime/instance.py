@@ -1,0 +1,353 @@
+"""Instance: the runners of one process, its global stores, and what becomes of failures."""
+
+import itertools
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from broker.client.api import Admin
+from broker.client.opening import Target
+from broker.clock import Clock
+from broker.errors import MillstreamError
+from streams.config import StreamsConfig
+from streams.errors import StateDirectoryLocked, StoreNotReady, StreamsError
+from streams.runtime.app_state import ENDED, AppState, StateMachine
+from streams.runtime.assignor import ProcessReport
+from streams.runtime.clients import Clients
+from streams.runtime.environment import Environment
+from streams.runtime.global_runner import GlobalRunner
+from streams.runtime.internal_topics import prepare_topics
+from streams.runtime.owned_task import OwnedTask, Phase
+from streams.runtime.partitions import Layout
+from streams.runtime.runner import TaskRunner
+from streams.runtime.runner_state import OnFailure, RunnerState, ShutdownRequested
+from streams.runtime.runner_tasks import cache_share_bytes, open_state
+from streams.runtime.state_directories import StateDirectories
+from streams.runtime.task_metrics import TaskMetrics
+from streams.state.plain_query import without_times
+from streams.state.query import query
+from streams.state.rocks import limit_memory
+from streams.state.task_state import TaskState
+from streams.topology import Topology
+
+logger = logging.getLogger(__name__)
+
+CLOSE_TIMEOUT_MS = 30_000
+
+
+FailureHandler = Callable[[BaseException], OnFailure]
+Fault = Callable[[str], None]
+
+
+def stop_this_instance(error: BaseException) -> OnFailure:
+    """The default answer to an uncaught error."""
+    return OnFailure.SHUTDOWN_CLIENT
+
+
+class Instance:
+    """Everything of an application that runs in one process; any thread may call it."""
+
+    def __init__(  # noqa: PLR0913 - what an instance must be given
+        self,
+        topology: Topology,
+        config: StreamsConfig,
+        target: Target,
+        *,
+        clock: Clock,
+        states: StateMachine,
+        child: int | None = None,
+        fault: Fault = lambda point: None,
+    ) -> None:
+        """Nothing is opened before `start`."""
+        self._topology = topology
+        self._config = config
+        self._target = target
+        self._clock = clock
+        self._states = states
+        self._fault = fault
+        self.on_failure: FailureHandler = stop_this_instance
+        self.directories = StateDirectories(config.state_dir, config.application_id, clock, child)
+        self.runners: list[TaskRunner] = []
+        self.failed_runners = 0
+        self.error: BaseException | None = None
+        self.environment: Environment | None = None
+        self._global: GlobalRunner | None = None
+        self._admin: Admin | None = None
+        self._numbers = itertools.count(1)
+        self._lock = threading.RLock()
+        self._paused = False
+
+    # --- start and end ------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Make the internal topics, load global stores, start the runners."""
+        self._states.enter(AppState.REBALANCING)
+        try:
+            self._open()
+            for _ in range(self._config.num_stream_threads):
+                self.add_runner()
+        except BaseException as error:
+            self.error = error
+            self._states.enter(AppState.PENDING_ERROR)
+            self._stop_all(CLOSE_TIMEOUT_MS)
+            self._states.enter(AppState.ERROR)
+            raise
+
+    def _open(self) -> None:
+        config, topology = self._config, self._topology
+        process_id = self.directories.claim_process_id()
+        limit_memory(config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes)
+        clients = Clients(self._target, config, process_id)
+        self._admin = clients.admin()
+        layout = prepare_topics(
+            self._admin,
+            topology,
+            config.application_id,
+            replication_factor=config.replication_factor,
+            window_retention_extra_ms=config.windowstore_changelog_additional_retention_ms,
+        )
+        global_stores: Mapping[str, Any] = {}
+        if topology.global_stores:
+            self._global = GlobalRunner(
+                topology,
+                config,
+                self._clock,
+                directory=self.directories.of_global_stores(),
+                cache_bytes=cache_share_bytes(topology, layout, config),
+                open_consumer=clients.global_consumer,
+                on_failure=self._global_failed,
+            )
+            self._global.start()
+            global_stores = self._global.views()
+        report = ProcessReport(process_id, config.application_server)
+        self._report_disk(layout, report)
+        self.environment = Environment(
+            config,
+            topology,
+            clients,
+            self._admin,
+            self._clock,
+            self.directories,
+            report,
+            layout,
+            global_stores,
+            self._fault,
+        )
+
+    def _report_disk(self, layout: Layout, report: ProcessReport) -> None:
+        """How far the stores are that an earlier run has left here."""
+        stateful = layout.stateful_tasks()
+        for task in self.directories.tasks_on_disk():
+            if task not in stateful:
+                continue
+            try:
+                directory = self.directories.lock(task)
+            except StateDirectoryLocked:
+                continue
+            try:
+                state = open_state(self._topology, layout, self._config, task, directory.path)
+                positions = [state.position(store) or 0 for store in layout.changelogs(task)]
+                state.close()
+                report.set_position(task, sum(positions))
+            finally:
+                directory.release()
+
+    def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS) -> bool:
+        """Commit, leave the group and stop; False when that took too long."""
+        if self._states.enter(AppState.PENDING_SHUTDOWN):
+            done = self._stop_all(timeout_ms)
+            self._states.enter(AppState.NOT_RUNNING)
+            return done
+        return self._states.wait_for(ENDED, timeout_ms)
+
+    def _stop_all(self, timeout_ms: int) -> bool:
+        with self._lock:
+            runners = list(self.runners)
+        for runner in runners:
+            runner.stop()
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        done = True
+        for runner in runners:
+            left_ms = max(0, deadline_ms - self._clock.monotonic_ms())
+            done &= runner.join(left_ms / 1000)
+        if self._global is not None:
+            self._global.stop()
+        if done:
+            if self._admin is not None:
+                self._admin.close()
+            self.directories.release_process_id()
+        return done
+
+    # --- runners ------------------------------------------------------------------------------
+
+    def add_runner(self) -> str:
+        """Start one more runner; its name."""
+        assert self.environment is not None, "the instance was started"
+        with self._lock:
+            taken = {runner.name for runner in self.runners}
+            name = next(name for n in itertools.count(1) if (name := f"runner-{n}") not in taken)
+            runner = TaskRunner(
+                name,
+                self.environment,
+                on_state=self._runner_changed,
+                on_error=self._judge,
+                on_end=self._runner_ended,
+            )
+            if self._paused:
+                runner.pause()
+            self.runners.append(runner)
+        runner.start()
+        return name
+
+    def remove_runner(self, timeout_ms: int = CLOSE_TIMEOUT_MS) -> str | None:
+        """Stop the runner that was started last; its name, None when there is none."""
+        with self._lock:
+            alive = [runner for runner in self.runners if runner.state is not RunnerState.DEAD]
+            if not alive:
+                return None
+            runner = alive[-1]
+        runner.stop()
+        runner.join(timeout_ms / 1000)
+        return runner.name
+
+    def pause(self) -> None:
+        """Process nothing until resumed."""
+        with self._lock:
+            self._paused = True
+            for runner in self.runners:
+                runner.pause()
+
+    def resume(self) -> None:
+        """Process again."""
+        with self._lock:
+            self._paused = False
+            for runner in self.runners:
+                runner.resume()
+
+    @property
+    def paused(self) -> bool:
+        """Whether processing rests."""
+        return self._paused
+
+    # --- stores -------------------------------------------------------------------------------
+
+    # Any: who asks for a store knows its kind by its name.
+    def store(
+        self,
+        name: str,
+        *,
+        partition: int | None = None,
+        stale: bool = False,
+        timestamped: bool = False,
+    ) -> Any:
+        """Reads of a store over the partitions that are here."""
+        found = query(name, self._views(name, partition, stale=stale))
+        return found if timestamped else without_times(self._topology.store_spec(name).kind, found)
+
+    def _views(self, name: str, partition: int | None, *, stale: bool) -> list[Any]:
+        around = self.check_running()
+        if name in around.global_stores:
+            return [around.global_stores[name]]
+        self._topology.store_spec(name)
+        if self._states.state is not AppState.RUNNING and not stale:
+            raise StoreNotReady(
+                f'store "{name}" cannot be read: the application is {self._states.state.value}',
+                hint="wait until it runs, or ask with stale=True",
+            )
+        return [
+            owned.state.view(name)
+            for owned in self.tasks()
+            if name in owned.state.names
+            and (stale or owned.phase is Phase.RUNNING)
+            and partition in (None, owned.task_id.partition)
+        ]
+
+    def tasks(self) -> list[OwnedTask]:
+        """All tasks and standbys of this process."""
+        with self._lock:
+            found = [runner.tasks for runner in self.runners if runner.tasks is not None]
+        return sorted(
+            (owned for tasks in found for owned in tasks.snapshot), key=lambda each: each.task_id
+        )
+
+    # --- what runners tell, in their threads --------------------------------------------------
+
+    def _runner_changed(self, runner: TaskRunner, state: RunnerState) -> None:
+        with self._lock:
+            alive = [each.state for each in self.runners if each.state is not RunnerState.DEAD]
+        if alive and all(each is RunnerState.RUNNING for each in alive):
+            self._states.enter(AppState.RUNNING)
+        elif any(each is RunnerState.REBALANCING for each in alive):
+            self._states.enter(AppState.REBALANCING)
+
+    def _judge(self, runner: TaskRunner, error: BaseException) -> OnFailure:
+        if isinstance(error, ShutdownRequested):
+            return OnFailure.SHUTDOWN_CLIENT
+        self._log(runner.name, error)
+        answer = self.on_failure(error)
+        if answer is OnFailure.SHUTDOWN_APPLICATION and self.environment is not None:
+            self.environment.report.shutdown = True
+        return answer
+
+    def _runner_ended(
+        self, runner: TaskRunner, error: BaseException | None, answer: OnFailure | None
+    ) -> None:
+        with self._lock:
+            self.runners.remove(runner)
+            self.failed_runners += error is not None
+        if error is None:
+            return
+        if answer is OnFailure.REPLACE_RUNNER and self._states.state not in ENDED:
+            self.add_runner()
+            return
+        self._fail(error)
+
+    def _global_failed(self, error: BaseException) -> None:
+        self._log("the runner of global stores", error)
+        self._fail(error)
+
+    def _log(self, who: str, error: BaseException) -> None:
+        """Our own errors say what, where and what to do; others show where they came from."""
+        trace = None if isinstance(error, MillstreamError) else error
+        logger.error("%s of %s failed: %s", who, self._config.application_id, error, exc_info=trace)
+
+    def _fail(self, error: BaseException) -> None:
+        """Stop everything because of an error, in a thread that waits for nobody."""
+        self.error = error
+        if not self._states.enter(AppState.PENDING_ERROR):
+            return
+
+        def stop() -> None:
+            try:
+                self._stop_all(CLOSE_TIMEOUT_MS)
+            except MillstreamError as failure:
+                logger.warning("the instance did not stop well: %s", failure)
+            finally:
+                self._states.enter(AppState.ERROR)
+
+        threading.Thread(target=stop, name=f"{self._config.application_id}-stop").start()
+
+    @property
+    def application_id(self) -> str:
+        """The application."""
+        return self._config.application_id
+
+    @property
+    def topology(self) -> Topology:
+        """What runs."""
+        return self._topology
+
+    def now_ms(self) -> int:
+        """The time, by the clock that tasks see."""
+        return self._clock.now_ms()
+
+    def global_state(self) -> tuple[TaskState, TaskMetrics] | None:
+        """The global stores and what was counted as they were filled."""
+        return None if self._global is None else (self._global.state, self._global.metrics)
+
+    def check_running(self) -> Environment:
+        """What the runners share; refused before the start."""
+        if self.environment is None:
+            raise StreamsError("the application has not started", hint="call start() first")
+        return self.environment

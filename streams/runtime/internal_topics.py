@@ -1,0 +1,81 @@
+"""Internal topics: repartition topics and changelogs are made before the first task starts."""
+
+from collections.abc import Mapping
+
+from broker.client.administration.values import NewTopic
+from broker.client.api import Admin
+from broker.errors import BrokerError, ErrorCode
+from streams.errors import StreamsError, TopologyError
+from streams.runtime.partitions import Layout, changelog_topic, lay_out
+from streams.state.changelog import changelog_config
+from streams.topology import Topology
+
+REPARTITION_CONFIG = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",  # deleted by the application, when it has read and committed them
+    "segment.bytes": str(50 * 1024 * 1024),
+    "message.timestamp.type": "CreateTime",
+}
+
+
+def existing_topics(admin: Admin) -> dict[str, int]:
+    """Partition counts of all topics that are there."""
+    return {name: topic.partitions for name, topic in admin.list_topics().items()}
+
+
+def prepare_topics(
+    admin: Admin,
+    topology: Topology,
+    application_id: str,
+    *,
+    replication_factor: int = -1,
+    window_retention_extra_ms: int,
+) -> Layout:
+    """Lay the application out and make its internal topics; those that exist must fit."""
+    existing = existing_topics(admin)
+    layout = lay_out(topology, application_id, existing)
+    wanted = _wanted(layout, window_retention_extra_ms)
+    _check_existing({name: count for name, (count, _) in wanted.items()}, existing)
+    missing = [
+        NewTopic(name, count, replication_factor, configs)
+        for name, (count, configs) in wanted.items()
+        if name not in existing
+    ]
+    if missing:
+        _create(admin, missing)
+    return layout
+
+
+def _wanted(layout: Layout, window_extra_ms: int) -> dict[str, tuple[int, Mapping[str, str]]]:
+    """Count and settings of each internal topic."""
+    topology = layout.topology
+    wanted: dict[str, tuple[int, Mapping[str, str]]] = {
+        name: (count, REPARTITION_CONFIG) for name, count in layout.repartition_topics.items()
+    }
+    for store, spec in topology.stores.items():
+        if store not in topology.changelogs or store in topology.source_changelogs:
+            continue
+        name = changelog_topic(topology, layout.application_id, store)
+        if name in layout.changelog_topics:
+            configs = changelog_config(spec, window_extra_ms)
+            wanted[name] = (layout.changelog_topics[name], configs)
+    return wanted
+
+
+def _check_existing(wanted: Mapping[str, int], existing: Mapping[str, int]) -> None:
+    for name, count in wanted.items():
+        if name in existing and existing[name] != count:
+            raise TopologyError(
+                f'internal topic "{name}" has {existing[name]} partitions, not {count}',
+                hint="the partitions of a source topic have changed: reset the application",
+            )
+
+
+def _create(admin: Admin, topics: list[NewTopic]) -> None:
+    """Make topics; another instance of the application may be quicker, which is as good."""
+    errors = admin.create_topics(topics).errors
+    for name, error in errors.items():
+        if not isinstance(error, BrokerError) or error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise StreamsError(f'cannot create internal topic "{name}": {error}') from error
+    if errors:
+        _check_existing({topic.name: topic.partitions for topic in topics}, existing_topics(admin))

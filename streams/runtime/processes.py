@@ -1,0 +1,321 @@
+"""Processes: an application that runs in several processes of this machine, one Python each.
+
+The parent forks them before any thread of the application starts, and only watches from then on: a
+child that dies is replaced, one that ends by an error ends the application. Each child is an
+Instance of its own, a member of the group over TCP, with a folder for its state. The parent and a
+child talk over a pair of sockets, a JSON object per line; a child whose parent is gone closes
+itself, so no signal needs to be passed on.
+
+    child -> parent   {"state": "RUNNING"}   {"error": "..."}   {"metrics": "..."}
+    parent -> child   {"do": "stop" | "pause" | "resume" | "metrics"}
+"""
+
+import json
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import IO
+
+from broker.clock import SystemClock
+from streams.config import StreamsConfig
+from streams.errors import StreamsError
+from streams.runtime.app_state import ENDED, AppState, StateMachine
+from streams.runtime.instance import (
+    CLOSE_TIMEOUT_MS,
+    FailureHandler,
+    Fault,
+    Instance,
+    stop_this_instance,
+)
+from streams.runtime.metrics import Page, metrics_text
+from streams.topology import Topology
+
+logger = logging.getLogger(__name__)
+
+DEATHS_MAX = 10  # of one child, without having run in between
+METRICS_TIMEOUT_S = 5.0
+KILLED_TIMEOUT_S = 10.0
+
+
+@dataclass(slots=True, eq=False)
+class _Child:
+    """A child as the parent sees it."""
+
+    number: int
+    pid: int
+    channel: socket.socket
+    state: AppState = AppState.CREATED
+    error: str = ""
+    deaths: int = 0
+    metrics: str = ""
+    told: threading.Condition = field(default_factory=threading.Condition)
+
+
+class Processes:
+    """The parent's side; any thread may call it."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        config: StreamsConfig,
+        *,
+        states: StateMachine,
+        bootstrap: Callable[[], str],
+        fault: Fault,
+    ) -> None:
+        """Nothing is forked before `start`; `bootstrap` is where children reach the broker."""
+        self._topology = topology
+        self._config = config
+        self._states = states
+        self._bootstrap = bootstrap
+        self._fault = fault
+        self._lock = threading.RLock()
+        self._children: dict[int, _Child] = {}
+        self._watchers: list[threading.Thread] = []
+        self._stopping = False
+        self.paused = False
+        self.on_failure: FailureHandler = stop_this_instance
+        self.error: BaseException | None = None
+
+    # --- start and end ------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Fork all children."""
+        self._states.enter(AppState.REBALANCING)
+        for number in range(self._config.processes):
+            self._children[number] = self._fork(number)
+        for number in self._children:
+            watcher = threading.Thread(
+                target=self._watch,
+                args=(number,),
+                name=f"{self._config.application_id}-child-{number}",
+                daemon=True,
+            )
+            self._watchers.append(watcher)
+            watcher.start()
+
+    def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS) -> bool:
+        """Let all children commit and end; those that take too long are killed."""
+        if not self._states.enter(AppState.PENDING_SHUTDOWN):
+            return self._states.wait_for(ENDED, timeout_ms)
+        done = self._stop(timeout_ms)
+        self._states.enter(AppState.NOT_RUNNING)
+        return done
+
+    def _stop(self, timeout_ms: int) -> bool:
+        with self._lock:
+            self._stopping = True
+        self.tell_all("stop")
+        done = self._join_watchers(timeout_ms / 1000)
+        if not done:
+            with self._lock:
+                for child in self._children.values():
+                    _kill(child.pid)
+            self._join_watchers(KILLED_TIMEOUT_S)  # so that none is left as a zombie
+        return done
+
+    def _join_watchers(self, timeout_s: float) -> bool:
+        others = [each for each in self._watchers if each is not threading.current_thread()]
+        for watcher in others:
+            watcher.join(timeout_s)
+        return not any(watcher.is_alive() for watcher in others)
+
+    def pause(self) -> None:
+        """Let all children rest."""
+        self.paused = True
+        self.tell_all("pause")
+
+    def resume(self) -> None:
+        """Let all children go on."""
+        self.paused = False
+        self.tell_all("resume")
+
+    def tell_all(self, what: str) -> None:
+        """Send a command to all children."""
+        line = json.dumps({"do": what}).encode() + b"\n"
+        with self._lock:
+            channels = [child.channel for child in self._children.values()]
+        for channel in channels:
+            try:
+                channel.sendall(line)
+            except OSError:
+                continue  # it is gone; its watcher sees that, too
+
+    def pids(self) -> list[int]:
+        """Process ids of the children."""
+        with self._lock:
+            return [child.pid for child in self._children.values()]
+
+    def metrics_text(self) -> str:
+        """Metrics of all children, each with a label that says which."""
+        page = Page()
+        with self._lock:
+            children = list(self._children.values())
+        for child in children:
+            with child.told:
+                child.metrics = ""
+        self.tell_all("metrics")
+        for child in children:
+            with child.told:
+                child.told.wait_for(lambda child=child: child.metrics, METRICS_TIMEOUT_S)  # type: ignore[misc]
+                page.add_page(child.metrics, process=str(child.number))
+        return page.text()
+
+    # --- children -----------------------------------------------------------------------------
+
+    def _fork(self, number: int) -> _Child:
+        ours, theirs = socket.socketpair()
+        bootstrap = self._bootstrap()
+        with self._lock:
+            inherited = [child.channel for child in self._children.values()]
+            pid = os.fork()
+        if pid == 0:
+            for channel in (*inherited, ours):
+                channel.close()  # or a sibling would not notice that the parent is gone
+            self._run_child(number, bootstrap, theirs)
+        theirs.close()
+        return _Child(number, pid, ours)
+
+    def _run_child(self, number: int, bootstrap: str, channel: socket.socket) -> None:
+        code = 1
+        try:
+            child = _ChildSide(self._topology, self._config, channel, self._fault)
+            code = child.run(number, bootstrap, self.on_failure)
+        except BaseException:
+            logger.exception("process %d of %s failed", number, self._config.application_id)
+        finally:
+            # No exit handlers: they belong to the parent.
+            os._exit(code)
+
+    def _watch(self, number: int) -> None:
+        """Follow a child, and those that replace it, to the end."""
+        while True:
+            with self._lock:
+                child = self._children[number]
+            with child.channel.makefile("r") as lines:
+                self._listen(child, lines)
+            child.channel.close()
+            _, status = os.waitpid(child.pid, 0)
+            code = os.waitstatus_to_exitcode(status)
+            if self._stopping:
+                return
+            if child.error or child.deaths >= DEATHS_MAX:
+                self._fail(StreamsError(child.error or f"process {number} died with {code}"))
+                return
+            logger.warning("process %d died with %d and is replaced", number, code)
+            with self._lock:
+                if self._stopping:
+                    return
+                self._children[number] = self._fork(number)
+                self._children[number].deaths = child.deaths + 1
+            self._states.enter(AppState.REBALANCING)
+
+    def _listen(self, child: _Child, lines: IO[str]) -> None:
+        try:
+            for line in lines:
+                self._take(child, json.loads(line))
+        except (OSError, ValueError):
+            return  # cut off in the middle of a line: it died
+
+    def _take(self, child: _Child, message: dict[str, str]) -> None:
+        if "metrics" in message:
+            with child.told:
+                child.metrics = message["metrics"]
+                child.told.notify_all()
+        if "error" in message:
+            child.error = message["error"]
+        if "state" in message:
+            child.state = AppState[message["state"]]
+            if child.state is AppState.RUNNING:
+                child.deaths = 0
+            with self._lock:
+                states = [each.state for each in self._children.values()]
+            if all(each is AppState.RUNNING for each in states):
+                self._states.enter(AppState.RUNNING)
+            elif AppState.REBALANCING in states:
+                self._states.enter(AppState.REBALANCING)
+
+    def _fail(self, error: BaseException) -> None:
+        self.error = error
+        if not self._states.enter(AppState.PENDING_ERROR):
+            return
+
+        def stop() -> None:
+            self._stop(CLOSE_TIMEOUT_MS)
+            self._states.enter(AppState.ERROR)
+
+        threading.Thread(target=stop, name=f"{self._config.application_id}-stop").start()
+
+
+class _ChildSide:
+    """The life of a child."""
+
+    def __init__(
+        self, topology: Topology, config: StreamsConfig, channel: socket.socket, fault: Fault
+    ) -> None:
+        self._topology = topology
+        self._config = replace(config, processes=0)
+        self._channel = channel
+        self._fault = fault
+        self._lock = threading.Lock()
+
+    def run(self, number: int, bootstrap: str, on_failure: FailureHandler) -> int:
+        """Run an instance until told to stop, or alone in the world; the exit code."""
+        # Who interrupts the parent interrupts us, too; but it is the parent who says when to stop.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, lambda *_: self._channel.shutdown(socket.SHUT_RD))
+        clock = SystemClock()
+        states = StateMachine(clock)
+        instance = Instance(
+            self._topology,
+            self._config,
+            bootstrap,
+            clock=clock,
+            states=states,
+            child=number,
+            fault=self._fault,
+        )
+        instance.on_failure = on_failure
+        states.listen(lambda new, old: self._state_changed(instance, new))
+        instance.start()
+        with self._channel.makefile("r") as lines:
+            for line in lines:
+                if self._obey(instance, states, json.loads(line)["do"]):
+                    break
+        instance.close()
+        return 0 if states.state is AppState.NOT_RUNNING else 1
+
+    def _obey(self, instance: Instance, states: StateMachine, what: str) -> bool:
+        """Do what the parent says; whether that is to stop."""
+        match what:
+            case "pause":
+                instance.pause()
+            case "resume":
+                instance.resume()
+            case "metrics":
+                self._say({"metrics": metrics_text(instance, states.state)})
+        return what == "stop"
+
+    def _state_changed(self, instance: Instance, state: AppState) -> None:
+        self._say({"state": state.name})
+        if state is AppState.ERROR:
+            self._say({"error": str(instance.error)})
+            self._channel.shutdown(socket.SHUT_RD)
+
+    def _say(self, message: dict[str, str]) -> None:
+        with self._lock:
+            try:
+                self._channel.sendall(json.dumps(message).encode() + b"\n")
+            except OSError:
+                return  # the parent is gone; the reading side notices and stops
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return

@@ -1,0 +1,498 @@
+"""RunnerLoop: what the thread of a runner does, from joining the group to leaving it.
+
+    poll -> settle tasks (open, restore) -> feed and process in rounds -> punctuate -> commit -> ...
+
+The group's callbacks run inside `poll`: what is taken away is committed there, before others get
+it. What was fetched but not yet processed is simply fetched again by the next owner.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+from time import perf_counter_ns
+from typing import Protocol
+
+from broker.client.api import Consumer, Producer, RebalanceListener
+from broker.client.record_consumer import WokenUp
+from broker.errors import ConnectionFailed, MillstreamError, RequestTimeout
+from broker.model import TopicPartition
+from streams.errors import StreamsError, TaskMigrated
+from streams.runtime import garbage
+from streams.runtime.chunks import FetchedInput
+from streams.runtime.commit import Commit
+from streams.runtime.environment import Environment
+from streams.runtime.internal_topics import existing_topics
+from streams.runtime.output_buffer import OutputBuffer
+from streams.runtime.owned_task import OwnedTask
+from streams.runtime.partitions import TaskId, has_patterns, topics_of_tasks
+from streams.runtime.production import Production
+from streams.runtime.restore_loop import Restorer
+from streams.runtime.runner_metrics import RunnerMetrics
+from streams.runtime.runner_state import RunnerState, ShutdownRequested
+from streams.runtime.runner_tasks import RunnerTasks
+from streams.runtime.task_metrics import PROCESS_NANOSECONDS
+
+logger = logging.getLogger(__name__)
+
+ROUND_RECORDS = 1000
+ROUNDS_MS = 50  # how long rounds may go on before the consumer is polled again
+SLOW_CHECKS_MS = 500  # warm-ups, positions of standbys
+TOPICS_CHECK_MS = 30_000  # unless metadata_max_age_ms says otherwise
+TELL_SHUTDOWN_MS = 10_000
+LOCKED_WAIT_MS = 20  # another runner is about to let go of a task's folder
+RESTORE_WAIT_MS = 10  # while other tasks could get records
+
+
+class Steering(Protocol):
+    """What the loop asks of, and tells, its runner."""
+
+    name: str
+    metrics: RunnerMetrics
+    tasks: RunnerTasks | None
+    consumer: Consumer | None
+    stopping: threading.Event
+    paused: threading.Event
+
+    def enter(self, state: RunnerState) -> None: ...
+
+
+class RunnerLoop:
+    """The life of a runner's thread: everything that is opened in it and closed by it."""
+
+    def __init__(self, around: Environment, runner: Steering) -> None:
+        config = around.config
+        self._runner = runner
+        self._around = around
+        self._config = config
+        self._clock = around.clock
+        self._metrics = runner.metrics
+        self._assignor = around.assignor()
+        self._production = Production(
+            lambda: around.clients.producer(runner.name),
+            self._make_output,
+            transactional=config.exactly_once,
+            clock=around.clock,
+            timeout_ms=config.task_timeout_ms,
+        )
+        self._consumer = around.clients.main_consumer(runner.name, self._assignor)
+        runner.consumer = self._consumer
+        self._restorer = Restorer(
+            lambda: around.clients.restore_consumer(runner.name), around.bounds
+        )
+        self._tasks = RunnerTasks(around, self._consumer, self._production, self._restorer)
+        runner.tasks = self._tasks
+        self._commit = Commit(
+            self._consumer,
+            self._production,
+            exactly_once=config.exactly_once,
+            clock=around.clock,
+            timeout_ms=config.task_timeout_ms,
+            fault=around.fault,
+        )
+        self._input = FetchedInput(config.buffered_records_per_partition)
+        self._held: set[TopicPartition] = set()  # paused: enough of them is buffered
+        self._failing_since_ms: int | None = None  # no commit was taken
+        self._silent_since_ms: int | None = None  # the broker did not answer
+        now_ms = self._clock.monotonic_ms()
+        self._commit_at_ms = now_ms + config.commit_interval_ms
+        self._purge_at_ms = now_ms + config.repartition_purge_interval_ms
+        self._slow_checks_at_ms = now_ms
+        self._probe_at_ms: int | None = None
+        age_ms = config.prefixed("consumer.").get("metadata_max_age_ms", TOPICS_CHECK_MS)
+        self._topics_check_ms = int(str(age_ms))
+        self._patterns_at_ms = now_ms + self._topics_check_ms
+        self._bytes_max = config.state_buffer_max_bytes // config.num_stream_threads
+
+    def _make_output(self, producer: Producer, begin: Callable[[], None]) -> OutputBuffer:
+        return OutputBuffer(
+            producer,
+            handler=self._config.production_exception_handler,
+            before_send=begin,
+            batch_limit=self._around.batch_limit,
+            transactional=self._config.exactly_once,
+            dead_letter_topic=self._config.errors_dead_letter_queue_topic_name,
+        )
+
+    # --- from start to end --------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run until told to stop, or until something goes wrong."""
+        self._subscribe()
+        busy = False
+        while not self._runner.stopping.is_set():
+            try:
+                busy = self._turn(busy)
+            except TaskMigrated as error:
+                self._start_again(error)
+        self._runner.enter(RunnerState.STOPPING)
+        self._leave_in_order()
+
+    def tell_shutdown(self) -> None:
+        """If all instances are to stop, let the group know before this member leaves it."""
+        if not self._around.report.shutdown:
+            return
+        deadline_ms = self._clock.monotonic_ms() + TELL_SHUTDOWN_MS
+        self._consumer.enforce_rebalance("all instances are to stop")
+        while self._clock.monotonic_ms() < deadline_ms:
+            try:
+                self._consumer.poll_batches(self._config.poll_ms)
+            except ShutdownRequested:
+                return  # the leader has told everybody
+            except (WokenUp, TaskMigrated):
+                continue
+
+    def close(self) -> None:
+        """Let go of everything; tasks that are still open lose what was not committed."""
+        closers: list[Callable[[], None]] = [
+            partial(self._tasks.close, owned) for owned in self._tasks.snapshot
+        ]
+        closers += [self._restorer.close, self._production.close, self._consumer.close]
+        for closer in closers:
+            try:
+                closer()
+            except Exception as error:
+                # One that does not close must not keep the others open.
+                logger.warning("%s did not close well: %s", self._runner.name, error)
+
+    def _subscribe(self) -> None:
+        listener = RebalanceListener(self._assigned, self._revoked, self._lost)
+        self._consumer.subscribe(self._around.layout.subscription(), listener)
+        self._runner.enter(RunnerState.REBALANCING)
+
+    def _turn(self, busy: bool) -> bool:
+        """One turn of the loop; whether there is more to do at once."""
+        self._poll(0 if busy else self._wait_ms())
+        try:
+            self._settle(busy)
+            self._silent_since_ms = None
+        except (RequestTimeout, ConnectionFailed) as error:
+            self._silent_since_ms = self._tried_since(self._silent_since_ms, error)
+            logger.warning("%s tries again: %s", self._runner.name, error)
+        if self._runner.paused.is_set():
+            self._look_after()
+            return False
+        busy = self._process()
+        self._punctuate()
+        self._commit_when_due()
+        self._look_after()
+        garbage.collect_when_due()
+        return busy
+
+    def _leave_in_order(self) -> None:
+        """Commit what was done and close all tasks."""
+        try:
+            if not self._assignor.rebalancing:
+                self._commit_now()
+        except TaskMigrated as error:
+            logger.info("the last commit was refused: %s", error)
+            self._production.abort()
+        for owned in self._tasks.snapshot:
+            self._tasks.close(owned)
+
+    # --- polling ------------------------------------------------------------------------------
+
+    def _wait_ms(self) -> int:
+        if self._restorer.restoring:
+            return 0
+        if not self._tasks.settled:
+            return LOCKED_WAIT_MS
+        now_ms = self._clock.monotonic_ms()
+        wait_ms = self._config.poll_ms
+        if any(owned.touched for owned in self._tasks.running()):
+            wait_ms = min(wait_ms, self._commit_at_ms - now_ms)
+        wall_ms = self._clock.now_ms()
+        for owned in self._tasks.running():
+            wait_ms = min(wait_ms, owned.running().next_wall_clock_ms - wall_ms)
+        return max(0, wait_ms)
+
+    def _poll(self, timeout_ms: int) -> None:
+        consumer, metrics = self._consumer, self._metrics
+        started_ns = perf_counter_ns()
+        try:
+            batches = consumer.poll_batches(timeout_ms)
+        except WokenUp:
+            return
+        metrics.polled(perf_counter_ns() - started_ns)
+        if not batches:
+            return
+        metrics.batches_consumed_total += len(batches)
+        metrics.records_consumed_total += sum(batch.header.record_count for batch in batches)
+        self._input.add(batches, consumer.position)
+
+    # --- what the group says, inside poll -----------------------------------------------------
+
+    def _assigned(self, partitions: frozenset[TopicPartition]) -> None:
+        received = self._assignor.received
+        self._metrics.rebalances_total += 1
+        if received.shutdown:
+            raise ShutdownRequested("an instance asked the whole application to stop")
+        if received.error:
+            raise StreamsError(f"the leader cannot assign tasks: {received.error}")
+        if partitions:
+            self._consumer.pause(partitions)
+        self._learn_layout(received.active)
+        self._reopen_changed()
+        self._tasks.want(received.active, received.standby)
+        self._assignor.standbys = received.standby
+        probing_ms = self._config.probing_rebalance_interval_ms
+        self._probe_at_ms = self._clock.monotonic_ms() + probing_ms if received.probing else None
+        self._around.report_hosts(received.hosts)
+
+    def _learn_layout(self, active: frozenset[TaskId]) -> None:
+        """The leader may know topics or partitions that are new to us."""
+        layout = self._around.layout
+        known = set(layout.tasks())
+        if not active <= known or set(topics_of_tasks(layout, active)) != (
+            self._consumer.assignment()
+        ):
+            self._around.renew_layout()
+
+    def _reopen_changed(self) -> None:
+        """Tasks that read more than before begin anew, where they have committed."""
+        layout = self._around.layout
+        changed = [
+            owned
+            for owned in self._tasks.snapshot
+            if owned.task_id not in layout.tasks()
+            or owned.inputs != tuple(layout.inputs(owned.task_id))
+        ]
+        if changed:
+            self._commit_now()
+            for owned in changed:
+                self._tasks.close(owned)
+                for tp in owned.inputs:
+                    self._forget_input(tp)
+
+    def _revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        self._begin_rebalance()
+        try:
+            self._commit_now()
+        except TaskMigrated as error:
+            self._start_again(error)
+        self._give_up(partitions)
+
+    def _lost(self, partitions: frozenset[TopicPartition]) -> None:
+        self._begin_rebalance()
+        self._metrics.tasks_migrated_total += len(self._tasks.reading(partitions))
+        self._production.abort()
+        self._give_up(partitions)
+
+    def _begin_rebalance(self) -> None:
+        if not self._runner.stopping.is_set():
+            self._runner.enter(RunnerState.REBALANCING)
+
+    def _give_up(self, partitions: frozenset[TopicPartition]) -> None:
+        for owned in self._tasks.reading(partitions):
+            self._tasks.close(owned)
+        for tp in partitions:
+            self._forget_input(tp)
+
+    def _forget_input(self, tp: TopicPartition) -> None:
+        self._input.forget(tp)
+        self._held.discard(tp)
+
+    def _start_again(self, error: TaskMigrated) -> None:
+        """Nothing since the last commit counts: drop it, and do it again if the tasks are ours."""
+        self._failing_since_ms = self._tried_since(self._failing_since_ms, error)
+        logger.warning("%s begins again at the last commit: %s", self._runner.name, error)
+        self._metrics.tasks_migrated_total += len(self._tasks.running())
+        self._production.abort()
+        for owned in self._tasks.running():
+            for tp in owned.inputs:
+                self._forget_input(tp)
+            self._tasks.restart(owned)
+
+    def _tried_since(self, since_ms: int | None, error: MillstreamError) -> int:
+        """Since when it has gone wrong; too long, and the runner gives up."""
+        now_ms = self._clock.monotonic_ms()
+        if since_ms is None:
+            return now_ms
+        if now_ms - since_ms > self._config.task_timeout_ms:
+            raise StreamsError(
+                f"nothing succeeded in {self._config.task_timeout_ms} ms: {error}",
+                hint='see "task_timeout_ms"',
+            ) from error
+        return since_ms
+
+    # --- opening and restoring ----------------------------------------------------------------
+
+    def _settle(self, busy: bool) -> None:
+        tasks = self._tasks
+        restorer = self._restorer
+        if not restorer.is_idle:
+            wait_ms = 0
+            if restorer.restoring and not busy:
+                wait_ms = RESTORE_WAIT_MS if tasks.running() else self._config.poll_ms
+            restorer.step(wait_ms)
+        tasks.settle()
+        self._metrics.restored_records_total = restorer.restored_records
+        if self._runner.stopping.is_set():
+            return
+        assignor = self._assignor
+        handing_over = assignor.rebalancing or assignor.received.handing_over
+        ready = tasks.settled and not handing_over
+        self._runner.enter(RunnerState.RUNNING if ready else RunnerState.REBALANCING)
+
+    # --- processing ---------------------------------------------------------------------------
+
+    def _process(self) -> bool:
+        """Rounds over all tasks until they have nothing, or it is time to poll or commit."""
+        running = self._tasks.running()
+        if not running:
+            return False
+        started_ns = perf_counter_ns()
+        until_ns = started_ns + ROUNDS_MS * 1_000_000
+        total = 0
+        while True:
+            done = sum(self._process_task(owned) for owned in running)
+            total += done
+            if not done or perf_counter_ns() >= until_ns or self._is_commit_due():
+                break
+        self._metrics.processed(total, perf_counter_ns() - started_ns)
+        return total > 0
+
+    def _process_task(self, owned: OwnedTask) -> int:
+        task = owned.running()
+        lags = owned.lags
+        for tp in owned.inputs:
+            self._feed(owned, tp)
+            lag = self._consumer.current_lag(tp)
+            if lag is None:
+                lags.pop(tp, None)
+            else:
+                lags[tp] = lag
+        if not task.buffered_total or not task.ready(self._clock.monotonic_ms(), lags):
+            return 0
+        started_ns = perf_counter_ns()
+        done = task.process(ROUND_RECORDS)
+        task.metrics.counter(PROCESS_NANOSECONDS).add(perf_counter_ns() - started_ns)
+        if done:
+            owned.touched = True
+        return done
+
+    def _feed(self, owned: OwnedTask, tp: TopicPartition) -> None:
+        """Give the task what it has room for; a partition that has more waits, paused."""
+        task = owned.running()
+        self._input.feed(tp, task.buffered(tp), task.add)
+        if self._input.is_waiting(tp):
+            if tp not in self._held:
+                self._held.add(tp)
+                self._consumer.pause([tp])
+        elif tp in self._held:
+            self._held.discard(tp)
+            self._consumer.resume([tp])
+
+    def _punctuate(self) -> None:
+        for owned in self._tasks.running():
+            task = owned.running()
+            started_ns = perf_counter_ns()
+            ran = task.punctuate_stream_time() + task.punctuate_wall_clock()
+            if ran:
+                owned.touched = True
+                self._metrics.punctuated(ran, perf_counter_ns() - started_ns)
+
+    # --- committing ---------------------------------------------------------------------------
+
+    def _is_commit_due(self) -> bool:
+        if self._clock.monotonic_ms() >= self._commit_at_ms:
+            return True
+        running = self._tasks.running()
+        if any(owned.running().commit_requested for owned in running):
+            return True
+        return sum(owned.state.dirty_bytes for owned in running) > self._bytes_max
+
+    def _commit_when_due(self) -> None:
+        # While the group rebalances the broker refuses: the commit comes with the new generation.
+        if self._is_commit_due() and not self._assignor.rebalancing:
+            self._commit_now()
+
+    def _commit_now(self) -> None:
+        config, metrics = self._config, self._metrics
+        tasks = [owned for owned in self._tasks.running() if owned.touched]
+        self._commit_at_ms = self._clock.monotonic_ms() + config.commit_interval_ms
+        if not tasks:
+            return
+        started_ns = perf_counter_ns()
+        if not self._commit.run(tasks):
+            self._commit_at_ms = self._clock.monotonic_ms()  # again, after the next poll
+            return
+        self._failing_since_ms = None
+        metrics.committed(perf_counter_ns() - started_ns)
+        output = self._production.output
+        metrics.records_produced_total = output.records_sent
+        metrics.bytes_produced_total = output.bytes_sent
+        self._commit_at_ms = self._clock.monotonic_ms() + config.commit_interval_ms
+        self._purge_when_due()
+
+    def _purge_when_due(self) -> None:
+        """Delete records of repartition topics that nobody needs any more."""
+        now_ms = self._clock.monotonic_ms()
+        if now_ms < self._purge_at_ms:
+            return
+        self._purge_at_ms = now_ms + self._config.repartition_purge_interval_ms
+        internal = self._around.layout.repartition_topics
+        before = {
+            tp: offset
+            for owned in self._tasks.running()
+            for tp, offset in owned.committed.items()
+            if tp.topic in internal
+        }
+        if before:
+            errors = self._around.admin.delete_records(before).errors
+            for tp, error in errors.items():
+                logger.warning("records of %s were not deleted: %s", tp, error)
+
+    # --- now and then -------------------------------------------------------------------------
+
+    def _look_after(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if self._probe_at_ms is not None and now_ms >= self._probe_at_ms:
+            self._probe_at_ms = None
+            self._consumer.enforce_rebalance("a probing rebalance is due")
+        if now_ms < self._slow_checks_at_ms:
+            return
+        self._slow_checks_at_ms = now_ms + SLOW_CHECKS_MS
+        metrics, tasks = self._metrics, self._tasks
+        metrics.tasks_active = len(tasks.running())
+        metrics.tasks_standby = len(tasks.standbys())
+        metrics.restore_remaining = self._restorer.remaining()
+        metrics.note_rates(now_ms)
+        for owned in tasks.running():
+            owned.note_ends(self._consumer)
+        tasks.note_standby_positions()
+        self._around.clean_directories()
+        if tasks.standbys():
+            self._look_after_standbys()
+        if now_ms >= self._patterns_at_ms and has_patterns(self._around.topology):
+            self._patterns_at_ms = now_ms + self._topics_check_ms
+            self._match_patterns()
+
+    def _look_after_standbys(self) -> None:
+        sources = self._restorer.source_partitions()
+        if sources:
+            committed = self._consumer.committed(sources)
+            self._restorer.raise_limits(
+                {tp: found.offset for tp, found in committed.items() if found is not None}
+            )
+        warming = [
+            owned
+            for task in self._assignor.received.warming
+            if (owned := self._tasks.owned(task)) is not None
+        ]
+        ends = self._around.end_positions(self._around.layout, [each.task_id for each in warming])
+        acceptable = self._config.acceptable_recovery_lag
+        if warming and all(
+            ends[each.task_id] - each.position_sum() <= acceptable for each in warming
+        ):
+            self._consumer.enforce_rebalance("a warmed-up task can be taken over")
+
+    def _match_patterns(self) -> None:
+        """Read topics too that a pattern matches by now."""
+        counts = existing_topics(self._around.admin)
+        if self._around.layout_over(counts).subscription() != self._around.layout.subscription():
+            self._around.renew_layout()
+        wanted = self._around.layout.subscription()
+        if wanted != self._consumer.subscription():
+            listener = RebalanceListener(self._assigned, self._revoked, self._lost)
+            self._consumer.subscribe(wanted, listener)

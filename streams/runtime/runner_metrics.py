@@ -1,0 +1,88 @@
+"""Counters of one runner; its thread writes them, any thread may read them."""
+
+from dataclasses import dataclass, field, fields
+
+RATE_SPAN_MS = 1000  # rates are over at least so long
+_RATED = {
+    "records_consumed_total": "records_consumed_per_second",
+    "records_processed_total": "records_processed_per_second",
+    "records_produced_total": "records_produced_per_second",
+}
+
+
+@dataclass(slots=True)
+class RunnerMetrics:
+    """What a runner has done so far. Times are taken per turn of its loop, never per record."""
+
+    polls_total: int = 0
+    poll_nanoseconds_total: int = 0  # with the wait for records
+    poll_nanoseconds_max: int = 0
+    batches_consumed_total: int = 0
+    records_consumed_total: int = 0
+    records_consumed_per_second: float = 0.0
+    records_processed_total: int = 0
+    records_processed_per_second: float = 0.0
+    process_nanoseconds_total: int = 0
+    process_nanoseconds_max: int = 0  # of one turn, which is many records
+    punctuations_total: int = 0
+    punctuate_nanoseconds_total: int = 0
+    punctuate_nanoseconds_max: int = 0
+    commits_total: int = 0
+    commit_nanoseconds_total: int = 0
+    commit_nanoseconds_max: int = 0
+    records_produced_total: int = 0
+    records_produced_per_second: float = 0.0
+    bytes_produced_total: int = 0
+    restored_records_total: int = 0
+    restore_remaining: int = 0
+    tasks_active: int = 0
+    tasks_standby: int = 0
+    tasks_migrated_total: int = 0
+    rebalances_total: int = 0
+    _rated_at_ms: int | None = None
+    _rated: dict[str, int] = field(default_factory=dict)
+
+    def polled(self, taken_ns: int) -> None:
+        """The consumer was asked once."""
+        self.polls_total += 1
+        self.poll_nanoseconds_total += taken_ns
+        self.poll_nanoseconds_max = max(self.poll_nanoseconds_max, taken_ns)
+
+    def processed(self, records: int, taken_ns: int) -> None:
+        """One turn over all tasks; turns without records do not count."""
+        if records:
+            self.records_processed_total += records
+            self.process_nanoseconds_total += taken_ns
+            self.process_nanoseconds_max = max(self.process_nanoseconds_max, taken_ns)
+
+    def punctuated(self, ran: int, taken_ns: int) -> None:
+        """Punctuators ran."""
+        self.punctuations_total += ran
+        self.punctuate_nanoseconds_total += taken_ns
+        self.punctuate_nanoseconds_max = max(self.punctuate_nanoseconds_max, taken_ns)
+
+    def committed(self, taken_ns: int) -> None:
+        """A commit succeeded."""
+        self.commits_total += 1
+        self.commit_nanoseconds_total += taken_ns
+        self.commit_nanoseconds_max = max(self.commit_nanoseconds_max, taken_ns)
+
+    def note_rates(self, now_ms: int) -> None:
+        """Take rates over the time since they were taken last; called now and then."""
+        since_ms = self._rated_at_ms
+        if since_ms is not None:
+            if now_ms - since_ms < RATE_SPAN_MS:
+                return
+            for total, rate in _RATED.items():
+                grown = getattr(self, total) - self._rated[total]
+                setattr(self, rate, grown * 1000 / (now_ms - since_ms))
+        self._rated_at_ms = now_ms
+        self._rated = {total: getattr(self, total) for total in _RATED}
+
+    def items(self) -> list[tuple[str, int | float]]:
+        """Names and values."""
+        return [
+            (item.name, getattr(self, item.name))
+            for item in fields(self)
+            if not item.name.startswith("_")
+        ]

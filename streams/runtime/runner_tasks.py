@@ -1,0 +1,314 @@
+"""RunnerTasks: the tasks of one runner, opened and closed as the group says.
+
+What the group wants is noted inside its callbacks; the work of opening (files, changelogs, offsets)
+is done by `settle`, between polls, a bit at a time, so that the member stays in its group.
+"""
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+from broker.client.api import Consumer, OffsetAndMetadata
+from broker.model import TopicPartition
+from streams.config import StreamsConfig
+from streams.errors import StateDirectoryLocked, StreamsError
+from streams.runtime.assignor import RUNNING
+from streams.runtime.environment import Environment
+from streams.runtime.owned_task import OwnedTask, Phase
+from streams.runtime.partitions import Layout, TaskId
+from streams.runtime.production import Production
+from streams.runtime.restore_loop import Restorer
+from streams.runtime.task import Task, cache_of_thread
+from streams.runtime.task_metrics import TaskMetrics
+from streams.state.task_state import TaskState
+from streams.topology import SourceNode, Topology
+
+logger = logging.getLogger(__name__)
+
+LOCKED_WARNING_MS = 10_000
+WAITING = frozenset({Phase.RESTORING, Phase.STANDBY})
+
+
+def cache_share_bytes(topology: Topology, layout: Layout, config: StreamsConfig) -> int:
+    """What one task may keep of committed rows: as if this process had all of them."""
+    stateful = [task for task in layout.tasks() if layout.sub_topology(task.sub_topology).stores]
+    shares = len(stateful) + bool(topology.global_stores)
+    return config.state_cache_max_bytes // max(1, shares)
+
+
+def open_state(
+    topology: Topology, layout: Layout, config: StreamsConfig, task: TaskId, path: Path
+) -> TaskState:
+    """The stores of a task, in its folder."""
+    return TaskState(
+        [topology.stores[name] for name in layout.sub_topology(task.sub_topology).stores],
+        directory=path,
+        default_key_serde=config.default_key_serde,
+        default_value_serde=config.default_value_serde,
+        application_id=config.application_id,
+        buffer_bytes=cache_share_bytes(topology, layout, config),
+    )
+
+
+class RunnerTasks:
+    """Used by the runner's thread; others read `snapshot`."""
+
+    def __init__(
+        self,
+        around: Environment,
+        consumer: Consumer,
+        production: Production,
+        restorer: Restorer,
+    ) -> None:
+        """No task is owned yet."""
+        self._around = around
+        self._consumer = consumer
+        self._production = production
+        self._restorer = restorer
+        self._cache = cache_of_thread(around.config)
+        self._wanted_active: frozenset[TaskId] = frozenset()
+        self._wanted_standby: frozenset[TaskId] = frozenset()
+        self._owned: dict[TaskId, OwnedTask] = {}
+        self._locked_since_ms: dict[TaskId, int] = {}
+        self.metrics: dict[TaskId, TaskMetrics] = {}
+        self.snapshot: tuple[OwnedTask, ...] = ()
+
+    # --- what there is ------------------------------------------------------------------------
+
+    def running(self) -> list[OwnedTask]:
+        """Tasks that process records."""
+        return [owned for owned in self._owned.values() if owned.phase is Phase.RUNNING]
+
+    @property
+    def settled(self) -> bool:
+        """Whether all tasks that the group wants run here do run."""
+        return all(
+            task in self._owned and self._owned[task].phase is Phase.RUNNING
+            for task in self._wanted_active
+        )
+
+    def standbys(self) -> list[OwnedTask]:
+        """Tasks whose stores only follow."""
+        return [owned for owned in self._owned.values() if owned.phase is Phase.STANDBY]
+
+    def owned(self, task: TaskId) -> OwnedTask | None:
+        """A task of this runner."""
+        return self._owned.get(task)
+
+    # --- what the group says ------------------------------------------------------------------
+
+    def want(self, active: frozenset[TaskId], standby: frozenset[TaskId]) -> None:
+        """Note what the group wants to run here."""
+        self._wanted_active = active
+        self._wanted_standby = standby - active
+        for task, owned in list(self._owned.items()):
+            keep = task in active or (task in self._wanted_standby and owned.phase is Phase.STANDBY)
+            if not keep:
+                self.close(owned)
+
+    def reading(self, partitions: Iterable[TopicPartition]) -> list[OwnedTask]:
+        """Active tasks that read any of these partitions."""
+        wanted = set(partitions)
+        return [
+            owned
+            for owned in self._owned.values()
+            if owned.phase is not Phase.STANDBY and wanted.intersection(owned.inputs)
+        ]
+
+    def close(self, owned: OwnedTask) -> None:
+        """Let go of a task; what was not committed is gone."""
+        self._owned.pop(owned.task_id, None)
+        self._wanted_active -= {owned.task_id}
+        self._restorer.remove(owned)
+        try:
+            if owned.task is not None:
+                owned.task.close()
+        finally:
+            owned.close_state()
+            self._note_closed(owned)
+            self.metrics.pop(owned.task_id, None)
+            self._update_snapshot()
+
+    def restart(self, owned: OwnedTask) -> None:
+        """Begin again at the last commit."""
+        if owned.task is not None:
+            owned.task.close()
+            owned.task = None
+        owned.state.discard()
+        owned.touched = False
+        owned.phase = Phase.RESTORING
+        self._restorer.remove(owned)
+        self._consumer.pause(owned.inputs)
+
+    # --- opening ------------------------------------------------------------------------------
+
+    def settle(self) -> list[OwnedTask]:
+        """Open what is wanted and can be opened now; the tasks that begin to run."""
+        for task in sorted(self._wanted_active):
+            owned = self._owned.get(task)
+            if owned is None:
+                self._acquire(task, Phase.RESTORING)
+            elif owned.phase is Phase.STANDBY:
+                self._take_over(owned)
+        for task in sorted(self._wanted_standby):
+            if task not in self._owned:
+                self._acquire(task, Phase.STANDBY)
+        started = []
+        for owned in list(self._owned.values()):
+            if owned.phase in WAITING and not self._restorer.has(owned):
+                self._begin_restore(owned)  # the broker did not answer before
+            if owned.phase is Phase.RESTORED:
+                self._start(owned)
+                started.append(owned)
+        return started
+
+    def _acquire(self, task: TaskId, phase: Phase) -> None:
+        try:
+            owned = self._open(task, phase)
+        except StateDirectoryLocked as error:
+            # Mostly another runner of this process that has not let go yet.
+            now_ms = self._around.clock.monotonic_ms()
+            if now_ms - self._locked_since_ms.setdefault(task, now_ms) > LOCKED_WARNING_MS:
+                self._locked_since_ms[task] = now_ms
+                logger.warning("task %s waits for its folder: %s", task, error)
+            return
+        self._locked_since_ms.pop(task, None)
+        self._owned[task] = owned
+        self._update_snapshot()
+
+    def _open(self, task: TaskId, phase: Phase) -> OwnedTask:
+        around = self._around
+        layout, config, topology = around.layout, around.config, around.topology
+        stores = layout.sub_topology(task.sub_topology).stores
+        directory = around.directories.lock(task)
+        try:
+            state = open_state(topology, layout, config, task, directory.path)
+        except BaseException:
+            directory.release()
+            raise
+        changelogs = layout.changelogs(task)
+        positions = {
+            store: position
+            for store in changelogs
+            if (position := state.position(store)) is not None
+        }
+        return OwnedTask(
+            task,
+            tuple(layout.inputs(task)),
+            changelogs,
+            frozenset(store for store in stores if store in topology.source_changelogs),
+            state,
+            directory,
+            phase,
+            positions=positions,
+        )
+
+    def _take_over(self, owned: OwnedTask) -> None:
+        self._restorer.remove(owned)
+        owned.phase = Phase.RESTORING
+
+    def _begin_restore(self, owned: OwnedTask) -> None:
+        if not owned.changelogs:
+            owned.phase = Phase.RESTORED if owned.phase is Phase.RESTORING else owned.phase
+            return
+        # Asked even if not needed: it waits for transactions of the last owner to end.
+        committed = self._consumer.committed(owned.inputs)
+        limits = {tp: found.offset for tp, found in committed.items() if found is not None}
+        self._note_position(owned, running=False)
+        if not self._restorer.add(owned, limits):
+            logger.warning(
+                "the stores of task %s are ahead of their changelogs: they are made anew",
+                owned.task_id,
+            )
+            self._wipe(owned)
+
+    def _wipe(self, owned: OwnedTask) -> None:
+        """Delete stores that cannot be right; the next `settle` begins with empty ones."""
+        active = self._wanted_active
+        self.close(owned)
+        self._wanted_active = active
+        self._around.directories.remove_task(owned.task_id)
+        self._around.report.forget(owned.task_id)
+
+    def _start(self, owned: OwnedTask) -> None:
+        around = self._around
+        committed = self._consumer.committed(owned.inputs)
+        metrics = self.metrics[owned.task_id] = TaskMetrics()
+        task = Task(
+            around.topology,
+            around.layout.sub_topology(owned.task_id.sub_topology),
+            partition=owned.task_id.partition,
+            application_id=around.config.application_id,
+            state=owned.state,
+            output=self._production.output,
+            clock=around.clock,
+            config=around.config,
+            global_stores=around.global_stores,
+            metrics=metrics,
+            topics=[tp.topic for tp in owned.inputs],
+            cache=self._cache,
+        )
+        task.resume_from({tp: found for tp, found in committed.items() if found is not None})
+        for tp, found in committed.items():
+            self._seek(owned, tp, found)
+            if found is not None:
+                owned.committed[tp] = found.offset
+        self._consumer.resume(owned.inputs)
+        owned.task = task
+        owned.phase = Phase.RUNNING
+        self._note_position(owned, running=True)
+        self._update_snapshot()
+
+    def _seek(
+        self, owned: OwnedTask, tp: TopicPartition, committed: OffsetAndMetadata | None
+    ) -> None:
+        if committed is not None:
+            self._consumer.seek(tp, OffsetAndMetadata(committed.offset, committed.leader_epoch))
+            return
+        policy = self._reset_policy(owned.task_id, tp.topic)
+        if policy == "earliest":
+            self._consumer.seek_to_beginning([tp])
+        elif policy == "latest":
+            self._consumer.seek_to_end([tp])
+        else:
+            raise StreamsError(
+                f"nothing was committed for {tp}, and auto_offset_reset is none",
+                hint='set "auto_offset_reset" to "earliest" or "latest"',
+            )
+
+    def _reset_policy(self, task: TaskId, topic: str) -> str:
+        config, layout = self._around.config, self._around.layout
+        if topic in layout.repartition_topics:
+            return "earliest"
+        for node in layout.sub_topology(task.sub_topology).nodes:
+            if isinstance(node, SourceNode) and node.offset_reset is not None:
+                matched = node.pattern is not None and node.pattern.fullmatch(topic)
+                if topic in node.topics or matched:
+                    return node.offset_reset
+        return config.auto_offset_reset
+
+    # --- telling others -----------------------------------------------------------------------
+
+    def _note_position(self, owned: OwnedTask, *, running: bool) -> None:
+        if owned.changelogs:
+            position = RUNNING if running else owned.position_sum()
+            self._around.report.set_position(owned.task_id, position)
+
+    def _note_closed(self, owned: OwnedTask) -> None:
+        """What is left of a task here: the stores on disk."""
+        stores = self._around.topology.stores
+        on_disk = [store for store in owned.changelogs if stores[store].persistent]
+        if on_disk:
+            position = sum(owned.positions.get(store, 0) for store in on_disk)
+            self._around.report.set_position(owned.task_id, position)
+        else:
+            self._around.report.forget(owned.task_id)
+
+    def note_standby_positions(self) -> None:
+        """Tell the group how far standbys and restoring tasks are."""
+        for owned in self._owned.values():
+            if owned.phase is not Phase.RUNNING:
+                self._note_position(owned, running=False)
+
+    def _update_snapshot(self) -> None:
+        self.snapshot = tuple(self._owned.values())

@@ -1,0 +1,224 @@
+"""Sinks: results to bytes, and to a partition of a topic."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, cast, runtime_checkable
+
+import orjson
+
+from broker.client.partitioner import partition_for_key
+from broker.client.serde import JsonSerde, Serde, StringSerde
+from streams.errors import StreamsError
+from streams.processor import NodeContext, Process
+from streams.record import Headers
+from streams.runtime.dead_letters import Failures
+from streams.runtime.output import Output, way_to
+from streams.runtime.task_metrics import Counter
+from streams.serdes import SessionWindowedSerde, WindowedSerde, given_inner
+from streams.topology import Partitioner, SinkNode, TopicChooser
+
+Encode = Callable[[str, object], bytes | None]
+
+_DIRECT: dict[type[Any], Callable[[Any], bytes]] = {  # Any: serdes of any type of value
+    JsonSerde: orjson.dumps,
+    StringSerde: str.encode,
+}
+
+
+@runtime_checkable
+class WindowedKeySerde(Protocol):
+    """A serde of windowed keys, which are partitioned by the key without its window."""
+
+    def serialize_inner(self, topic: str, key: object) -> bytes | None:
+        """The bytes of the plain key."""
+        ...
+
+
+class OpenSink:
+    """What a sink needs in one task."""
+
+    __slots__ = ("context", "failures", "key_serde", "output", "processed", "value_serde")
+
+    def __init__(
+        self,
+        context: NodeContext,
+        output: Output,
+        failures: Failures,
+        processed: Counter,
+        *,
+        key_serde: Serde[Any],
+        value_serde: Serde[Any],
+    ) -> None:
+        """Keep them."""
+        self.context = context
+        self.output = output
+        self.failures = failures
+        self.processed = processed
+        self.key_serde = key_serde
+        self.value_serde = value_serde
+
+
+def open_sink(node: SinkNode, topic_of: Callable[[str], str], sink: OpenSink) -> Process:
+    """The code of a sink node; `topic_of` gives the final name of a topic of the topology."""
+    if isinstance(node.topic, str) and node.partitioner is None:
+        topic = topic_of(node.topic)
+        if isinstance(sink.key_serde, WindowedSerde | SessionWindowedSerde):
+            return _open_windowed(node, topic, sink, sink.key_serde)
+        if not isinstance(sink.key_serde, WindowedKeySerde):
+            return _open_plain(node, topic, sink)
+    return _open_choosing(node, topic_of, sink)
+
+
+def _open_plain(node: SinkNode, topic: str, sink: OpenSink) -> Process:
+    """One topic, partitioned by the key."""
+    encode_key = _encoder(sink.key_serde, topic)
+    encode_value = _encoder(sink.value_serde, topic)
+    send_to = way_to(sink.output, topic)
+    failures, processed = sink.failures, sink.processed
+
+    def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+        try:
+            raw_key = None if key is None else encode_key(key)
+            raw_value = None if value is None else encode_value(value)
+        except Exception as error:
+            clearer = _clearer(sink, topic, key, value) or error
+            failures.production(node.name, clearer, (key, value, timestamp_ms, headers))
+            return
+        processed.value += 1
+        send_to(raw_key, raw_key, raw_value, timestamp_ms, headers)
+
+    return process
+
+
+# Any: keys of any type.
+def _open_windowed(
+    node: SinkNode,
+    topic: str,
+    sink: OpenSink,
+    serde: WindowedSerde[Any] | SessionWindowedSerde[Any],
+) -> Process:
+    """One topic, partitioned by the key without its window; the plain key is encoded once."""
+    encode_inner = _encoder(given_inner(serde.inner), topic)
+    encode_value = _encoder(sink.value_serde, topic)
+    encode_window = serde.serialize_window
+    send_to = way_to(sink.output, topic)
+    failures, processed = sink.failures, sink.processed
+
+    def process(key: Any, value: object, timestamp_ms: int, headers: Headers) -> None:
+        raw_inner = raw_key = None
+        try:
+            if key is not None:
+                raw_inner = encode_inner(key.key)
+                raw_key = raw_inner + encode_window(key)  # type: ignore[operator] # not None
+            raw_value = None if value is None else encode_value(value)
+        except Exception as error:
+            clearer = _clearer(sink, topic, key, value) or error
+            failures.production(node.name, clearer, (key, value, timestamp_ms, headers))
+            return
+        processed.value += 1
+        send_to(raw_inner, raw_key, raw_value, timestamp_ms, headers)
+
+    return process
+
+
+def _open_choosing(node: SinkNode, topic_of: Callable[[str], str], sink: OpenSink) -> Process:
+    """A topic chosen per record, or partitions chosen by somebody else than the key."""
+    choose = _chooser(node.topic, topic_of, sink.context)
+    partitions = _partitions_of(node.partitioner, sink)
+    serialize_key, serialize_value = sink.key_serde.serialize, sink.value_serde.serialize
+    send, failures, processed = sink.output.send, sink.failures, sink.processed
+
+    def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+        topic = choose(key, value, timestamp_ms, headers)
+        try:
+            raw_key = serialize_key(topic, key)
+            raw_value = serialize_value(topic, value)
+        except Exception as error:
+            failures.production(node.name, error, (key, value, timestamp_ms, headers))
+            return
+        for partition in partitions(topic, key, value):
+            processed.value += 1
+            send(topic, raw_key, raw_value, timestamp_ms, headers, partition)
+
+    return process
+
+
+Choose = Callable[[object, object, int, Headers], str]
+Partitions = Callable[[str, object, object], "tuple[int | None, ...]"]
+
+
+def _chooser(
+    topic: str | TopicChooser, topic_of: Callable[[str], str], context: NodeContext
+) -> Choose:
+    if isinstance(topic, str):
+        name = topic_of(topic)
+        return lambda key, value, timestamp_ms, headers: name
+    chooser = topic
+
+    def choose(key: object, value: object, timestamp_ms: int, headers: Headers) -> str:
+        chosen = cast("object", chooser(key, value, timestamp_ms, headers, context.position))
+        if not isinstance(chosen, str) or not chosen:
+            raise StreamsError(
+                f"the topic chooser gave {chosen!r}",
+                at=f'sink node "{context.node}"',
+                hint="it must give the name of a topic",
+            )
+        return chosen
+
+    return choose
+
+
+def _partitions_of(partitioner: Partitioner | None, sink: OpenSink) -> Partitions:
+    """Which partitions a record goes to; a None among them: as the key's bytes say."""
+    by_key = _by_window_less_key(sink)
+    if partitioner is None:
+        return by_key
+    count_of, node = sink.output.partition_count, sink.context.node
+
+    def partitions(topic: str, key: object, value: object) -> tuple[int | None, ...]:
+        count = count_of(topic)
+        chosen = partitioner(topic, key, value, count)
+        if chosen is None:
+            return by_key(topic, key, value)
+        several = (chosen,) if isinstance(chosen, int) else tuple(sorted(chosen))
+        for partition in several:
+            if not 0 <= partition < count:
+                raise StreamsError(
+                    f'the partitioner gave {partition}, but topic "{topic}" has {count} partitions',
+                    at=f'sink node "{node}"',
+                    hint=f"give a number from 0 to {count - 1}, or None to go by the key",
+                )
+        return several
+
+    return partitions
+
+
+def _by_window_less_key(sink: OpenSink) -> Partitions:
+    serde = sink.key_serde
+    if not isinstance(serde, WindowedKeySerde):
+        return lambda topic, key, value: (None,)
+    serialize_inner, count_of = serde.serialize_inner, sink.output.partition_count
+
+    def partitions(topic: str, key: object, value: object) -> tuple[int | None, ...]:
+        inner = None if key is None else serialize_inner(topic, key)
+        return (None,) if inner is None else (partition_for_key(inner, count_of(topic)),)
+
+    return partitions
+
+
+def _encoder(serde: Serde[Any], topic: str) -> Callable[[object], bytes | None]:
+    """Values that are not None to bytes."""
+    direct = _DIRECT.get(type(serde))
+    if direct is not None:
+        return direct
+    serialize = serde.serialize
+    return lambda value: serialize(topic, value)
+
+
+def _clearer(sink: OpenSink, topic: str, key: object, value: object) -> Exception | None:
+    """What the serde itself says of a key or value that cannot be bytes."""
+    for serde, part in ((sink.key_serde, key), (sink.value_serde, value)):
+        try:
+            serde.serialize(topic, part)
+        except Exception as error:
+            return error
+    return None

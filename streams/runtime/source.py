@@ -1,0 +1,270 @@
+"""Sources: raw records of a chunk to calls of the first nodes. The hottest loop of all.
+
+There are two loops. The plain one serves sources whose records have the time of the record itself:
+the head's time is known without decoding. The other one serves sources with an extractor that looks
+inside: the head must be decoded to know whose turn it is, and is kept until its turn comes.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import orjson
+
+from broker.client.serde import BytesSerde, JsonSerde, Serde, StringSerde
+from streams.errors import InvalidTimestamp, ProcessingFailed
+from streams.processor import Process
+from streams.record import NO_HEADERS, Chunk, Headers
+from streams.runtime.current import Current
+from streams.runtime.dead_letters import Failures
+from streams.runtime.input_buffer import NEVER_MS, FindHead, PartitionQueue, Run
+from streams.runtime.punctuation import PunctuationQueue
+from streams.runtime.task_metrics import Counter
+from streams.state.open_store import RecordTime
+from streams.stream_time import TimestampExtractor, fail_on_invalid_timestamp
+
+Decode = Callable[[bytes], object]
+
+
+def _same(data: bytes) -> object:
+    return data
+
+
+# What a serde does for bytes that are not null, without the call in between. What these raise is
+# looked at again with the serde itself, for its message.
+_DIRECT: dict[type[Any], Decode] = {  # Any: serdes of any type of value
+    JsonSerde: orjson.loads,
+    StringSerde: bytes.decode,
+    BytesSerde: _same,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSource:
+    """All that a loop over records needs."""
+
+    node: str
+    topic: str
+    key_serde: Serde[Any]  # Any: a source's types are known to its user only
+    value_serde: Serde[Any]
+    extractor: TimestampExtractor
+    forward: Process
+    current: Current
+    failures: Failures
+    stream_punctuations: PunctuationQueue
+    punctuate: Callable[[], object]  # runs what is due by stream time
+    record_time: RecordTime  # which plain stores give their changelog records
+    processed: Counter
+    dropped: Counter
+
+    def loops(self) -> tuple[Run, FindHead | None]:
+        """The loop, and the way to the head's time if it must be looked for."""
+        if self.extractor is fail_on_invalid_timestamp:
+            return _open_plain(self), None
+        reader = _Reader(self)
+        return _open_extracting(self, reader), reader.find_head
+
+    def decode(self, serde: Serde[Any]) -> Decode:
+        """Bytes that are not null to a value."""
+        direct = _DIRECT.get(type(serde))
+        if direct is not None:
+            return direct
+        topic, deserialize = self.topic, serde.deserialize
+        return lambda data: deserialize(topic, data)
+
+    def corrupt(self, chunk: Chunk, index: int, found: Exception) -> None:
+        """A record that cannot be read: as the handler says; it counts as taken if that returns."""
+        error = found
+        try:
+            self.key_serde.deserialize(self.topic, chunk.keys[index])
+            self.value_serde.deserialize(self.topic, chunk.values[index])
+        except Exception as clearer:  # the serde's own words
+            error = clearer
+        self.failures.deserialization(self.node, error, chunk.timestamps[index])
+
+
+def _open_plain(source: OpenSource) -> Run:
+    decode_key = source.decode(source.key_serde)
+    decode_value = source.decode(source.value_serde)
+    current, forward, corrupt = source.current, source.forward, source.corrupt
+    record_time, processed = source.record_time, source.processed
+    punctuations, punctuate = source.stream_punctuations, source.punctuate
+
+    def run(queue: PartitionQueue, limit: int, until_ms: int) -> int:
+        chunk = current.chunk = queue.chunks[0]
+        start = index = queue.index
+        following = _end_of_run(chunk, start, limit, until_ms)
+        time_ms, partition_ms = current.time_ms, queue.time_ms
+        try:
+            for index, timestamp_ms, key, value, headers in _rows(chunk, start, following):
+                current.index = index
+                try:
+                    decoded_key = key if key is None else decode_key(key)
+                    decoded_value = value if value is None else decode_value(value)
+                except Exception as error:
+                    corrupt(chunk, index, error)
+                    continue
+                if timestamp_ms > partition_ms:
+                    partition_ms = timestamp_ms
+                    if timestamp_ms > time_ms:
+                        time_ms = current.time_ms = timestamp_ms
+                elif timestamp_ms < 0:
+                    raise _negative(source, timestamp_ms)
+                record_time.ms = timestamp_ms
+                forward(decoded_key, decoded_value, timestamp_ms, headers)
+                if punctuations.due_ms <= time_ms:
+                    punctuate()
+        except BaseException:
+            following = index + 1
+            raise
+        finally:
+            queue.time_ms = partition_ms
+            queue.taken(following)
+            processed.value += following - start
+        return following - start
+
+    return run
+
+
+def _end_of_run(chunk: Chunk, start: int, limit: int, until_ms: int) -> int:
+    """The row before which a run ends: the first, but one, that is not older than a time."""
+    end = min(len(chunk), start + limit)
+    if until_ms == NEVER_MS:
+        return end
+    timestamps = chunk.timestamps
+    return next((row for row in range(start + 1, end) if timestamps[row] >= until_ms), end)
+
+
+Rows = Iterator[tuple[int, int, bytes | None, bytes | None, Headers]]
+
+
+def _rows(chunk: Chunk, start: int, end: int) -> Rows:
+    """Index, timestamp, key, value and headers of some rows."""
+    headers = repeat(NO_HEADERS) if chunk.headers is None else chunk.headers[start:end]
+    return zip(
+        range(start, end),
+        chunk.timestamps[start:end],
+        chunk.keys[start:end],
+        chunk.values[start:end],
+        headers,
+        strict=False,  # headers may go on for ever
+    )
+
+
+def _negative(source: OpenSource, timestamp_ms: int) -> InvalidTimestamp:
+    position = source.current.position
+    assert position is not None, "a record of a source has a place"
+    return InvalidTimestamp(
+        f"the record has timestamp {timestamp_ms}",
+        at=f'topic "{position.topic}" partition {position.partition} offset {position.offset}, '
+        f'source node "{source.node}"',
+        hint="give the source a timestamp_extractor that skips such records or finds a time",
+    )
+
+
+class _Reader:
+    """Decodes records and finds their times, for sources that must look inside."""
+
+    __slots__ = ("_decode_key", "_decode_value", "_source")
+
+    def __init__(self, source: OpenSource) -> None:
+        self._source = source
+        self._decode_key = source.decode(source.key_serde)
+        self._decode_value = source.decode(source.value_serde)
+
+    def read(
+        self, chunk: Chunk, index: int, partition_ms: int
+    ) -> tuple[object, object, int] | None:
+        """Key, value and time of a record; None when it is to be skipped."""
+        source = self._source
+        raw_key, raw_value = chunk.keys[index], chunk.values[index]
+        try:
+            key = None if raw_key is None else self._decode_key(raw_key)
+            value = None if raw_value is None else self._decode_value(raw_value)
+        except Exception as error:
+            source.corrupt(chunk, index, error)
+            return None
+        try:
+            timestamp_ms = source.extractor(key, value, chunk.timestamps[index], partition_ms)
+        except InvalidTimestamp:
+            raise
+        except Exception as error:
+            raise ProcessingFailed(
+                f"the timestamp extractor failed: {type(error).__name__}: {error}",
+                at=f'topic "{chunk.topic}" partition {chunk.partition} '
+                f'offset {chunk.offsets[index]}, source node "{source.node}"',
+                hint="it must give a time for every record; a negative one drops it",
+            ) from error
+        if timestamp_ms < 0:
+            source.dropped.add()
+            return None
+        return key, value, timestamp_ms
+
+    def find_head(self, queue: PartitionQueue) -> None:
+        """Skip to the next record that has a time, and keep it decoded."""
+        current = self._source.current
+        outer, row = current.chunk, current.index
+        try:
+            while queue.count and queue.head is None:
+                current.chunk, current.index = queue.chunks[0], queue.index
+                try:
+                    queue.head = self.read(queue.chunks[0], queue.index, queue.time_ms)
+                except BaseException:
+                    queue.taken(queue.index + 1)
+                    raise
+                if queue.head is None:
+                    queue.taken(queue.index + 1)
+        finally:
+            current.chunk, current.index = outer, row
+
+
+def _open_extracting(source: OpenSource, reader: _Reader) -> Run:
+    current, forward, record_time = source.current, source.forward, source.record_time
+    punctuations, punctuate, processed = (
+        source.stream_punctuations,
+        source.punctuate,
+        source.processed,
+    )
+    read = reader.read
+
+    def run(queue: PartitionQueue, limit: int, until_ms: int) -> int:
+        chunk = queue.chunks[0]
+        start = index = queue.index
+        end = min(len(chunk), start + limit)
+        headers = chunk.headers
+        head, queue.head = queue.head, None
+        kept = None
+        current.chunk = chunk
+        try:
+            while index < end:
+                current.index = index
+                record = read(chunk, index, queue.time_ms) if head is None else head
+                head = None
+                if record is not None:
+                    key, value, timestamp_ms = record
+                    if timestamp_ms >= until_ms and index > start:
+                        kept = record
+                        break
+                    queue.time_ms = max(queue.time_ms, timestamp_ms)
+                    current.time_ms = max(current.time_ms, timestamp_ms)
+                    record_time.ms = timestamp_ms
+                    forward(
+                        key,
+                        value,
+                        timestamp_ms,
+                        NO_HEADERS if headers is None else headers[index],
+                    )
+                    if punctuations.due_ms <= current.time_ms:
+                        punctuate()
+                index += 1
+        except BaseException:
+            index += 1
+            raise
+        finally:
+            queue.taken(index)
+            queue.head = kept
+            processed.value += index - start
+        return index - start
+
+    return run

@@ -1,0 +1,305 @@
+"""Serdes of streams: by Python type, of windowed keys and of changes; in Kafka Streams' bytes.
+
+windowed key      key | start 8                     (its size must be known to the reader)
+session key       key | end 8 | start 8
+change, old only  old | 0x00                        with "is latest": old | latest 1 | 0x03
+change, new only  new | 0x01                                          new | latest 1 | 0x04
+change, both      varint length of new | new | old | 0x02             ... | latest 1 | 0x05
+"""
+
+import dataclasses
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, Generic, TypeVar, cast
+from uuid import UUID
+
+import orjson
+
+from broker.client.serde import (
+    BooleanSerde,
+    BytesSerde,
+    DoubleSerde,
+    JsonSerde,
+    LongSerde,
+    Serde,
+    StringSerde,
+    UuidSerde,
+)
+from broker.errors import SerdeError
+from streams.errors import TopologyError
+from streams.json_objects import build_with
+from streams.record import Change, Windowed
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+LONG = Struct(">q")
+PAIR = Struct(">qq")
+TIME_MAX = (1 << 63) - 1
+
+# Any, because a serde of one type is none of object.
+AnySerde = Serde[Any]
+
+_BY_TYPE: dict[object, AnySerde] = {
+    str: StringSerde(),
+    int: LongSerde(),
+    float: DoubleSerde(),
+    bytes: BytesSerde(),
+    bool: BooleanSerde(),
+    UUID: UuidSerde(),
+    dict: JsonSerde(),
+    list: JsonSerde(),
+    object: JsonSerde(),
+    Any: JsonSerde(),
+}
+
+
+def serde_of(given: object, *, at: str = "") -> AnySerde:
+    """The serde of a type, or the given one itself.
+
+    >>> type(serde_of(int)).__name__
+    'LongSerde'
+    """
+    # dict[str, int] is JSON as dict is.
+    plain = getattr(given, "__origin__", given)
+    found = _BY_TYPE.get(plain) if isinstance(plain, type) or plain is Any else None
+    if found is not None:
+        return found
+    if isinstance(plain, type) and dataclasses.is_dataclass(plain):
+        return DataclassSerde(plain)
+    if (
+        not isinstance(given, type)
+        and hasattr(given, "serialize")
+        and hasattr(given, "deserialize")
+    ):
+        return cast(AnySerde, given)
+    raise TopologyError(
+        f'"{getattr(given, "__name__", repr(given))}" has no serde',
+        at=at,
+        hint="give a Serde object, a dataclass, or one of str, int, float, bytes, bool, dict, "
+        "list, UUID",
+    )
+
+
+def serde_or_default(serde: AnySerde | None, default: AnySerde) -> AnySerde:
+    """The serde, with the application's default where the user gave none, also inside it."""
+    if serde is None:
+        return default
+    if isinstance(serde, WindowedSerde | SessionWindowedSerde | ChangeSerde):
+        return serde.with_default(default)
+    return serde
+
+
+class DataclassSerde(Generic[T]):
+    """Objects of one dataclass as JSON objects; fields that are missing take their defaults."""
+
+    def __init__(self, cls: type[T]) -> None:
+        """Read the fields' types once."""
+        self._cls = cls
+        self._build: Callable[[Any], T] | None = None
+
+    def serialize(self, topic: str, value: T | None) -> bytes | None:
+        """Compact JSON text."""
+        if value is None:
+            return None
+        if not isinstance(value, self._cls):
+            raise self._error(topic, "encode", f"{type(value).__name__} is no such object")
+        try:
+            return orjson.dumps(value)
+        except TypeError as error:
+            raise self._error(topic, "encode", str(error)) from error
+
+    def deserialize(self, topic: str, data: bytes | None) -> T | None:
+        """The object of JSON text."""
+        if data is None:
+            return None
+        if self._build is None:
+            # Late, because the class may name others that are defined after it.
+            self._build = cast("Callable[[Any], T]", build_with(self._cls))
+        try:
+            return self._build(orjson.loads(data))
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            raise self._error(topic, "decode", str(error)) from error
+
+    def _error(self, topic: str, verb: str, reason: str) -> SerdeError:
+        return SerdeError(
+            f"cannot {verb} as {self._cls.__name__}: {reason}",
+            at=f'topic "{topic}"',
+            hint="the fields must be those of the dataclass; give another serde if they are not",
+        )
+
+
+class WindowedSerde(Generic[K]):
+    """Keys of windowed tables in topics; the end is the start and the size."""
+
+    def __init__(self, inner: Serde[K] | None, window_size_ms: int) -> None:
+        """Windows of one size, whose keys `inner` writes; None: the application's default."""
+        self.inner = inner
+        self.window_size_ms = window_size_ms
+
+    def with_default(self, default: Serde[K]) -> "WindowedSerde[K]":
+        """The same with an inner serde."""
+        return self if self.inner is not None else WindowedSerde(default, self.window_size_ms)
+
+    def serialize_inner(self, topic: str, key: Windowed[K]) -> bytes | None:
+        """The key without its window: what it is partitioned by."""
+        return given_inner(self.inner).serialize(topic, key.key)
+
+    def serialize_window(self, key: Windowed[K]) -> bytes:
+        """What follows the bytes of the plain key."""
+        return LONG.pack(key.start_ms)
+
+    def serialize(self, topic: str, value: Windowed[K] | None) -> bytes | None:
+        """Key and start."""
+        if value is None:
+            return None
+        return _key_bytes(self.inner, topic, value) + self.serialize_window(value)
+
+    def deserialize(self, topic: str, data: bytes | None) -> Windowed[K] | None:
+        """The windowed key."""
+        if data is None:
+            return None
+        _check_length(topic, data, LONG.size)
+        (start_ms,) = LONG.unpack_from(data, len(data) - LONG.size)
+        key = cast(K, given_inner(self.inner).deserialize(topic, data[: -LONG.size]))
+        return Windowed(key, start_ms, min(start_ms + self.window_size_ms, TIME_MAX))
+
+
+class SessionWindowedSerde(Generic[K]):
+    """Keys of session tables in topics."""
+
+    def __init__(self, inner: Serde[K] | None) -> None:
+        """Sessions whose keys `inner` writes; None: the application's default."""
+        self.inner = inner
+
+    def with_default(self, default: Serde[K]) -> "SessionWindowedSerde[K]":
+        """The same with an inner serde."""
+        return self if self.inner is not None else SessionWindowedSerde(default)
+
+    def serialize_inner(self, topic: str, key: Windowed[K]) -> bytes | None:
+        """The key without its session: what it is partitioned by."""
+        return given_inner(self.inner).serialize(topic, key.key)
+
+    def serialize_window(self, key: Windowed[K]) -> bytes:
+        """What follows the bytes of the plain key."""
+        return PAIR.pack(key.end_ms, key.start_ms)
+
+    def serialize(self, topic: str, value: Windowed[K] | None) -> bytes | None:
+        """Key, end and start."""
+        if value is None:
+            return None
+        return _key_bytes(self.inner, topic, value) + self.serialize_window(value)
+
+    def deserialize(self, topic: str, data: bytes | None) -> Windowed[K] | None:
+        """The session's key."""
+        if data is None:
+            return None
+        _check_length(topic, data, PAIR.size)
+        end_ms, start_ms = PAIR.unpack_from(data, len(data) - PAIR.size)
+        key = cast(K, given_inner(self.inner).deserialize(topic, data[: -PAIR.size]))
+        return Windowed(key, start_ms, end_ms)
+
+
+class ChangeSerde:
+    """Changes of a table on their way through a repartition topic.
+
+    Written as Kafka 3.4 and later do; what a newer one writes, with "is latest", is read too.
+    """
+
+    # Any: the values of the table.
+    def __init__(self, inner: Serde[Any] | None) -> None:
+        """Changes whose values `inner` writes; None: the application's default."""
+        self.inner = inner
+
+    def with_default(self, default: Serde[Any]) -> "ChangeSerde":
+        """The same with an inner serde."""
+        return self if self.inner is not None else ChangeSerde(default)
+
+    def serialize(self, topic: str, value: Change | None) -> bytes | None:
+        """The new value, the old one, or both, and which it is."""
+        if value is None:
+            return None
+        new, old, _ = value
+        inner = given_inner(self.inner)
+        new_data, old_data = inner.serialize(topic, new), inner.serialize(topic, old)
+        if new_data is None and old_data is None:
+            raise SerdeError(
+                "a change has neither a new nor an old value",
+                at=f'topic "{topic}"',
+                hint="such a change must not be sent",
+            )
+        if new_data is None:
+            return cast(bytes, old_data) + b"\0"
+        if old_data is None:
+            return new_data + b"\1"
+        return zigzag(len(new_data)) + new_data + old_data + b"\2"
+
+    def deserialize(self, topic: str, data: bytes | None) -> Change | None:
+        """The change."""
+        if data is None:
+            return None
+        flag = data[-1] if data else 255
+        is_latest, body = True, data[:-1]
+        if 3 <= flag <= 5:
+            is_latest, body, flag = body[-1:] == b"\1", body[:-1], flag - 3
+        value_of = given_inner(self.inner).deserialize
+        if flag == 0:
+            return None, value_of(topic, body), is_latest
+        if flag == 1:
+            return value_of(topic, body), None, is_latest
+        if flag == 2:
+            length, start = read_zigzag(body)
+            new, old = body[start : start + length], body[start + length :]
+            return value_of(topic, new), value_of(topic, old), is_latest
+        raise SerdeError(
+            f"cannot decode as change: unknown flag {flag}",
+            at=f'topic "{topic}"',
+            hint="only the repartition topic of a table aggregation holds changes",
+        )
+
+
+def zigzag(number: int) -> bytes:
+    """Kafka's varint of a number that is not negative.
+
+    >>> zigzag(1).hex(), zigzag(300).hex()
+    ('02', 'd804')
+    """
+    number <<= 1
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    found.append(number)
+    return bytes(found)
+
+
+def read_zigzag(data: bytes) -> tuple[int, int]:
+    """The number that bytes begin with, and how many bytes it takes."""
+    number = 0
+    for index, byte in enumerate(data):
+        number |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return number >> 1, index + 1
+    raise SerdeError("cannot decode as change: its length is cut off")
+
+
+def given_inner(inner: Serde[T] | None) -> Serde[T]:
+    """The inner serde; a task has filled in the default before it uses one."""
+    assert inner is not None, "the application's default was not filled in"
+    return inner
+
+
+def _key_bytes(inner: Serde[K] | None, topic: str, windowed: Windowed[K]) -> bytes:
+    data = given_inner(inner).serialize(topic, windowed.key)
+    if data is None:
+        raise SerdeError("a windowed key has no key", at=f'topic "{topic}"')
+    return data
+
+
+def _check_length(topic: str, data: bytes, at_least: int) -> None:
+    if len(data) < at_least:
+        raise SerdeError(
+            f"cannot decode as windowed key: {len(data)} bytes are less than {at_least}",
+            at=f'topic "{topic}"',
+            hint="the topic may have plain keys, or those of other windows",
+        )

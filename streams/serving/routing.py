@@ -1,0 +1,47 @@
+"""Routing: the instances that can answer a question, and asking them over HTTP."""
+
+import http.client
+from collections.abc import Mapping
+from urllib.parse import quote, urlencode
+
+import orjson
+
+from streams.errors import StreamsError
+from streams.runtime.metadata import HostMetadata
+
+TIMEOUT_S = 10.0
+
+
+class HostUnreachable(StreamsError):
+    """Another instance did not answer."""
+
+
+def ask(host: str, store: str, form: str, parameters: Mapping[str, str]) -> tuple[int, object]:
+    """Put a question to one instance, about what it has itself; status and JSON of its answer."""
+    query = urlencode({**parameters, "local": "true"}, errors="surrogateescape")
+    name, _, port = host.rpartition(":")
+    if not name or not port.isdecimal():
+        raise HostUnreachable(
+            f'an instance has the address "{host}", which nobody can reach',
+            hint='give every instance application_server="host:port", and a QueryServer',
+        )
+    connection = http.client.HTTPConnection(name.strip("[]"), int(port), timeout=TIMEOUT_S)
+    try:
+        connection.request("GET", f"/stores/{quote(store, safe='')}/{form}?{query}")
+        answer = connection.getresponse()
+        return answer.status, orjson.loads(answer.read())
+    except (OSError, http.client.HTTPException, orjson.JSONDecodeError) as error:
+        raise HostUnreachable(
+            f'the instance at "{host}" did not answer: {error}',
+            hint="it may be stopping; ask again after the next rebalance, or with stale=true",
+        ) from error
+    finally:
+        connection.close()
+
+
+def holders(hosts: list[HostMetadata], store: str, partition: int, *, stale: bool) -> list[str]:
+    """Instances that have a partition of a store: the active one first, then standbys if wanted."""
+    active = [host.host for host in hosts if partition in host.active.get(store, ())]
+    if not stale:
+        return active
+    return active + [host.host for host in hosts if partition in host.standby.get(store, ())]

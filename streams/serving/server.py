@@ -1,0 +1,281 @@
+"""QueryServer: the stores of an application over HTTP.
+
+    GET /                          the application, its state, its stores and instances
+    GET /stores                    all stores: kind, and which instance has which partitions
+    GET /stores/{name}/get         ?key=  (window: &from=start; session: &from=&to=; &as_of=)
+    GET /stores/{name}/range       ?from=&to=&limit=&reverse=true
+    GET /stores/{name}/prefix      ?prefix=
+    GET /stores/{name}/all         ?limit=
+    GET /stores/{name}/windows     ?key=&from=&to=      without a key: of all keys
+    GET /stores/{name}/sessions    ?key=&from=&to=
+    GET /stores/{name}/versions    ?key=&from=&to=
+    GET /topology  /metrics  /lags
+
+A question about a key is answered by the instance whose task has its partition; any other instance
+passes it on. A question about many keys is put to all instances and their answers are merged.
+`local=true` asks only this instance; `stale=true` takes standbys and restoring stores, too.
+"""
+
+import socket
+import threading
+from collections.abc import Callable
+from heapq import merge
+from typing import Any, cast
+from urllib.parse import parse_qsl
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from broker.errors import ConnectionFailed, MillstreamError, RequestTimeout
+from streams.app import StreamsApp
+from streams.errors import StoreNotFound, StoreNotReady, StreamsError
+from streams.serving.questions import (
+    BadQuestion,
+    Entry,
+    Question,
+    answer_many,
+    answer_one,
+    read_question,
+    to_json,
+)
+from streams.serving.routing import HostUnreachable, ask, holders
+from streams.state.store import StoreKind, StoreSpec
+
+FORMS = ("get", "range", "prefix", "all", "windows", "sessions", "versions")
+PORT_MAX = 65535
+STATUS: tuple[tuple[type[MillstreamError], int], ...] = (
+    (BadQuestion, 400),
+    (StoreNotFound, 404),
+    (StoreNotReady, 503),
+    (HostUnreachable, 502),
+    (ConnectionFailed, 503),
+    (RequestTimeout, 503),
+)
+
+
+class QueryServer:
+    """Serves the stores of an application on its application_server address, in a thread.
+
+    >>> app = StreamsApp(topology, ..., application_server="localhost:7070")
+    >>> with app, QueryServer(app):
+    ...     app.wait()
+    """
+
+    def __init__(self, app: StreamsApp, *, listen: str | None = None) -> None:
+        """Serve on `listen`, "host:port", or on the address the other instances are told."""
+        self._app = app
+        address = listen or app.config.application_server
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal() or int(port) > PORT_MAX:
+            raise StreamsError(
+                f'the address to serve queries on is "{address}"',
+                hint='give the application application_server="host:port"',
+            )
+        if app.config.processes:
+            raise StreamsError(
+                "queries cannot be served by an application that runs in processes",
+                hint="its stores are in the children; use threads, or start several instances",
+            )
+        self._host, self._port = host.strip("[]"), int(port)
+        self._thread: threading.Thread | None = None
+        self._server: uvicorn.Server | None = None
+
+    def start(self) -> None:
+        """Listen; returns when questions are taken."""
+        try:
+            listener = socket.create_server((self._host, self._port))
+        except OSError as error:
+            raise StreamsError(
+                f"cannot serve queries: {error.strerror}",
+                at=f"{self._host}:{self._port}",
+                hint='another program may have the port; choose another "application_server"',
+            ) from error
+        config = uvicorn.Config(self._routes(), log_level="warning", lifespan="off")
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [listener]}, name="queries", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Answer what was asked, and stop."""
+        if self._server is not None and self._thread is not None:
+            self._server.should_exit = True
+            self._thread.join()
+
+    def __enter__(self) -> "QueryServer":
+        """Start."""
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop."""
+        self.close()
+
+    def _routes(self) -> Starlette:
+        # Plain functions, so that starlette calls them in threads: stores are read synchronously.
+        return Starlette(
+            routes=[
+                Route("/", self._overview),
+                Route("/stores", self._stores),
+                Route("/stores/{name}/{form}", self._question),
+                Route("/topology", lambda _: PlainTextResponse(self._app.topology.describe())),
+                Route("/metrics", lambda _: PlainTextResponse(self._app.metrics_text())),
+                Route("/lags", self._lags),
+            ],
+            exception_handlers={MillstreamError: _failed, HTTPException: _http_failed},
+        )
+
+    # --- what is where ------------------------------------------------------------------------
+
+    def _overview(self, request: Request) -> Response:
+        app = self._app
+        return _json(
+            {
+                "application_id": app.config.application_id,
+                "state": app.state.value,
+                "stores": sorted({*app.topology.stores, *app.topology.global_stores}),
+                "instances": sorted({host.host for host in app.metadata()}),
+            }
+        )
+
+    def _stores(self, request: Request) -> Response:
+        topology = self._app.topology
+        found: list[dict[str, object]] = [
+            {
+                "name": name,
+                "kind": spec.kind.value,
+                "active": {host.host: host.active[name] for host in hosts if name in host.active},
+                "standby": {
+                    host.host: host.standby[name] for host in hosts if name in host.standby
+                },
+            }
+            for name, spec in topology.stores.items()
+            for hosts in [self._app.metadata(name)]
+        ]
+        found += [
+            {"name": name, "kind": store.spec.kind.value, "global": True}
+            for name, store in topology.global_stores.items()
+        ]
+        return _json(found)
+
+    def _lags(self, request: Request) -> Response:
+        return _json(
+            [
+                {"store": each.store, "partition": each.partition, "lag": each.lag}
+                for each in self._app.lags()
+            ]
+        )
+
+    # --- questions ----------------------------------------------------------------------------
+
+    def _question(self, request: Request) -> Response:
+        name, form = request.path_params["name"], request.path_params["form"]
+        if form not in FORMS:
+            raise BadQuestion(f'"{form}" is no question', hint=f"questions are {', '.join(FORMS)}")
+        spec = self._app.topology.store_spec(name)
+        # Bytes that are no UTF-8 stay what they are: keys may be of any bytes.
+        parameters = dict(
+            parse_qsl(request.url.query, keep_blank_values=True, errors="surrogateescape")
+        )
+        serde = spec.key_serde or self._app.config.default_key_serde
+        question = read_question(form, parameters, serde)
+        local = parameters.pop("local", "false") == "true"
+        stale = parameters.get("stale", "false") == "true"
+        if local or name in self._app.topology.global_stores:
+            return self._here(question, spec, stale=stale)
+        if question.is_about_a_key:
+            return self._by_key(question, spec, parameters, stale=stale)
+        return self._everywhere(question, spec, parameters, stale=stale)
+
+    def _here(self, question: Question, spec: StoreSpec, *, stale: bool) -> Response:
+        store = self._app.store(spec.name, stale=stale, timestamped=True)
+        if question.form != "get":
+            return _json({"entries": answer_many(question, spec, store)})
+        entry = answer_one(question, spec, store)
+        if entry is None:
+            return _json({"error": "there is no such entry", "store": spec.name}, status=404)
+        return _json(entry)
+
+    def _by_key(
+        self, question: Question, spec: StoreSpec, parameters: dict[str, str], *, stale: bool
+    ) -> Response:
+        _, partition = self._app.metadata_for_key(spec.name, question.key)
+        hosts = holders(self._app.metadata(spec.name), spec.name, partition, stale=stale)
+        failure: StreamsError = StoreNotReady(
+            f'no instance has partition {partition} of store "{spec.name}" right now',
+            hint="tasks are being moved or restored; ask again soon",
+        )
+        for host in hosts:
+            if host == self._app.config.application_server:
+                return self._here(question, spec, stale=stale)
+            try:
+                status, answer = ask(host, spec.name, question.form, parameters)
+            except HostUnreachable as error:
+                failure = error
+                continue
+            return _json(answer, status=status)
+        raise failure
+
+    def _everywhere(
+        self, question: Question, spec: StoreSpec, parameters: dict[str, str], *, stale: bool
+    ) -> Response:
+        answers: list[list[Entry]] = []
+        missing: list[str] = []
+        for host in self._app.metadata(spec.name):
+            if not host.active.get(spec.name):
+                continue
+            if host.host == self._app.config.application_server:
+                store = self._app.store(spec.name, stale=stale, timestamped=True)
+                answers.append(answer_many(question, spec, store))
+                continue
+            try:
+                status, answer = ask(host.host, spec.name, question.form, parameters)
+            except HostUnreachable:
+                missing.append(host.host)
+                continue
+            if status != 200:
+                missing.append(host.host)
+            else:
+                answers.append(cast("dict[str, list[Entry]]", answer)["entries"])
+        order = self._order(spec, question)
+        backwards = question.is_backwards(spec.kind)
+        merged = list(merge(*answers, key=order, reverse=backwards))[: question.limit]
+        return _json({"entries": merged, "missing": missing})
+
+    def _order(self, spec: StoreSpec, question: Question) -> Callable[[Entry], tuple[Any, ...]]:
+        """The order that each instance's entries have: by serialised key, windows by time."""
+        serde = spec.key_serde or self._app.config.default_key_serde
+        by_time = question.form in ("windows", "sessions")
+
+        def place(entry: Entry) -> tuple[Any, ...]:
+            key = entry["key"]
+            try:
+                raw = serde.serialize(spec.name, key)
+            except (MillstreamError, ValueError, TypeError):
+                raw = to_json(key)  # JSON of another instance does not say what the key was
+            start_ms, end_ms = entry.get("start_ms", 0), entry.get("end_ms", 0)
+            time = (end_ms, start_ms) if spec.kind is StoreKind.SESSION else (start_ms, end_ms)
+            return (*time, raw) if by_time else (raw, *time)
+
+        return place
+
+
+def _json(content: object, status: int = 200) -> Response:
+    return Response(to_json(content), status_code=status, media_type="application/json")
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, MillstreamError)
+    status = next((code for kind, code in STATUS if isinstance(error, kind)), 500)
+    body = {"error": error.message, "at": error.at, "hint": error.hint}
+    return _json({name: text for name, text in body.items() if text}, status=status)
+
+
+def _http_failed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _json({"error": error.detail}, status=error.status_code)

@@ -1,0 +1,1 @@
+"""Stores, their changelogs and how they come back after a crash."""

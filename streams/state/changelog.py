@@ -1,0 +1,37 @@
+"""Changelogs: the topic of a store, and how it is configured; as Kafka Streams does it.
+
+    key-value, LRU    compact
+    window, session   compact,delete; retention.ms = retention + 24 h
+    versioned         compact; min.compaction.lag.ms = history + 24 h
+
+The records of a changelog have the keys of `key_layout` without segments, plain values, and as
+timestamp the time of the value (of a version: from when it is valid).
+"""
+
+from streams.state.store import NO_LIMIT, StoreKind, StoreSpec
+
+ADDITIONAL_RETENTION_MS = 24 * 60 * 60 * 1000
+
+_BY_TIME = frozenset({StoreKind.WINDOW, StoreKind.TIMESTAMPED_WINDOW, StoreKind.SESSION})
+
+
+def changelog_name(store: str) -> str:
+    """The name of a store's changelog, without the application's id."""
+    return f"{store}-changelog"
+
+
+def changelog_config(
+    spec: StoreSpec, additional_retention_ms: int = ADDITIONAL_RETENTION_MS
+) -> dict[str, str]:
+    """Settings of a store's changelog topic; what the user has set for the store wins."""
+    config = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+    if spec.kind in _BY_TIME and spec.retention_ms != NO_LIMIT:
+        config["cleanup.policy"] = "compact,delete"
+        config["retention.ms"] = str(
+            min(spec.retention_ms + additional_retention_ms, (1 << 63) - 1)
+        )
+    elif spec.kind is StoreKind.VERSIONED and spec.history_ms != NO_LIMIT:
+        config["min.compaction.lag.ms"] = str(
+            min(spec.history_ms + additional_retention_ms, (1 << 63) - 1)
+        )
+    return config | dict(spec.topic_config)

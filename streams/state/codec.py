@@ -1,0 +1,110 @@
+"""Codec: keys and values of a store to bytes and back.
+
+For serdes that we know, `encode_*` and `decode_*` are what the serde does inside, without the calls
+in between. They take no None, and what they raise is of no use to a user: callers catch it and ask
+`key_bytes`, `value_bytes`, `value_of`, which go through the serde itself and raise its error.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from struct import Struct
+from typing import Any
+
+import orjson
+
+from broker.client.serde import DoubleSerde, JsonSerde, LongSerde, Serde, StringSerde
+from streams.errors import StoreError
+
+# Any below, because each store has types of its own.
+Encode = Callable[[Any], bytes | None]
+Decode = Callable[[bytes], Any]
+
+_pack_long = Struct(">q").pack
+_unpack_long = Struct(">q").unpack
+_unpack_double = Struct(">d").unpack
+
+
+def _encode_long(value: object) -> bytes:
+    if type(value) is not int:  # a bool is an int that a LongSerde refuses
+        raise TypeError
+    return _pack_long(value)
+
+
+_ENCODE_KEY: dict[type[Any], Encode] = {StringSerde: str.encode, LongSerde: _encode_long}
+_ENCODE_VALUE: dict[type[Any], Encode] = {**_ENCODE_KEY, JsonSerde: orjson.dumps}
+_DECODE: dict[type[Any], Decode] = {
+    StringSerde: bytes.decode,
+    LongSerde: lambda data: _unpack_long(data)[0],
+    DoubleSerde: lambda data: _unpack_double(data)[0],
+    JsonSerde: orjson.loads,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """The serdes of a store, bound to its changelog topic."""
+
+    store: str
+    topic: str
+    key_serde: Serde[Any]
+    value_serde: Serde[Any]
+    encode_key: Encode
+    decode_key: Decode
+    encode_value: Encode
+    decode_value: Decode
+
+    @staticmethod
+    def of(store: str, topic: str, key_serde: Serde[Any], value_serde: Serde[Any]) -> "Codec":
+        """The codec of a store."""
+        key, value = type(key_serde), type(value_serde)
+        return Codec(
+            store,
+            topic,
+            key_serde,
+            value_serde,
+            _ENCODE_KEY.get(key) or partial(key_serde.serialize, topic),
+            _DECODE.get(key) or partial(key_serde.deserialize, topic),
+            _ENCODE_VALUE.get(value) or partial(value_serde.serialize, topic),
+            _DECODE.get(value) or partial(value_serde.deserialize, topic),
+        )
+
+    def raw_key(self, key: object) -> bytes:
+        """`key_bytes`, faster."""
+        try:
+            raw = self.encode_key(key)
+        except Exception:  # the serde says it better
+            raw = None
+        return self.key_bytes(key) if raw is None else raw
+
+    def raw_value(self, value: object) -> bytes | None:
+        """`value_bytes`, faster."""
+        if value is None:
+            return None
+        try:
+            return self.encode_value(value)
+        except Exception:  # the serde says it better
+            return self.value_bytes(value)
+
+    def key_bytes(self, key: object) -> bytes:
+        """A key in bytes; a key that is None raises StoreError."""
+        raw = self.key_serde.serialize(self.topic, key)
+        if raw is None:
+            raise StoreError(
+                "a key is None",
+                at=f'store "{self.store}"',
+                hint="stores have no entry without a key",
+            )
+        return raw
+
+    def value_bytes(self, value: object) -> bytes | None:
+        """A value in bytes."""
+        return self.value_serde.serialize(self.topic, value)
+
+    def value_of(self, data: bytes) -> Any:
+        """The value of bytes."""
+        return self.value_serde.deserialize(self.topic, data)
+
+    def key_of(self, raw: bytes) -> Any:
+        """The key of bytes."""
+        return self.key_serde.deserialize(self.topic, raw)

@@ -1,0 +1,88 @@
+"""OpenStore: what a task does with an open store of any kind; and what every kind shares.
+
+A kind of store is two classes. The *reads* turn keys and values into bytes and back, over a `Reads`
+of rows: the task's WriteBuffer, or what other threads may see of it. The *store* adds the writes,
+and what is needed for commits, the changelog and restoring.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from streams.record import Headers
+from streams.state.codec import Codec
+from streams.state.expiry import Expiry
+from streams.state.row_groups import RowGroups
+from streams.state.store import StoreSpec
+from streams.state.write_buffer import WriteBuffer
+
+# key, value, headers, timestamp_ms: a record for the changelog.
+ChangelogRow = tuple[bytes, bytes | None, Headers, int]
+# key, value, timestamp_ms: a record from the changelog.
+RestoredRow = tuple[bytes | None, bytes | None, int]
+
+
+class RecordTime:
+    """The time of the record a task is working on; the task sets it, plain stores read it."""
+
+    __slots__ = ("ms",)
+
+    def __init__(self) -> None:
+        """Begin at the epoch."""
+        self.ms = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoreParts:
+    """What a store is made of."""
+
+    spec: StoreSpec
+    codec: Codec
+    buffer: WriteBuffer
+    groups: RowGroups | None  # of stores that have segments
+    expiry: Expiry
+    record_time: RecordTime
+
+    @property
+    def latest_ms(self) -> int:
+        """The largest time of a row: a start in window stores; 0 where rows have no times."""
+        return max(0, self.expiry.observed_ms)
+
+    @property
+    def row_groups(self) -> RowGroups:
+        """The groups of a store that has segments."""
+        assert self.groups is not None
+        return self.groups
+
+
+class OpenStore(Protocol):
+    """What a task does with a store, whatever its kind."""
+
+    @property
+    def parts(self) -> StoreParts:
+        """What the store is made of."""
+        ...
+
+    def changes(self) -> list[ChangelogRow]:
+        """Records for the changelog since the last commit."""
+        ...
+
+    def before_commit(self) -> None:
+        """Tidy up what the commit should write."""
+        ...
+
+    def restore(self, rows: Iterable[RestoredRow]) -> None:
+        """Write records of the changelog into the buffer."""
+        ...
+
+    def committed(self) -> None:
+        """The buffer was written and emptied."""
+        ...
+
+    def discarded(self) -> None:
+        """The buffer was emptied without being written."""
+        ...
+
+    def view(self) -> object:
+        """The store's reads, for other threads."""
+        ...

@@ -1,0 +1,293 @@
+"""TaskState: all stores of one task, committed as one.
+
+    put, get ...   stores, over their WriteBuffers
+    changes()      what the changelogs must get
+    commit()       buffers, expired segments, positions, observed times: one write
+    discard()      as if nothing had happened since the last commit
+    restore()      changelog records go straight into a store
+
+Facts beside the rows of a store, in the database of the task:
+
+    position/<store>  int64   the next changelog offset to restore from
+    observed/<store>  int64, int32   the store's time, and the last sequence number of duplicates
+    shape/<store>     kind and segment interval; a store with another shape is emptied
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, assert_never
+
+from broker.client.serde import Serde
+from streams.errors import StoreNotFound
+from streams.serdes import serde_or_default
+from streams.state.backing import Database, Write, fact_key
+from streams.state.changelog import changelog_name
+from streams.state.codec import Codec
+from streams.state.expiry import NO_TIME, Expiry
+from streams.state.key_layout import (
+    PAIR_SUFFIX_BYTES,
+    WINDOW_SUFFIX_BYTES,
+    pack_long,
+    unpack_long,
+)
+from streams.state.key_value import PlainKeyValueStore, TimestampedKeyValueStoreOfTask
+from streams.state.lru import LruStore
+from streams.state.memory import MemoryDatabase
+from streams.state.open_store import (
+    ChangelogRow,
+    OpenStore,
+    RecordTime,
+    RestoredRow,
+    StoreParts,
+)
+from streams.state.rocks import RocksDatabase
+from streams.state.row_groups import RowGroups
+from streams.state.session import SessionStoreOfTask
+from streams.state.store import StoreKind, StoreSpec
+from streams.state.versioned import VersionedStoreOfTask
+from streams.state.window import PlainWindowStore, TimestampedWindowStoreOfTask
+from streams.state.write_buffer import WriteBuffer
+
+BUFFER_BYTES = 64 << 20
+DATABASE = "rocksdb"  # the folder inside a task's directory
+
+_BY_TIME = frozenset({StoreKind.WINDOW, StoreKind.TIMESTAMPED_WINDOW, StoreKind.SESSION})
+
+
+class TaskState:
+    """The stores of one task. Only the task's thread uses it; other threads have views."""
+
+    def __init__(
+        self,
+        specs: Sequence[StoreSpec],
+        *,
+        directory: Path | None,
+        default_key_serde: Serde[Any],
+        default_value_serde: Serde[Any],
+        application_id: str = "",
+        buffer_bytes: int = BUFFER_BYTES,
+    ) -> None:
+        """Open the stores: persistent ones in `directory`, all in memory when it is None.
+
+        `buffer_bytes` is for committed rows that are kept in memory, over all stores.
+        """
+        self.record_time = RecordTime()
+        self._specs = {spec.name: spec for spec in specs}
+        on_disk = [] if directory is None else [spec.name for spec in specs if _is_on_disk(spec)]
+        in_memory = [name for name in self._specs if name not in set(on_disk)]
+        self._databases: list[tuple[Database, list[str]]] = []
+        if on_disk:
+            assert directory is not None
+            rocks = RocksDatabase(directory / DATABASE, on_disk)
+            self._databases.append((rocks, on_disk))
+        if in_memory:
+            self._databases.append((MemoryDatabase(in_memory), in_memory))
+        self._positions: dict[str, int] = {}
+        self._stores: dict[str, OpenStore] = {}
+        cache_bytes = buffer_bytes // max(1, len(self._specs))
+        prefix = f"{application_id}-" if application_id else ""
+        for database, names in self._databases:
+            facts = database.facts()
+            for name in names:
+                spec = self._specs[name]
+                codec = Codec.of(
+                    name,
+                    prefix + changelog_name(name),
+                    serde_or_default(spec.key_serde, default_key_serde),
+                    serde_or_default(spec.value_serde, default_value_serde),
+                )
+                buffer = WriteBuffer(database.backing(name), cache_bytes=cache_bytes)
+                expiry = Expiry(_lifetime_ms(spec))
+                groups = _groups(spec, buffer, expiry, cache_bytes // 2)
+                parts = StoreParts(spec, codec, buffer, groups, expiry, self.record_time)
+                self._load(parts, facts, database)
+                self._stores[name] = _open(parts)
+
+    # Any, because who asks knows the kind of the store by its name.
+    def store(self, name: str) -> Any:
+        """An open store."""
+        return self._open_store(name)
+
+    def view(self, name: str) -> Any:
+        """The reads of a store, for other threads."""
+        return self._open_store(name).view()
+
+    def spec(self, name: str) -> StoreSpec:
+        """What a store is."""
+        return self._open_store(name).parts.spec
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the stores."""
+        return tuple(self._specs)
+
+    def changes(self) -> list[tuple[str, list[ChangelogRow]]]:
+        """Records for the changelogs since the last commit; unlogged stores have none."""
+        found: list[tuple[str, list[ChangelogRow]]] = []
+        for name, store in self._stores.items():
+            store.before_commit()
+            if store.parts.spec.logging:
+                rows = store.changes()
+                if rows:
+                    found.append((name, rows))
+        return found
+
+    def commit(self, positions: Mapping[str, int]) -> None:
+        """Write everything since the last commit, and the next changelog offsets, as one step."""
+        self._positions.update(positions)
+        for database, names in self._databases:
+            self._write(database, names, positions)
+
+    def discard(self) -> None:
+        """Forget everything since the last commit."""
+        for store in self._stores.values():
+            parts = store.parts
+            parts.buffer.discard()
+            parts.expiry.discard()
+            if parts.groups is not None:
+                parts.groups.forget()
+            store.discarded()
+
+    def position(self, store: str) -> int | None:
+        """The next changelog offset to restore a store from; None: from the beginning."""
+        self._open_store(store)
+        return self._positions.get(store)
+
+    def restore(self, store: str, rows: Iterable[RestoredRow], position: int) -> None:
+        """Apply changelog records to a store; `position` is the offset after them."""
+        opened = self._open_store(store)
+        assert not opened.parts.buffer.dirty, "a store is restored before it is written"
+        opened.restore(rows)
+        self._positions[store] = position
+        for database, names in self._databases:
+            if store in names:
+                self._write(database, [store], {store: position})
+
+    @property
+    def dirty_bytes(self) -> int:
+        """About how much memory the writes since the last commit take."""
+        return sum(store.parts.buffer.dirty_bytes for store in self._stores.values())
+
+    @property
+    def memory_bytes(self) -> int:
+        """About how much memory the stores take, without RocksDB's own."""
+        every = [store.parts for store in self._stores.values()]
+        groups = sum(parts.groups.memory_bytes for parts in every if parts.groups is not None)
+        return groups + sum(parts.buffer.memory_bytes for parts in every)
+
+    def sizes(self) -> dict[str, tuple[int, int]]:
+        """About how many rows each store has, and how many bytes; any thread may ask."""
+        every = {name: store.parts.buffer for name, store in self._stores.items()}
+        return {
+            name: (buffer.shared().count(), buffer.size_bytes) for name, buffer in every.items()
+        }
+
+    def close(self) -> None:
+        """Let go of files; what was not committed is gone."""
+        for store in self._stores.values():
+            store.parts.buffer.discard()
+        for database, _ in self._databases:
+            database.close()
+
+    def _open_store(self, name: str) -> OpenStore:
+        found = self._stores.get(name)
+        if found is None:
+            raise StoreNotFound(
+                f'there is no store "{name}"',
+                hint=f"stores of this task: {', '.join(sorted(self._stores)) or 'none'}",
+            )
+        return found
+
+    def _write(
+        self, database: Database, names: Sequence[str], positions: Mapping[str, int]
+    ) -> None:
+        write = Write()
+        for name in names:
+            parts = self._stores[name].parts
+            if parts.buffer.dirty:
+                write.rows[name] = parts.buffer.dirty
+                write.facts[fact_key("observed", name)] = parts.expiry.facts()
+            if name in positions:
+                write.facts[fact_key("position", name)] = pack_long(positions[name])
+            if parts.groups is not None:
+                expired = parts.expiry.expired_before()
+                if expired is not None:
+                    write.expired[name] = expired
+        database.write(write)
+        for name in names:
+            store = self._stores[name]
+            parts = store.parts
+            parts.buffer.committed(parts.latest_ms)
+            parts.expiry.committed()
+            if parts.groups is not None:
+                parts.groups.committed()
+            store.committed()
+
+    def _load(self, parts: StoreParts, facts: Mapping[bytes, bytes], database: Database) -> None:
+        """Go on from the last commit, unless the store had another shape."""
+        name = parts.spec.name
+        shape = f"{parts.spec.kind.value} {parts.expiry.interval_ms}".encode()
+        if facts.get(fact_key("shape", name)) != shape:
+            # A new store; or one that lost its facts, and then its rows may be of any age.
+            empty = dict.fromkeys((key for key, _ in parts.buffer.scan(None, None)), None)
+            new_facts: dict[bytes, bytes | None] = {
+                fact_key("shape", name): shape,
+                fact_key("observed", name): None,
+                fact_key("position", name): None,
+            }
+            database.write(Write(rows={name: empty}, facts=new_facts))
+            parts.buffer.on_disk(NO_TIME)
+            return
+        observed = facts.get(fact_key("observed", name))
+        if observed is not None:
+            parts.expiry.load(observed)
+        parts.buffer.on_disk(NO_TIME if observed is None else parts.latest_ms)
+        position = facts.get(fact_key("position", name))
+        if position is not None:
+            self._positions[name] = unpack_long(position)[0]
+
+
+def _open(parts: StoreParts) -> OpenStore:
+    kind = parts.spec.kind
+    match kind:
+        case StoreKind.KEY_VALUE:
+            return PlainKeyValueStore(parts)
+        case StoreKind.TIMESTAMPED_KEY_VALUE:
+            return TimestampedKeyValueStoreOfTask(parts)
+        case StoreKind.WINDOW:
+            return PlainWindowStore(parts)
+        case StoreKind.TIMESTAMPED_WINDOW:
+            return TimestampedWindowStoreOfTask(parts)
+        case StoreKind.SESSION:
+            return SessionStoreOfTask(parts)
+        case StoreKind.VERSIONED:
+            return VersionedStoreOfTask(parts)
+        case StoreKind.LRU:
+            return LruStore(parts)
+        case _:
+            assert_never(kind)
+
+
+def _is_on_disk(spec: StoreSpec) -> bool:
+    return spec.persistent and spec.kind is not StoreKind.LRU
+
+
+def _groups(
+    spec: StoreSpec, buffer: WriteBuffer, expiry: Expiry, cache_bytes: int
+) -> RowGroups | None:
+    """The groups of a store that has segments; the buffer shares its cache once they are used."""
+    if spec.kind not in _BY_TIME and spec.kind is not StoreKind.VERSIONED:
+        return None
+    is_window = spec.kind in (StoreKind.WINDOW, StoreKind.TIMESTAMPED_WINDOW)
+    return RowGroups(
+        buffer,
+        suffix_bytes=WINDOW_SUFFIX_BYTES if is_window else PAIR_SUFFIX_BYTES,
+        interval_ms=expiry.interval_ms,
+        cache_bytes=cache_bytes,
+    )
+
+
+def _lifetime_ms(spec: StoreSpec) -> int:
+    if spec.kind in _BY_TIME:
+        return spec.retention_ms
+    return spec.history_ms if spec.kind is StoreKind.VERSIONED else spec.ttl_ms

@@ -1,0 +1,56 @@
+"""Timestamp extractors: which time a record has."""
+
+import logging
+from typing import Protocol
+
+from streams.errors import InvalidTimestamp
+
+logger = logging.getLogger(__name__)
+
+
+class TimestampExtractor(Protocol):
+    """The time of a record: its own, one inside its value, the wall clock.
+
+    A negative time drops the record.
+    """
+
+    def __call__(
+        self, key: object, value: object, timestamp_ms: int, partition_time_ms: int
+    ) -> int:
+        """The time to use; `partition_time_ms` is the largest so far of its partition, or -1."""
+        ...
+
+
+def fail_on_invalid_timestamp(
+    key: object, value: object, timestamp_ms: int, partition_time_ms: int
+) -> int:
+    """The record's own time; a negative one stops the application."""
+    if timestamp_ms < 0:
+        raise InvalidTimestamp(
+            f"the record has timestamp {timestamp_ms}",
+            hint="give the source a timestamp_extractor that skips such records or finds a time",
+        )
+    return timestamp_ms
+
+
+def log_and_skip_on_invalid_timestamp(
+    key: object, value: object, timestamp_ms: int, partition_time_ms: int
+) -> int:
+    """The record's own time; records with a negative one are dropped."""
+    if timestamp_ms < 0:
+        logger.warning("a record with timestamp %d is skipped", timestamp_ms)
+    return timestamp_ms
+
+
+def use_partition_time_on_invalid_timestamp(
+    key: object, value: object, timestamp_ms: int, partition_time_ms: int
+) -> int:
+    """The record's own time, or the largest of its partition so far."""
+    if timestamp_ms >= 0:
+        return timestamp_ms
+    if partition_time_ms < 0:
+        raise InvalidTimestamp(
+            f"the first record of its partition has timestamp {timestamp_ms}",
+            hint="there is no earlier record whose time it could have",
+        )
+    return partition_time_ms

@@ -1,0 +1,6 @@
+"""What tests of applications use: a driver that runs a topology without a broker."""
+
+from streams.testing.driver import TopologyTestDriver
+from streams.testing.topics import TestInputTopic, TestOutputTopic
+
+__all__ = ["TestInputTopic", "TestOutputTopic", "TopologyTestDriver"]

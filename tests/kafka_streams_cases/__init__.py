@@ -1,0 +1,1 @@
+"""Runs case files of the Kafka Streams conformance format on our TopologyTestDriver."""

@@ -1,0 +1,1 @@
+"""Aggregates, windows and suppress, run by the test driver."""

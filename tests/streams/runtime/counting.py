@@ -1,0 +1,26 @@
+"""An application in a process of its own, for tests that kill it; it ends when its input does."""
+
+import sys
+
+from streams.app import StreamsApp
+from tests.streams.runtime.apps import count_topology
+
+
+def main(bootstrap: str, state_dir: str, guarantee: str) -> None:
+    """Count until standard input is closed."""
+    app = StreamsApp(
+        count_topology(),
+        application_id="counting",
+        broker=bootstrap,
+        state_dir=state_dir,
+        processing_guarantee=guarantee,
+        commit_interval_ms=20,
+        heartbeat_interval_ms=100,
+        group_instance_id="counting",  # so that a new one need not wait for the session to end
+    )
+    with app:
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
