@@ -3,6 +3,7 @@
 It is ours; MILLSTREAM_COMPAT_TARGET=kafka puts Apache Kafka in its place, to settle a doubt.
 """
 
+import json
 import os
 import uuid
 from collections.abc import Callable, Iterator
@@ -72,3 +73,20 @@ def apache_kafka() -> KafkaRelease:
         return fetch_apache_kafka()
     except PeerMissing as missing:
         pytest.skip(f"no Apache Kafka: {missing}")
+
+
+# Facts are whatever JSON a scenario printed; each test knows the shape of its own.
+Facts = Callable[[str], dict[str, object]]
+
+
+def facts_of(printed: str) -> Facts:
+    """What a client saw in its scenarios; one that failed fails its own test only."""
+    outcomes = {line["scenario"]: line for line in map(json.loads, printed.splitlines())}
+
+    def of(scenario: str) -> dict[str, object]:
+        outcome = outcomes[scenario]
+        assert "error" not in outcome, outcome["error"]
+        seen: dict[str, object] = outcome["facts"]
+        return seen
+
+    return of

@@ -8,8 +8,18 @@ import pytest
 
 from broker.errors import ErrorCode
 from broker.protocol.frame import response_class
+from broker.protocol.messages.fetch import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from broker.protocol.messages.groups import HeartbeatRequest
 from broker.protocol.messages.metadata import FindCoordinatorRequest
+from broker.protocol.messages.topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from broker.protocol.messages.transactions import InitProducerIdRequest
 from tests.compatibility.conftest import KAFKA_SETTINGS, SETTINGS
 from tests.compatibility.conversations import CONVERSATIONS
@@ -94,10 +104,23 @@ def noted(address: str, name: str) -> list[tuple[str, object]]:
             # A request that the broker will not even answer ends the connection.
             answer = type(error).__name__
         notes.append((f"{request} v{version}"[:400], comparable(answer)))
+        if isinstance(request, CreateTopicsRequest) and not request.validate_only:
+            assert isinstance(answer, CreateTopicsResponse)
+            made = answer.topics
+            wait_until(lambda: not any(unserved(address, made)), "the start of new partitions")
         return answer
 
     CONVERSATIONS[name](ask)
     return notes
+
+
+def unserved(address: str, made: list[CreatableTopicResult]) -> Iterator[int]:
+    """Error codes of new partitions that are not read yet: Kafka makes their logs a bit later."""
+    for topic in made:
+        if topic.error_code == ErrorCode.NONE:
+            parts = [ListOffsetsPartition(each, -1, -2) for each in range(topic.num_partitions)]
+            request = ListOffsetsRequest(-1, topics=[ListOffsetsTopic(topic.name, parts)])
+            yield from filter(None, codes(settled(address, request, 8)))
 
 
 def settled(address: str, request: object, version: int) -> object:

@@ -37,7 +37,11 @@ def environment(bootstrap: str, unique: Unique) -> dict[str, str]:
 
 @contextmanager
 def worker(environment: dict[str, str], folder: Path) -> Iterator[None]:
-    """Runs one worker of the application; it leaves its group at the end."""
+    """Runs one worker of the application, from when it is ready; it leaves its group at the end.
+
+    A worker fetches before it seeks to its committed offsets, and processes what it fetched then a
+    second time, on Apache Kafka too. So nothing may be sent to it before it is ready.
+    """
     folder.mkdir()
     command = [sys.executable, "-m", "faust", "--datadir", str(folder / "data")]
     command += ["-A", "tests.compatibility.faust_counter", "worker", "-l", "info", "--without-web"]
@@ -50,6 +54,8 @@ def worker(environment: dict[str, str], folder: Path) -> Iterator[None]:
             stderr=subprocess.STDOUT,
         )
     try:
+        written = (folder / "log").read_text
+        wait_until(lambda: "Worker ready" in written(), "a worker that is ready", timeout_s=60)
         yield
     except BaseException as failed:
         failed.add_note((folder / "log").read_text()[-4000:])
@@ -80,10 +86,7 @@ def watch(bootstrap: str, topic: str) -> Iterator[Callable[[], dict[str, int]]]:
     def look() -> dict[str, int]:
         for message in reader.consume(100, 0.1):
             assert message.error() is None
-            word, count = message.key().decode(), int(message.value())
-            # A table that was not restored would count from one again.
-            assert count > seen.get(word, 0), f"{word} went from {seen[word]} to {count}"
-            seen[word] = count
+            seen[message.key().decode()] = int(message.value())
         return seen
 
     try:
@@ -116,12 +119,9 @@ def test_a_table_counts_and_is_restored_from_its_changelog(
             wait_until(lambda: committed(bootstrap, group, source) == 20, "a commit", timeout_s=60)
         # The table is in memory only, so the second worker has it from the changelog topic.
         with worker(environment, tmp_path / "second"):
-
-            def counted_on() -> bool:
-                send(bootstrap, source, ["mill", "stream"])
-                return counts()["mill"] > 10 and counts()["stream"] > 5
-
-            wait_until(counted_on, "the counts of the second", timeout_s=60)
+            send(bootstrap, source, ["mill", "stream"])
+            expected = {"mill": 11, "stream": 6, "wheel": 5}
+            wait_until(lambda: counts() == expected, "the counts of the second", timeout_s=60)
     changelog = f"{environment['COUNTER_NAME']}-counts-changelog"
     topics = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=30).topics
     assert len(topics[changelog].partitions) == 2

@@ -1,12 +1,10 @@
 """The Java client, unchanged, against the broker: one JVM runs all scenarios, each has its test."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.compatibility.conftest import Target
+from tests.compatibility.conftest import Facts, Target, facts_of
 from tests.support.apache_kafka import KafkaRelease, java_command, run_java
 from tests.support.stored_batches import stored_compression
 
@@ -26,9 +24,6 @@ SCENARIOS = (
     *("fencing", "timestamps", "delete-records"),
 )
 
-# Facts are whatever JSON the scenario printed; each test knows the shape of its own.
-Facts = Callable[[str], dict[str, object]]
-
 
 @pytest.fixture(scope="module")
 def facts(apache_kafka: KafkaRelease, bootstrap: str) -> Facts:
@@ -36,15 +31,7 @@ def facts(apache_kafka: KafkaRelease, bootstrap: str) -> Facts:
     class_path = apache_kafka.compile(SOURCE)
     command = java_command(class_path, "ClientScenarios", bootstrap, *SCENARIOS)
     printed = run_java(command, timeout_s=200)
-    outcomes = {line["scenario"]: line for line in map(json.loads, printed.splitlines())}
-
-    def of(scenario: str) -> dict[str, object]:
-        outcome = outcomes[scenario]
-        assert "error" not in outcome, outcome["error"]
-        seen: dict[str, object] = outcome["facts"]
-        return seen
-
-    return of
+    return facts_of(printed)
 
 
 def test_topics_are_created_described_altered_and_deleted(facts: Facts) -> None:

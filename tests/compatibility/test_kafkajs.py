@@ -1,11 +1,8 @@
 """kafkajs, unchanged, against the broker: one Node process runs all scenarios."""
 
-import json
-from collections.abc import Callable
-
 import pytest
 
-from tests.compatibility.conftest import Target
+from tests.compatibility.conftest import Facts, Target, facts_of
 from tests.support.kafkajs_client import fetch_kafkajs, run_scenarios
 from tests.support.peer import PeerMissing
 from tests.support.stored_batches import stored_compression
@@ -21,9 +18,6 @@ SCENARIOS = (
     *("transactions", "transactional-offsets", "fencing", "timestamps", "delete-records"),
 )
 
-# Facts are whatever JSON the scenario printed; each test knows the shape of its own.
-Facts = Callable[[str], dict[str, object]]
-
 
 @pytest.fixture(scope="module")
 def facts(bootstrap: str) -> Facts:
@@ -33,15 +27,7 @@ def facts(bootstrap: str) -> Facts:
     except PeerMissing as missing:
         pytest.skip(f"no kafkajs: {missing}")
     printed = run_scenarios(modules, bootstrap, *SCENARIOS)
-    outcomes = {line["scenario"]: line for line in map(json.loads, printed.splitlines())}
-
-    def of(scenario: str) -> dict[str, object]:
-        outcome = outcomes[scenario]
-        assert "error" not in outcome, outcome["error"]
-        seen: dict[str, object] = outcome["facts"]
-        return seen
-
-    return of
+    return facts_of(printed)
 
 
 def test_topics_are_created_described_altered_and_deleted(facts: Facts) -> None:
