@@ -1,4 +1,4 @@
-"""`python -m benchmarks broker`: run the measurements, print a table, write JSON."""
+"""`python -m benchmarks broker|streams`: run the measurements, print a table, write JSON."""
 
 import argparse
 import sys
@@ -7,38 +7,54 @@ from pathlib import Path
 
 from benchmarks import broker, clients, scale
 from benchmarks.report import Report
+from benchmarks.streams import comparison, rebalance, state
 
 RESULTS = Path(__file__).parent / "results"
-PARTS: dict[str, Callable[[Report, argparse.Namespace], None]] = {
-    "librdkafka": broker.measure,
-    "clients": clients.measure,
-    "memory": scale.measure_memory,
-    "partitions": scale.measure_partitions,
+SUITES: dict[str, dict[str, Callable[[Report, argparse.Namespace], None]]] = {
+    "broker": {
+        "librdkafka": broker.measure,
+        "clients": clients.measure,
+        "memory": scale.measure_memory,
+        "partitions": scale.measure_partitions,
+    },
+    "streams": {
+        "filter": comparison.measure_filter,
+        "tumbling": comparison.measure_tumbling,
+        "join": comparison.measure_join,
+        "memory": state.measure_memory,
+        "restore": state.measure_restore,
+        "rebalance": rebalance.measure_rebalance,
+    },
 }
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("suite", choices=["broker"], help="what to measure")
-    parser.add_argument(
-        "--only", choices=list(PARTS), action="append", help="one part of the suite; repeatable"
-    )
+    parser.add_argument("suite", choices=list(SUITES), help="what to measure")
+    parser.add_argument("--only", action="append", help="one part of the suite; repeatable")
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each side; medians count")
-    parser.add_argument("--scale", type=float, default=1.0, help="records and bytes, relative")
-    parser.add_argument("--json", type=Path, default=RESULTS / "broker.json", help="where to write")
-    return parser.parse_args(argv)
+    parser.add_argument("--scale", type=float, default=1.0, help="broker: records, relative")
+    parser.add_argument("--records", type=int, default=1_000_000, help="streams: how many")
+    parser.add_argument("--json", type=Path, help="where to write; default: benchmarks/results")
+    options = parser.parse_args(argv)
+    parts = SUITES[options.suite]
+    for name in options.only or ():
+        if name not in parts:
+            parser.error(f'"{name}" is no part of "{options.suite}"; there are: {", ".join(parts)}')
+    return options
 
 
 def main(argv: list[str]) -> int:
     """Measure what was asked for."""
     options = arguments(argv)
-    report = Report()
-    for name in options.only or PARTS:
+    report = Report(title=f"Millstream {options.suite}")
+    parts = SUITES[options.suite]
+    for name in options.only or parts:
         report.say(f"== {name}")
-        PARTS[name](report, options)
+        parts[name](report, options)
     report.show()
-    report.write(options.json)
+    report.write(options.json or RESULTS / f"{options.suite}.json")
     return 0
 
 

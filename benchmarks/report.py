@@ -33,6 +33,7 @@ class Figure:
 class Report:
     """Figures as they come in, shown at the end."""
 
+    title: str = "Millstream"
     figures: list[Figure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     console: Console = field(default_factory=Console)
@@ -65,7 +66,7 @@ class Report:
 
     def show(self) -> None:
         """Print the table."""
-        table = Table(title="Millstream broker")
+        table = Table(title=self.title)
         for column in ("what", "unit", "Millstream", "peer", "peer's", "ratio (>1: ours better)"):
             table.add_column(column, justify="left" if column in ("what", "unit") else "right")
         for figure in self.figures:

@@ -1,0 +1,1 @@
+"""Stream processing beside its peers: the same records, the same broker, one process each."""

@@ -1,0 +1,263 @@
+"""The sides that are compared: each one process, one thread that processes."""
+
+import itertools
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from benchmarks.streams.watching import AppFailed, Expected, Measured, watch
+from benchmarks.streams.workload import Input, create
+from broker.client import admin
+from tests.support.apache_kafka import KafkaRelease
+from tests.support.maven import Artifact, copy_jars, find_newest_version
+from tests.support.peer import (
+    PeerMissing,
+    cache_folder,
+    fill_folder_once,
+    find_command,
+    run_installer,
+)
+
+HERE = Path(__file__).parent
+OURS = (sys.executable, "-m", "benchmarks.streams.millstream_app")
+NUMBERS = itertools.count(1)
+STOP_LIMIT_S = 30.0
+JAVA_OPTIONS = ("-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
+JACKSON = Artifact("com.fasterxml.jackson.core", "jackson-databind", "2.17.2")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A workload over topics that are filled."""
+
+    workload: str
+    bootstrap: str
+    input: Input
+    table: str
+
+    @property
+    def outputs(self) -> int:
+        """How many records come out."""
+        return self.input.filtered if self.workload == "filter" else self.input.records
+
+
+class Side(Protocol):
+    """One way to do the job."""
+
+    @property
+    def name(self) -> str:
+        """What the table calls it."""
+        ...
+
+    def records(self, workload: str, count: int) -> int | None:
+        """How many records it gets when the others get so many; None: it cannot do that."""
+        ...
+
+    def measure(self, job: Job) -> Measured:
+        """Do the job once."""
+        ...
+
+
+class AppProcess:
+    """An application that runs; what it prints goes to a file."""
+
+    def __init__(self, command: Sequence[str], folder: Path) -> None:
+        """Start it."""
+        self._printed = folder / "printed"
+        with open(self._printed, "wb") as printed:
+            self._process = subprocess.Popen(
+                command,
+                cwd=HERE.parent.parent,
+                stdin=subprocess.PIPE,
+                stdout=printed,
+                stderr=subprocess.STDOUT,
+            )
+
+    @property
+    def process_id(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def check(self) -> None:
+        """AppFailed when it has ended."""
+        if self._process.poll() is not None:
+            raise AppFailed(f"ended with {self._process.returncode}: {self.printed()}")
+
+    def printed(self) -> str:
+        """The last of what it has printed."""
+        return self._printed.read_text(errors="replace")[-3000:]
+
+    def go_on(self) -> None:
+        """Send a line to its standard input."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"\n")
+        self._process.stdin.flush()
+
+    def stop(self) -> None:
+        """Ask it to end, and end it when it does not."""
+        self._process.terminate()
+        try:
+            self._process.communicate(timeout=STOP_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+
+
+@contextmanager
+def running(command: Sequence[str], folder: Path) -> Iterator[AppProcess]:
+    """An application for the time of the block."""
+    app = AppProcess(command, folder)
+    try:
+        yield app
+    finally:
+        app.stop()
+
+
+def watched(app: AppProcess, job: Job, application_id: str, output: str) -> Measured:
+    """Wait until the application has done the job."""
+    expected = Expected(application_id, job.input.topic, job.input.records, output, job.outputs)
+    with admin(job.bootstrap) as cluster:
+        try:
+            return watch(cluster, app.process_id, expected, app.check)
+        except AppFailed as failed:
+            failed.add_note(app.printed())
+            raise
+
+
+def new_names(job: Job, side: str) -> tuple[str, str]:
+    """An application id and an output topic that nobody has used."""
+    application_id = f"{job.workload}-{side}-{next(NUMBERS)}"
+    output = f"{application_id}-output"
+    create(job.bootstrap, output)
+    return application_id, output
+
+
+@dataclass(frozen=True, slots=True)
+class PythonSide:
+    """A program that is given the names of topics, run by some Python."""
+
+    name: str
+    command: tuple[str, ...]
+    at_most: Mapping[str, int | None] = field(default_factory=dict)  # records by workload
+
+    def records(self, workload: str, count: int) -> int | None:
+        """As many as the others, or as many as it does in reasonable time."""
+        limit = self.at_most.get(workload, count)
+        return None if limit is None else min(limit, count)
+
+    def measure(self, job: Job) -> Measured:
+        """Run the program until all is done."""
+        application_id, output = new_names(job, self.name.partition(" ")[0].lower())
+        names = [job.workload, job.bootstrap, application_id, job.input.topic, job.table, output]
+        with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:
+            state = str(Path(folder) / "state")
+            with running([*self.command, *names, state], Path(folder)) as app:
+                return watched(app, job, application_id, output)
+
+
+@dataclass(frozen=True, slots=True)
+class JavaSide:
+    """Kafka Streams: a first pass warms the JVM, the second is measured."""
+
+    name: str
+    class_path: str
+
+    def records(self, workload: str, count: int) -> int | None:
+        """As many as the others."""
+        del workload
+        return count
+
+    def measure(self, job: Job) -> Measured:
+        """Do it twice in one JVM."""
+        passes = [new_names(job, "java") for _ in range(2)]
+        with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:
+            state = str(Path(folder) / "state")
+            command = ["java", *JAVA_OPTIONS, "-cp", self.class_path, "StreamsSide"]
+            command += [job.workload, job.bootstrap, job.input.topic, job.table, state]
+            command += [name for names in passes for name in names]
+            with running(command, Path(folder)) as app:
+                watched(app, job, *passes[0])
+                app.go_on()
+                return watched(app, job, *passes[1])
+
+
+def millstream() -> Side:
+    """Ours."""
+    return PythonSide("Millstream", OURS)
+
+
+def quix() -> Side:
+    """quixstreams, installed beside us so that its dependencies are its own."""
+
+    def install(folder: Path) -> None:
+        run_installer([sys.executable, "-m", "venv", folder])
+        pip = (str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check")
+        run_installer([*pip, "install", "--quiet", "quixstreams"])
+
+    with cache_folder("quixstreams") as cache:
+        folder = fill_folder_once(cache / "environment", install)
+    python = str(folder / "bin" / "python")
+    version = _version(python, "quixstreams")
+    command = (python, "-m", "benchmarks.streams.quix_app")
+    return PythonSide(f"quixstreams {version}", command, {"tumbling": 200_000, "join": 200_000})
+
+
+def faust() -> Side:
+    """faust, of the development extras."""
+    version = _version(sys.executable, "faust-streaming")
+    limits = {"filter": 50_000, "tumbling": 30_000, "join": None}
+    command = (sys.executable, "-m", "benchmarks.streams.faust_app")
+    return PythonSide(f"faust {version}", command, limits)
+
+
+def _version(python: str, package: str) -> str:
+    program = f"from importlib.metadata import version; print(version({package!r}))"
+    return run_installer([python, "-c", program]).strip()
+
+
+def java() -> Side:
+    """Kafka Streams, through Maven."""
+    find_command("java")
+    with cache_folder("kafka-streams") as cache:
+        newest = cache / "newest-version"
+        if not newest.exists():
+            version = find_newest_version("org.apache.kafka", "kafka-streams", versions="[4,)")
+            newest.write_text(version)
+        version = newest.read_text()
+
+        def copy(folder: Path) -> None:
+            copy_jars([Artifact("org.apache.kafka", "kafka-streams", version), JACKSON], folder)
+            (interface,) = folder.glob("slf4j-api-*.jar")
+            logging_version = interface.stem.removeprefix("slf4j-api-")
+            copy_jars([Artifact("org.slf4j", "slf4j-simple", logging_version)], folder)
+
+        jars = fill_folder_once(cache / version, copy)
+    class_path = KafkaRelease(version, jars).compile(HERE / "java" / "StreamsSide.java")
+    return JavaSide(f"Kafka Streams {version}", class_path)
+
+
+PEERS = {"quixstreams": quix, "faust": faust, "Kafka Streams": java}
+
+
+def peers(note: "Notes") -> list[Side]:
+    """All peers that can be had; the others are noted with the reason."""
+    found: list[Side] = []
+    for name, open_side in PEERS.items():
+        try:
+            found.append(open_side())
+        except PeerMissing as missing:
+            note.note(f"{name} skipped: {missing}")
+    return found
+
+
+class Notes(Protocol):
+    """Where remarks for the reader go."""
+
+    def note(self, text: str) -> None:
+        """Keep one."""
+        ...
