@@ -12,9 +12,11 @@ from millstream.commands.demo import demo
 from millstream.commands.groups import groups
 from millstream.commands.log import log
 from millstream.commands.produce import produce
+from millstream.commands.run import run
+from millstream.commands.streams import streams
 from millstream.commands.topics import topics
 
-COMMANDS = (broker, topics, groups, produce, consume, configs, log, demo)
+COMMANDS = (broker, topics, groups, produce, consume, configs, log, run, streams, demo)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

@@ -29,7 +29,7 @@ class Output:
         elif not rows:
             self.console.print(empty, style="dim")
         else:
-            self.console.print(_table(rows, title))
+            self.console.print(table(rows, title))
 
     def record(self, record: Row, *, title: str = "") -> None:
         """One thing: its fields, or a JSON object."""
@@ -70,14 +70,15 @@ class Output:
             yield
 
 
-def _table(rows: Sequence[Row], title: str) -> Table:
-    table = Table(title=title or None, title_justify="left", header_style="bold")
-    for name in rows[0]:
+def table(rows: Sequence[Row], title: str) -> Table:
+    """Rows as a table; their names head the columns."""
+    shown = Table(title=title or None, title_justify="left", header_style="bold")
+    for name in rows[0] if rows else ():
         numeric = all(isinstance(row.get(name), int | float | None) for row in rows)
-        table.add_column(name.replace("_", " "), justify="right" if numeric else "left")
+        shown.add_column(name.replace("_", " "), justify="right" if numeric else "left")
     for row in rows:
-        table.add_row(*(_text(row.get(name)) for name in rows[0]))
-    return table
+        shown.add_row(*(_text(row.get(name)) for name in rows[0]))
+    return shown
 
 
 def _text(value: object) -> str:

@@ -6,7 +6,13 @@ from broker.client import admin
 from broker.client.api import Admin, MemberDescription, OffsetAndMetadata
 from broker.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 from millstream.commands.consume import parse_time_ms
-from millstream.commands.options import client_settings, cluster_options, json_option
+from millstream.commands.options import (
+    client_settings,
+    cluster_options,
+    confirm_deletion,
+    deletion_arguments,
+    json_option,
+)
 from millstream.output import Output, Row
 
 
@@ -89,10 +95,7 @@ def _lags(cluster: Admin, name: str, members: tuple[MemberDescription, ...]) -> 
 
 
 @groups.command()
-@click.argument("names", nargs=-1, required=True)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@cluster_options
-@json_option
+@deletion_arguments
 def delete(
     names: tuple[str, ...],
     yes: bool,
@@ -101,8 +104,7 @@ def delete(
     output: Output,
 ) -> None:
     """Delete groups NAMES with their offsets; they must have no members."""
-    if not yes and not output.as_json:
-        click.confirm(f"Delete {', '.join(names)} with their offsets?", abort=True)
+    confirm_deletion(names, "with their offsets", yes=yes, output=output)
     with admin(bootstrap, **client_settings(properties)) as cluster:
         cluster.delete_groups(names).all()
     for name in names:

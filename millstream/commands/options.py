@@ -24,7 +24,7 @@ def json_option(command: F) -> F:
 
 
 def cluster_options(command: F) -> F:
-    """`--bootstrap` and `-X`: the command gets `target`, a ClusterTarget."""
+    """`--bootstrap` and `-X`: the command gets `bootstrap` and `properties`."""
     command = click.option(
         "--property",
         "-X",
@@ -42,6 +42,24 @@ def cluster_options(command: F) -> F:
         metavar="HOST:PORT,...",
         help="The cluster: Millstream or any Kafka.",
     )(command)
+
+
+def deletion_arguments(command: F) -> F:
+    """NAMES, `--yes`, the cluster's options and `--json`, as all commands that delete have them."""
+    for decorate in (
+        json_option,
+        cluster_options,
+        click.option("--yes", "-y", is_flag=True, help="Do not ask."),
+        click.argument("names", nargs=-1, required=True),
+    ):
+        command = decorate(command)
+    return command
+
+
+def confirm_deletion(names: tuple[str, ...], what_else: str, *, yes: bool, output: Output) -> None:
+    """Ask before names are deleted, unless told not to or nobody could answer."""
+    if not yes and not output.as_json:
+        click.confirm(f"Delete {', '.join(names)} {what_else}?", abort=True)
 
 
 def client_settings(properties: tuple[str, ...]) -> dict[str, Any]:

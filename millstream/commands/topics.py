@@ -8,6 +8,8 @@ from broker.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 from millstream.commands.options import (
     client_settings,
     cluster_options,
+    confirm_deletion,
+    deletion_arguments,
     json_option,
     key_values,
 )
@@ -170,10 +172,7 @@ def alter(  # noqa: PLR0913 - one argument per option
 
 
 @topics.command()
-@click.argument("names", nargs=-1, required=True)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@cluster_options
-@json_option
+@deletion_arguments
 def delete(
     names: tuple[str, ...],
     yes: bool,
@@ -182,8 +181,7 @@ def delete(
     output: Output,
 ) -> None:
     """Delete topics NAMES with all their records."""
-    if not yes and not output.as_json:
-        click.confirm(f"Delete {', '.join(names)} and all their records?", abort=True)
+    confirm_deletion(names, "and all their records", yes=yes, output=output)
     with admin(bootstrap, **client_settings(properties)) as cluster:
         cluster.delete_topics(names).all()
     for name in names:

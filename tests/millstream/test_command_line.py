@@ -5,8 +5,10 @@ from pathlib import Path
 
 import orjson
 import pytest
+from click import ClickException
 from click.testing import CliRunner
 
+from broker.client import consumer
 from broker.errors import BrokerError, ConfigError
 from millstream.__main__ import COMMANDS, command_line
 from tests.support.apache_kafka import ApacheKafka
@@ -206,6 +208,79 @@ def test_wrong_use_is_explained(shell: Shell, tmp_path: Path) -> None:
 
 
 def test_the_demo_prints_its_rates(shell: Shell) -> None:
-    lines = shell.json("demo", "--records", "2000")
-    assert isinstance(lines[-1], dict)
-    assert lines[-1]["records"] == 2000
+    words, stocks, done = shell.json("demo", "--seconds", "2")
+    assert isinstance(done, dict)
+    assert sum(row["count"] for row in words) <= done["words"] == 5 * done["lines"] > 0  # type: ignore[attr-defined]
+    assert {row["stock"] for row in stocks} == {"FLOUR", "MILL", "WATER"}  # type: ignore[attr-defined]
+    assert done["processed"] == done["lines"] + done["words"] + done["trades"]
+
+
+def test_an_application_is_reset_to_read_its_input_again(shell: Shell) -> None:
+    inner = ("shop-counts-changelog", "shop-by-user-repartition")
+    shell.run("topics", "create", "shop-orders", *inner, "shop-totals")
+    shell.run("produce", "shop-orders", text="\n".join("abcdef"))
+    shell.run("consume", "shop-orders", "--group", "shop", "--from-beginning", "-n", "4")
+    reset = ("streams", "reset", "--application-id", "shop", "--input-topics", "shop-orders")
+    (seen,) = shell.json(*reset, "--dry-run")
+    moved = {"topic": "shop-orders", "partition": 0, "before": 4, "after": 0}
+    assert seen == {"offsets": [moved], "deleted_topics": sorted(inner), "dry_run": True}
+    (again,) = shell.json(*reset, "--shift-by", "-3", "--internal-topics", inner[1])
+    assert isinstance(again, dict)
+    assert again["offsets"] == [{**moved, "after": 1}]
+    assert again["deleted_topics"] == [inner[1]]
+    (described,) = shell.json("groups", "describe", "shop")
+    assert isinstance(described, dict)
+    assert described["lag"] == 5
+    listed = shell.run("topics", "list")
+    assert inner[0] in listed
+    assert inner[1] not in listed
+    assert "shop-totals" in listed
+
+
+@pytest.mark.parametrize(
+    ("options", "after"),
+    [
+        (("--to-earliest",), 0),
+        (("--to-latest",), 3),
+        (("--to-offset", "2"), 2),
+        (("--to-offset", "99"), 3),
+        (("--to-datetime", "1970-01-01T00:00:00.150"), 2),
+        (("--by-duration", "PT1S"), 3),
+    ],
+)
+def test_a_reset_goes_where_told(shell: Shell, options: tuple[str, ...], after: int) -> None:
+    if "timed" not in shell.run("topics", "list"):
+        for time in ("0", "100", "200"):
+            shell.run("produce", "timed", "--timestamp-ms", time, text=time)
+    names = ("--application-id", "reader", "--input-topics", "timed")
+    (seen,) = shell.json("streams", "reset", *names, *options, "--dry-run")
+    assert isinstance(seen, dict)
+    assert [row["after"] for row in seen["offsets"]] == [after]
+
+
+def test_a_reset_waits_for_members_to_leave_unless_forced(shell: Shell, served: Served) -> None:
+    shell.run("produce", "held", text="a")
+    reset = ("streams", "reset", "--application-id", "holder", "--input-topics", "held")
+    with consumer(
+        served.bootstrap, group_id="holder", auto_offset_reset="earliest", enable_auto_commit=False
+    ) as member:
+        member.subscribe(["held"])
+        while not member.poll(timeout_ms=100):
+            pass
+        with pytest.raises(ClickException, match="stop all instances"):
+            CliRunner().invoke(
+                command_line,
+                [*reset, "-b", served.bootstrap],
+                catch_exceptions=False,
+                standalone_mode=False,
+            )
+        shell.run(*reset, "--force")
+
+
+def test_wrong_resets_are_explained(shell: Shell) -> None:
+    shell.run("topics", "create", "kept")
+    reset = ("streams", "reset", "--application-id", "wrong")
+    shell.run(*reset, "--to-latest", "--to-offset", "1", code=2)
+    shell.run(*reset, "--input-topics", "missing", code=2)
+    shell.run(*reset, "--internal-topics", "kept", code=2)
+    shell.run(*reset, "--input-topics", "kept", "--by-duration", "1 day", code=2)

@@ -2,15 +2,17 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from streams.testing import TopologyTestDriver
 from tests.support.tidy import ROOT
 
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 BLOCKS = [
     pytest.param(block, id=f"{file.relative_to(ROOT)}-{number}")
-    for file in (ROOT / "README.md", ROOT / "broker" / "README.md")
+    for file in (ROOT / "README.md", ROOT / "broker/README.md", ROOT / "streams/README.md")
     for number, block in enumerate(PYTHON.findall(file.read_text()))
 ]
 
@@ -29,6 +31,17 @@ def test_the_start_prints_the_order_it_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (start,) = PYTHON.findall((ROOT / "README.md").read_text())
+    start, _ = PYTHON.findall((ROOT / "README.md").read_text())
     exec(compile(start, "README", "exec"), {"__name__": "readme"})
     assert "b'alice'" in capsys.readouterr().out
+
+
+def test_the_topology_of_the_start_counts_words() -> None:
+    _, words = PYTHON.findall((ROOT / "README.md").read_text())
+    made: dict[str, Any] = {}  # Any: whatever the block defines
+    exec(compile(words, "README", "exec"), made)
+    with TopologyTestDriver(made["topology"]) as driver:
+        lines = driver.create_input_topic("lines", key=str, value=str)
+        counts = driver.create_output_topic("counts", key=str, value=int)
+        lines.pipe_input("", "to be or not to be")
+        assert counts.read_key_values_to_map() == {"to": 2, "be": 2, "or": 1, "not": 1}

@@ -1,0 +1,59 @@
+"""Fraud detection with the Processor API: a store of its own and a punctuator that forgets."""
+
+from examples.playing import Input, Results, Row, play
+from streams import (
+    Processor,
+    ProcessorContext,
+    PunctuationType,
+    Record,
+    StoreKind,
+    StoreSpec,
+    StreamsBuilder,
+    Topology,
+)
+
+MINUTE_MS = 60_000
+CARDS = (("1111", "FR"), ("2222", "DE"), ("1111", "US"), ("2222", "DE"), ("1111", "JP"))
+PAYMENTS = [
+    Input("payments", card, {"country": country}, number * 20_000)
+    for number, (card, country) in enumerate(CARDS)
+]
+
+
+class Watch(Processor[str, Row, str, Row]):
+    """Raises an alarm when a card is in three countries within two minutes."""
+
+    def init(self, context: ProcessorContext[str, Row]) -> None:
+        super().init(context)
+        self.recent = context.store("recent")  # card -> [[time, country], ...]
+        context.schedule(MINUTE_MS, PunctuationType.STREAM_TIME, self.forget)
+
+    def process(self, record: Record[str, Row]) -> None:
+        payments = self.recent.get(record.key) or []
+        payments.append([record.timestamp_ms, record.value["country"]])
+        self.recent.put(record.key, payments)
+        if len(countries := sorted({country for _, country in payments})) >= 3:
+            self.context.forward(Record(record.key, {"countries": countries}, record.timestamp_ms))
+
+    def forget(self, now_ms: int) -> None:
+        """Keep only payments of the last two minutes."""
+        for card, payments in list(self.recent.all()):
+            kept = [payment for payment in payments if payment[0] > now_ms - 2 * MINUTE_MS]
+            self.recent.put(card, kept or None)
+
+
+def build() -> Topology:
+    """Payments in, alarms out."""
+    builder = StreamsBuilder().add_state_store(StoreSpec("recent", StoreKind.KEY_VALUE))
+    payments = builder.stream("payments", key=str, value=dict)
+    payments.process(Watch, stores=["recent"]).to("alarms", key=str, value=dict)
+    return builder.build()
+
+
+def main() -> Results:
+    """A payment every twenty seconds; one card travels too fast."""
+    return play(build(), PAYMENTS, ["alarms"], until=lambda found: len(found) == 1)
+
+
+if __name__ == "__main__":
+    print("\n".join(f"card {card}: {alarm}" for card, alarm in main()))

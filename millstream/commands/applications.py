@@ -1,0 +1,123 @@
+"""Finds the application that a command line names: `module:name`."""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from broker.client.opening import Target
+from broker.errors import MillstreamError
+from streams import StreamsApp, StreamsBuilder, StreamsConfig, Topology
+from streams.errors import StreamsError
+from streams.runtime.dead_letters import user_line
+
+T = TypeVar("T")
+
+# Makes the application once there is a broker.
+AppMaker = Callable[[Target], StreamsApp]
+
+
+def load(text: str) -> object:
+    """What `module:name` stands for; the working directory is searched first."""
+    module_name, sign, name = text.partition(":")
+    if not sign or not module_name or not name:
+        raise click.UsageError(f'"{text}" is not MODULE:NAME')
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    found: object = _guarded(f'module "{module_name}"', lambda: _import(module_name))
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise click.UsageError(f'module "{module_name}" has no "{name}"')
+        found = getattr(found, part)
+    return found
+
+
+def _import(name: str) -> object:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        if missing.name is None or not name.startswith(missing.name):
+            raise
+        raise click.UsageError(f'there is no module "{name}" here') from None
+
+
+def _guarded(what: str, run: Callable[[], T]) -> T:
+    """Run what the user has written; an error of it becomes one that says where it is."""
+    try:
+        return run()
+    except (MillstreamError, click.ClickException):
+        raise
+    except Exception as error:
+        at = user_line(error)
+        if isinstance(error, SyntaxError):
+            at = f"{error.filename}:{error.lineno}"
+        raise StreamsError(
+            f"{what} failed: {type(error).__name__}: {error}",
+            at=at,
+            hint="repair it, then run it again",
+        ) from error
+
+
+def load_topology(text: str) -> Topology:
+    """The topology that `module:name` is or makes."""
+    topology = _topology_of(text, load(text))
+    if topology is None:
+        raise click.UsageError(
+            f'"{text}" must be a Topology, a StreamsBuilder, or a function that returns one'
+        )
+    return topology
+
+
+def load_app(text: str, application_id: str, settings: dict[str, str]) -> AppMaker:
+    """What makes the application that `module:name` is the topology or the factory of.
+
+    A factory is called as `factory(application_id=..., broker=..., **settings)`. What can be wrong
+    without a broker is refused here.
+    """
+    found = load(text)
+    topology = _topology_of(text, found)
+    if topology is None and not callable(found):
+        raise _no_application(text)
+    StreamsConfig.of(application_id=application_id, **settings)
+
+    def make(broker: Target) -> StreamsApp:
+        # Any setting may be given, so none has a type here.
+        if topology is not None:
+            return StreamsApp(topology, application_id=application_id, broker=broker, **settings)  # type: ignore[arg-type]
+        assert callable(found)
+        app: object = _guarded(
+            f'"{text}"', lambda: found(application_id=application_id, broker=broker, **settings)
+        )
+        if not isinstance(app, StreamsApp):
+            raise _no_application(text)
+        return app
+
+    return make
+
+
+def _no_application(text: str) -> click.UsageError:
+    return click.UsageError(
+        f'"{text}" must be a Topology, a StreamsBuilder, or a function that makes one of them '
+        "or a StreamsApp"
+    )
+
+
+def _topology_of(text: str, found: object) -> Topology | None:
+    if callable(found) and not _needs_arguments(found):
+        found = _guarded(f'"{text}"', found)
+    if isinstance(found, StreamsBuilder):
+        return found.build()
+    return found if isinstance(found, Topology) else None
+
+
+def _needs_arguments(function: object) -> bool:
+    parameters = inspect.signature(function).parameters.values()  # type: ignore[arg-type]
+    return any(
+        each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        for each in parameters
+    )

@@ -1,0 +1,282 @@
+"""`millstream run`: a stream application, on a broker of its own or on any cluster."""
+
+import re
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+import click
+from rich.status import Status
+
+from broker import Broker, BrokerConfig
+from broker.client import admin
+from broker.client.api import Admin, NewTopic
+from broker.client.opening import Target
+from broker.errors import MillstreamError
+from broker.model import LATEST_TIMESTAMP
+from broker.server import Server
+from millstream.commands.applications import load_app
+from millstream.commands.options import json_option, key_values
+from millstream.output import Output
+from streams import AppState, StreamsApp, Topology
+from streams.serving import QueryServer
+from streams.topology import SinkNode, SourceNode
+
+DATA_DIRECTORY = "millstream-data"
+PORT = 9092
+LOOK_EVERY_S = 1.0
+ASK_LIMIT_MS = 2000
+CONNECT_LIMIT_MS = 10_000
+SAY_EVERY_S = 10.0  # when nobody looks at a terminal
+SAMPLE = re.compile(r"^millstream_streams_runner_(\w+)\{.*\} (\S+)$", re.MULTILINE)
+
+
+@click.command()
+@click.argument("application")
+@click.option("--application-id", help="Begins names of topics; default: the name of the module.")
+@click.option(
+    "--bootstrap",
+    "-b",
+    envvar="MILLSTREAM_BOOTSTRAP",
+    metavar="HOST:PORT,...",
+    help="The cluster: Millstream or any Kafka. Default: a broker in this process.",
+)
+@click.option("--data-dir", "-d", default=DATA_DIRECTORY, show_default=True, help="Of that broker.")
+@click.option("--port", "-p", default=PORT, show_default=True, help="Of that broker; 0: any.")
+@click.option("--state-dir", help="Where stores are kept; default: beside the broker's data.")
+@click.option("--threads", type=int, help="How many threads process.")
+@click.option("--processes", type=int, help="How many processes; default: threads of this one.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting under Kafka Streams' name, such as commit.interval.ms=1000; repeatable.",
+)
+@json_option
+def run(  # noqa: PLR0913 - one argument per option
+    application: str,
+    application_id: str | None,
+    bootstrap: str | None,
+    data_dir: str,
+    port: int,
+    state_dir: str | None,
+    threads: int | None,
+    processes: int | None,
+    settings: tuple[str, ...],
+    output: Output,
+) -> None:
+    """Run APPLICATION until interrupted; then commit and leave.
+
+    APPLICATION is module:name: a Topology, a StreamsBuilder, a function that returns one of them,
+    or a function of application_id, broker and settings that returns a StreamsApp. With --set
+    application.server=HOST:PORT its stores can be read over HTTP.
+    """
+    chosen = key_values(settings)
+    for name, value in (("num_stream_threads", threads), ("processes", processes)):
+        if value is not None:
+            chosen[name] = str(value)
+    chosen.setdefault("state_dir", state_dir or f"{data_dir}/streams")
+    name = application_id or application.partition(":")[0].replace(".", "-")
+    make_app = load_app(application, name, chosen)
+    with _broker(bootstrap, data_dir, port, output) as broker:
+        app = make_app(broker)
+        text = app.topology.describe()
+        output.line({"event": "topology", "application_id": name, "topology": text}, text)
+        with admin(broker) as cluster:
+            cluster.list_topics(timeout_ms=CONNECT_LIMIT_MS)  # or nobody knows why nothing happens
+            if not isinstance(broker, str):
+                _create_missing(cluster, app.topology, output)
+            _watch(app, cluster, output)
+
+
+@contextmanager
+def _broker(bootstrap: str | None, data_dir: str, port: int, output: Output) -> Iterator[Target]:
+    """The cluster, or a broker of our own that others can reach too."""
+    if bootstrap is not None:
+        yield bootstrap
+        return
+    config = BrokerConfig(
+        listeners=(f"PLAINTEXT://127.0.0.1:{port}",), group_initial_rebalance_delay_ms=0
+    )
+    with Broker(config, data_directory=data_dir) as broker, Server(broker) as server:
+        address = server.bootstrap
+        output.line(
+            {"event": "broker", "bootstrap": address, "data_dir": data_dir},
+            f"broker on {address}, data in {data_dir}",
+        )
+        yield broker
+
+
+def _create_missing(cluster: Admin, topology: Topology, output: Output) -> None:
+    """A broker of our own begins empty: make the topics that the topology reads and writes."""
+    internal = set(topology.repartition_topics)
+    wanted: set[str] = {store.topic for store in topology.global_stores.values()}
+    for node in (node for part in topology.sub_topologies for node in part.nodes):
+        if isinstance(node, SourceNode):
+            wanted.update(node.topics)
+        elif isinstance(node, SinkNode) and isinstance(node.topic, str):
+            wanted.add(node.topic)
+    missing = sorted(wanted - internal - set(cluster.list_topics()))
+    if missing:
+        cluster.create_topics([NewTopic(topic) for topic in missing]).all()
+        output.line({"event": "created", "topics": missing}, f"created {', '.join(missing)}")
+
+
+def _watch(app: StreamsApp, cluster: Admin, output: Output) -> None:
+    """Run the application and say how it goes, until a signal comes or it fails."""
+    stop = threading.Event()
+
+    def asked(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        stop.set()
+
+    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with app, _queries(app, output), _Shown(output) as shown:
+            progress = Progress.of(app, cluster, None)
+            while not stop.wait(LOOK_EVERY_S) and not app.wait(timeout_ms=0):
+                progress = Progress.of(app, cluster, progress)
+                shown.show(progress)
+            processed = totals(app)
+            shown.show(Progress.of(app, cluster, progress), last=True)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    output.done(
+        f"committed and left after {processed.get('records_processed_total', 0):,} records",
+        event="stopped",
+        records_in=processed.get("records_processed_total", 0),
+    )
+
+
+@contextmanager
+def _queries(app: StreamsApp, output: Output) -> Iterator[None]:
+    """The stores over HTTP, when the application has an address for it."""
+    address = app.config.application_server
+    if not address:
+        yield
+        return
+    with QueryServer(app):
+        said = f"queries on http://{address}/"
+        output.line({"event": "queries", "application_server": address}, said)
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an application is, at one moment."""
+
+    at: float
+    state: AppState
+    records_in: int
+    records_out: int
+    in_per_second: float
+    out_per_second: float
+    lag: int | None  # of what is committed; None: not known now
+    restored: int
+    restore_remaining: int
+
+    @classmethod
+    def of(cls, app: StreamsApp, cluster: Admin, before: "Progress | None") -> "Progress":
+        """Look at the application; rates are since the look before."""
+        counted, now = totals(app), time.monotonic()
+        records_in = counted.get("records_processed_total", 0)
+        records_out = counted.get("records_produced_total", 0)
+        seconds = now - before.at if before else LOOK_EVERY_S
+        if before is not None and seconds < LOOK_EVERY_S / 2:  # too short to tell
+            rates = (before.in_per_second, before.out_per_second)
+        else:
+            rates = (
+                (records_in - (before.records_in if before else 0)) / seconds,
+                (records_out - (before.records_out if before else 0)) / seconds,
+            )
+        return cls(
+            at=now,
+            state=app.state,
+            records_in=records_in,
+            records_out=records_out,
+            in_per_second=rates[0],
+            out_per_second=rates[1],
+            lag=_lag(cluster, app.config.application_id),
+            restored=counted.get("restored_records_total", 0),
+            restore_remaining=counted.get("restore_remaining", 0),
+        )
+
+    def text(self) -> str:
+        """One line for people."""
+        if self.restore_remaining:
+            total = self.restored + self.restore_remaining
+            return f"restoring: {self.restored:,} of {total:,} records"
+        lag = "unknown" if self.lag is None else f"{self.lag:,}"
+        return (
+            f"{self.state.value}: {self.records_in:,} records in ({self.in_per_second:,.0f}/s), "
+            f"{self.records_out:,} out ({self.out_per_second:,.0f}/s), lag {lag}"
+        )
+
+    def facts(self) -> dict[str, object]:
+        """The same for programs."""
+        return {
+            "event": "progress",
+            "state": self.state.value,
+            "records_in": self.records_in,
+            "records_out": self.records_out,
+            "in_per_second": round(self.in_per_second),
+            "out_per_second": round(self.out_per_second),
+            "lag": self.lag,
+            "restored": self.restored,
+            "restore_remaining": self.restore_remaining,
+        }
+
+
+class _Shown:
+    """The live line on a terminal; else a line now and then, or JSON lines."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._said_at = 0.0
+        self._live: Status | None = None
+        if output.progress_console.is_terminal and not output.as_json:
+            self._live = Status("starting", console=output.progress_console)
+
+    def __enter__(self) -> "_Shown":
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, progress: Progress, *, last: bool = False) -> None:
+        """Say how it goes."""
+        if self._output.as_json:
+            self._output.line(progress.facts(), "")
+        elif self._live is not None:
+            self._live.update(progress.text())
+        elif last or progress.at - self._said_at >= SAY_EVERY_S:
+            self._said_at = progress.at
+            self._output.progress_console.print(progress.text())
+
+
+def totals(app: StreamsApp) -> dict[str, int]:
+    """Counters of all runners, added up."""
+    added: dict[str, int] = {}
+    for name, value in SAMPLE.findall(app.metrics_text()):
+        added[name] = added.get(name, 0) + int(float(value))
+    return added
+
+
+def _lag(cluster: Admin, group_id: str) -> int | None:
+    """Records after the committed ones; None when the cluster does not say."""
+    try:
+        committed = cluster.list_group_offsets(group_id, timeout_ms=ASK_LIMIT_MS).values
+        latest = dict.fromkeys(committed, LATEST_TIMESTAMP)
+        ends = cluster.list_offsets(latest, timeout_ms=ASK_LIMIT_MS).values
+    except MillstreamError:
+        return None
+    return sum(max(0, ends[tp].offset - committed[tp].offset) for tp in ends)

@@ -1,0 +1,225 @@
+"""`millstream streams`: reset an application to read its input again, describe a topology."""
+
+import re
+import time
+from datetime import timedelta
+
+import click
+
+from broker.client import admin
+from broker.client.api import Admin, OffsetAndMetadata
+from broker.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
+from millstream.commands.applications import load_topology
+from millstream.commands.consume import parse_time_ms
+from millstream.commands.options import client_settings, cluster_options, json_option
+from millstream.output import Output, Row
+
+INTERNAL_ENDINGS = (
+    "-changelog",
+    "-repartition",
+    "-subscription-registration-topic",
+    "-subscription-response-topic",
+)
+INTERNAL_PARTS = re.compile(r"-KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d+-topic$")
+DURATION = re.compile(
+    r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?"
+    r"(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
+)
+
+Offsets = dict[TopicPartition, int]
+
+
+@click.group()
+def streams() -> None:
+    """Stream applications: reset, describe."""
+
+
+@streams.command()
+@click.argument("application")
+@json_option
+def describe(application: str, output: Output) -> None:
+    """Print the topology of APPLICATION, given as module:name."""
+    text = load_topology(application).describe()
+    output.line({"topology": text}, text)
+
+
+@streams.command()
+@click.option("--application-id", required=True, help="The application, which is also its group.")
+@click.option("--input-topics", "inputs", multiple=True, help="TOPIC,...; read again from there.")
+@click.option("--internal-topics", "internals", multiple=True, help="TOPIC,...; default: all.")
+@click.option("--to-earliest", "place", flag_value="earliest", help="The default.")
+@click.option("--to-latest", "place", flag_value="latest")
+@click.option("--to-offset", type=int)
+@click.option("--to-datetime", metavar="TIME", help="ISO 8601 or epoch ms.")
+@click.option("--by-duration", metavar="PnDTnHnMnS", help="So long before now.")
+@click.option("--shift-by", type=int, help="Forward, or back when negative.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done.")
+@click.option("--force", is_flag=True, help="Remove members that are still in the group.")
+@cluster_options
+@json_option
+def reset(  # noqa: PLR0913 - one argument per option
+    application_id: str,
+    inputs: tuple[str, ...],
+    internals: tuple[str, ...],
+    place: str | None,
+    to_offset: int | None,
+    to_datetime: str | None,
+    by_duration: str | None,
+    shift_by: int | None,
+    dry_run: bool,
+    force: bool,
+    bootstrap: str,
+    properties: tuple[str, ...],
+    output: Output,
+) -> None:
+    """Let an application begin anew: move its input offsets, delete its internal topics.
+
+    All instances must be stopped. State on their disks and output topics are not touched: delete
+    the state directories too, or begin with StreamsApp.clean_up().
+    """
+    chosen = {
+        name: value
+        for name, value in (
+            ("place", place),
+            ("offset", to_offset),
+            ("time", to_datetime),
+            ("duration", by_duration),
+            ("shift", shift_by),
+        )
+        if value is not None
+    }
+    if len(chosen) > 1:
+        raise click.UsageError(
+            "give only one of --to-earliest, --to-latest, --to-offset, --to-datetime, "
+            "--by-duration, --shift-by"
+        )
+    kind, value = next(iter(chosen.items()), ("place", "earliest"))
+    with admin(bootstrap, **client_settings(properties)) as cluster:
+        doomed = _internal_topics(cluster, application_id, _names(internals))
+        partitions = _partitions(cluster, _names(inputs))
+        _let_members_leave(cluster, application_id, force=force, dry_run=dry_run)
+        before = cluster.list_group_offsets(application_id).all()
+        committed = {tp: place.offset for tp, place in before.items()}
+        wanted = _wanted(cluster, partitions, committed, kind, value)
+        if not dry_run:
+            if wanted:
+                positions = {tp: OffsetAndMetadata(offset) for tp, offset in wanted.items()}
+                cluster.alter_group_offsets(application_id, positions).all()
+            if doomed:
+                cluster.delete_topics(doomed).all()
+    _show(output, application_id, committed, wanted, doomed, dry_run=dry_run)
+
+
+def _names(texts: tuple[str, ...]) -> list[str]:
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
+def _internal_topics(cluster: Admin, application_id: str, wanted: list[str]) -> list[str]:
+    """The topics that the application made for itself: those named, or all."""
+    known = [
+        name
+        for name in sorted(cluster.list_topics())
+        if name.startswith(f"{application_id}-")
+        and (name.endswith(INTERNAL_ENDINGS) or INTERNAL_PARTS.search(name))
+    ]
+    strange = [name for name in wanted if name not in known]
+    if strange:
+        raise click.UsageError(
+            f'"{strange[0]}" is no internal topic of "{application_id}"; '
+            f"there are: {', '.join(known) or 'none'}"
+        )
+    return wanted or known
+
+
+def _partitions(cluster: Admin, topics: list[str]) -> list[TopicPartition]:
+    known = cluster.list_topics()
+    for topic in topics:
+        if topic not in known:
+            raise click.UsageError(f'input topic "{topic}" does not exist')
+    return [
+        TopicPartition(topic, number)
+        for topic in topics
+        for number in range(known[topic].partitions)
+    ]
+
+
+def _let_members_leave(cluster: Admin, group_id: str, *, force: bool, dry_run: bool) -> None:
+    if all(group.group_id != group_id for group in cluster.list_groups()):
+        return
+    members = cluster.describe_groups([group_id])[group_id].members
+    if not members:
+        return
+    if not force:
+        raise click.ClickException(
+            f'"{group_id}" still has members ({len(members)}): stop all instances first, '
+            "or give --force when they are gone but their sessions have not ended"
+        )
+    if not dry_run:
+        cluster.remove_group_members(group_id, [member.member_id for member in members]).all()
+
+
+def _wanted(
+    cluster: Admin,
+    partitions: list[TopicPartition],
+    committed: Offsets,
+    kind: str,
+    value: object,
+) -> Offsets:
+    """Where each partition shall be read from, never outside its log."""
+    starts = _offsets(cluster, partitions, EARLIEST_TIMESTAMP)
+    ends = _offsets(cluster, partitions, LATEST_TIMESTAMP)
+    if kind == "place":
+        return ends if value == "latest" else starts
+    if kind == "offset":
+        wanted = dict.fromkeys(partitions, int(str(value)))
+    elif kind == "shift":
+        shift = int(str(value))
+        wanted = {tp: committed.get(tp, starts[tp]) + shift for tp in partitions}
+    else:
+        moment_ms = parse_time_ms(str(value)) if kind == "time" else _ago_ms(str(value))
+        found = _offsets(cluster, partitions, moment_ms)
+        wanted = {tp: ends[tp] if found[tp] < 0 else found[tp] for tp in partitions}
+    return {tp: min(max(offset, starts[tp]), ends[tp]) for tp, offset in wanted.items()}
+
+
+def _offsets(cluster: Admin, partitions: list[TopicPartition], timestamp_ms: int) -> Offsets:
+    found = cluster.list_offsets(dict.fromkeys(partitions, timestamp_ms)).all()
+    return {tp: place.offset for tp, place in found.items()}
+
+
+def _ago_ms(text: str) -> int:
+    match = DURATION.fullmatch(text)
+    if match is None or not any(match.groups()):
+        raise click.UsageError(f'"{text}" is no duration; give for example P1DT2H or PT30M')
+    parts = {name: float(number) for name, number in match.groupdict().items() if number}
+    return int(time.time() * 1000 - timedelta(**parts) / timedelta(milliseconds=1))
+
+
+def _show(
+    output: Output,
+    application_id: str,
+    committed: Offsets,
+    wanted: Offsets,
+    deleted: list[str],
+    *,
+    dry_run: bool,
+) -> None:
+    rows: list[Row] = [
+        {
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "before": committed.get(tp),
+            "after": offset,
+        }
+        for tp, offset in sorted(wanted.items())
+    ]
+    if output.as_json:
+        output.record({"offsets": rows, "deleted_topics": deleted, "dry_run": dry_run})
+        return
+    remark = ", not changed (--dry-run)" if dry_run else ""
+    output.rows(rows, title=f'application "{application_id}"{remark}', empty="no input topics")
+    output.rows(
+        [{"topic": name} for name in deleted],
+        title=f"internal topics {'to delete' if dry_run else 'deleted'}",
+        empty="no internal topics",
+    )
