@@ -11,12 +11,12 @@ help:  ## show the targets
 
 install: $(STAMP)  ## create .venv and install everything
 
-$(STAMP): pyproject.toml setup.py $(wildcard broker/*/*.c broker/*/*.h)
+$(STAMP): pyproject.toml setup.py $(wildcard broker/*/*.c broker/*/*.h streams/*/*.c)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $(STAMP)
 
-demo: install  ## start an embedded broker, produce and consume with a group, print the rates
+demo: install  ## word count and stock statistics, live on an embedded broker
 	$(BIN)/python -m millstream demo
 
 check: install  ## lint, types, import directions and the fast tests
@@ -28,8 +28,9 @@ test: install  ## everything: check, all tests, real peers
 test-long: install  ## the same with the long property runs, kills and fuzzing
 	$(BIN)/python -m tests.check long
 
-bench: install  ## measure the broker, beside Apache Kafka when it is to be had
+bench: install  ## measure broker and streams, beside their peers when they are to be had
 	$(BIN)/python -m benchmarks broker
+	$(BIN)/python -m benchmarks streams
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) .cache build *.egg-info
