@@ -12,7 +12,9 @@ MillstreamError                 what, where, what to do
 │   ├── ConnectionFailed        the broker cannot be reached, or the connection broke
 │   ├── AuthenticationFailed    TLS or SASL refused us
 │   └── BufferFull              buffer.memory is used up
-└── SerdeError                  bytes that are no value, or a value that cannot be bytes
+├── SerdeError                  bytes that are no value, or a value that cannot be bytes
+├── SchemaError                 a schema whose text or columns are wrong
+└── RegistryError               what a schema registry answers instead of an answer, with its code
 """
 
 from enum import IntEnum
@@ -284,3 +286,17 @@ class BufferFull(ClientError):
 
 class SerdeError(MillstreamError):
     """Bytes that are no value, or a value that cannot be bytes."""
+
+
+class SchemaError(MillstreamError):
+    """A schema whose text is wrong, or columns that a format cannot have."""
+
+
+class RegistryError(MillstreamError):
+    """A schema registry's refusal; the code is Confluent's, 40401 for example."""
+
+    def __init__(self, code: int, message: str, *, hint: str = "") -> None:
+        """The HTTP status is the code itself, or its first three digits."""
+        super().__init__(message, hint=hint)
+        self.code = code
+        self.status = code if code < 1000 else code // 100

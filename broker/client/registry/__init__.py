@@ -1,0 +1,1 @@
+"""Clients of a schema registry: what serdes ask of one."""

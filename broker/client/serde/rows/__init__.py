@@ -1,0 +1,1 @@
+"""Rows of columns as bytes: one module for each format that SQL knows."""

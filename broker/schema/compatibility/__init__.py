@@ -1,0 +1,1 @@
+"""Whether data written with one schema can be read with another."""

@@ -1,0 +1,8 @@
+"""ProtobufSchema."""
+
+from broker.schema.schema import ParsedSchema, Resolved
+
+
+def parse_protobuf(text: str, resolved: Resolved) -> ParsedSchema:
+    """The schema of a text."""
+    raise NotImplementedError
