@@ -6,7 +6,7 @@ written with each commit and found again by a restore.
 
 from struct import Struct
 
-from streams.state.key_layout import segment_interval_ms, segment_prefix
+from streams.state.key_layout import TIME_MAX, segment_interval_ms, segment_prefix
 from streams.state.store import NO_LIMIT
 
 NO_TIME = -1
@@ -41,6 +41,9 @@ class Expiry:
     def is_live(self, time_ms: int) -> bool:
         """Whether the segment of a time is still there, after taking the time into account."""
         if time_ms > self.observed_ms:
+            if time_ms > TIME_MAX:
+                # Before it is taken into account: such a time could not be written at the commit.
+                raise OverflowError(f"the time {time_ms} has more than 64 bits")
             self.observed_ms = time_ms
             return True
         interval = self.interval_ms

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from broker.client.serde import JsonSerde, LongSerde, Serde, StringSerde
@@ -101,6 +101,7 @@ def outcome(state: TaskState, step: Any) -> list[Any]:
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example(steps=[("", 1 << 70, None, -5), "commit"], buffer_bytes=0)
 @given(steps=STEPS, buffer_bytes=st.sampled_from([0, 1500, 1 << 20]))
 def test_every_step_gives_the_same(steps: list[Any], buffer_bytes: int) -> None:
     with both(buffer_bytes) as (compiled, plain):
