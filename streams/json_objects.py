@@ -1,67 +1,146 @@
-"""Values of JSON as the types that were asked for: dataclasses, dates, enums, also nested."""
+"""Values of Python types as JSON: dataclasses, msgspec and pydantic models, dates, containers."""
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime, time
-from decimal import Decimal
-from enum import Enum
+from contextlib import suppress
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
-from uuid import UUID
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin, is_typeddict
 
-# Any: JSON's values in, values of any type out.
-Build = Callable[[Any], Any]
+from msgspec import inspect
 
+from broker.client.serde.models.json_codec import JsonCodec, is_pydantic
+from broker.errors import SerdeError
+from streams.errors import TopologyError
 
-def build_with(wanted: Any) -> Build:
-    """A function that turns a value of JSON into one of a type; unknown types stay as they are."""
-    if dataclasses.is_dataclass(wanted) and isinstance(wanted, type):
-        return _object(wanted)
-    if wanted in (datetime, date, time):
-        parse: Build = wanted.fromisoformat
-        return parse
-    if wanted in (UUID, Decimal) or (isinstance(wanted, type) and issubclass(wanted, Enum)):
-        make: Build = wanted
-        return make
-    return _container(wanted)
+T = TypeVar("T")
 
-
-def _container(wanted: Any) -> Build:
-    origin, arguments = get_origin(wanted), get_args(wanted)
-    if origin in (Union, UnionType):
-        others = [each for each in arguments if each is not NoneType]
-        if len(others) == 1:
-            inner = build_with(others[0])
-            return lambda value: None if value is None else inner(value)
-        return _same
-    if origin in (list, set, frozenset, Sequence) and arguments:
-        make, inner = (list if origin is Sequence else origin), build_with(arguments[0])
-        return lambda value: make(map(inner, value))
-    if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
-        inner = build_with(arguments[0])
-        return lambda value: tuple(map(inner, value))
-    if origin is tuple and arguments:
-        inners = [build_with(each) for each in arguments]
-        return lambda value: tuple(inner(each) for inner, each in zip(inners, value, strict=True))
-    if origin in (dict, Mapping) and len(arguments) == 2:
-        inner = build_with(arguments[1])
-        return lambda value: {key: inner(each) for key, each in value.items()}
-    return _same
+# What JSON has itself: containers of these need no checks and no conversion.
+PLAIN = (str, int, float, bool, dict, list, object, Any, NoneType)
+_CONTAINERS = (
+    inspect.ListType,
+    inspect.DictType,
+    inspect.SetType,
+    inspect.FrozenSetType,
+    inspect.TupleType,
+    inspect.VarTupleType,
+)
+_OBJECTS = (
+    inspect.StructType,
+    inspect.DataclassType,
+    inspect.TypedDictType,
+    inspect.NamedTupleType,
+    inspect.EnumType,
+    inspect.LiteralType,
+    inspect.UnionType,
+    inspect.DateTimeType,
+    inspect.DateType,
+    inspect.TimeType,
+    inspect.TimeDeltaType,
+    inspect.DecimalType,
+    inspect.UUIDType,
+)
 
 
-def _same(value: Any) -> Any:
-    return value
+class JsonObjectSerde(Generic[T]):
+    """Values of one type as JSON; fields that are missing take defaults, unknown ones are ignored.
+
+    Values are checked when they are read; a type checker checks what is written.
+    """
+
+    # Any: `list[Order]` and `Order | None` are types that type[T] does not admit.
+    def __init__(self, wanted: Any, *, at: str = "") -> None:
+        """Prepare both ways; a type that JSON cannot have raises TopologyError."""
+        self._wanted = wanted
+        self._classes = _classes(wanted)
+        self._at = at
+        self._codec: JsonCodec[T] | None = None
+        # A class may name others that are defined after it: the first record is early enough.
+        with suppress(NameError):
+            self._prepare()
+
+    def _prepare(self) -> JsonCodec[T]:
+        try:
+            self._codec = JsonCodec(self._wanted)
+        except TypeError as error:
+            raise TopologyError(
+                f'"{_name(self._wanted)}" has no serde: {error}',
+                at=self._at,
+                hint="give a Serde object, or let the fields be of types that JSON can have",
+            ) from error
+        return self._codec
+
+    def serialize(self, topic: str, value: T | None) -> bytes | None:
+        """Compact JSON text."""
+        if value is None:
+            return None
+        if self._classes and not isinstance(value, self._classes):
+            raise self._error(topic, "encode", f"{type(value).__name__} is no such object")
+        try:
+            return (self._codec or self._prepare()).encode(value)
+        except Exception as error:  # a value's own methods may raise anything
+            raise self._error(topic, "encode", str(error)) from error
+
+    def deserialize(self, topic: str, data: bytes | None) -> T | None:
+        """The value of JSON text."""
+        if data is None:
+            return None
+        try:
+            return (self._codec or self._prepare()).decode(data)
+        except Exception as error:  # a class's own checks may raise anything
+            raise self._error(topic, "decode", str(error)) from error
+
+    def _error(self, topic: str, verb: str, reason: str) -> SerdeError:
+        return SerdeError(
+            f"cannot {verb} as {_name(self._wanted)}: {reason}",
+            at=f'topic "{topic}"',
+            hint="the fields must be those of the type; give another serde if they are not",
+        )
 
 
-def _object(cls: type) -> Build:
-    fields: dict[str, Build] = {}
+# Any: whatever stands where a type should.
+def is_json_type(given: Any) -> bool:
+    """Whether a type is one of those that are JSON here, whole or as a container of such."""
+    if is_pydantic(given) or is_typeddict(given):
+        return True
+    if isinstance(given, str) or given is None:
+        return False
+    try:
+        found = inspect.type_info(given)
+    except NameError:
+        return True
+    except TypeError:
+        # A type whose parts cannot be told apart is one of ours, and refused with its reason.
+        return _is_union(given) or isinstance(given, type)
+    while isinstance(found, inspect.Metadata):
+        found = found.type
+    return isinstance(found, _OBJECTS) or (bool(get_args(given)) and isinstance(found, _CONTAINERS))
 
-    def build(value: Any) -> Any:
-        if not fields:
-            # Late, because a class may have fields of its own kind.
-            hints = get_type_hints(cls)
-            names = [each.name for each in dataclasses.fields(cls) if each.init]
-            fields.update((name, build_with(hints[name])) for name in names)
-        return cls(**{name: fields[name](each) for name, each in value.items()})
 
-    return build
+def is_plain_json(given: Any) -> bool:
+    """Whether a type is what JSON has itself, as `dict[str, list[int]]` is."""
+    if _is_union(given):
+        return all(map(is_plain_json, get_args(given)))
+    origin = get_origin(given)
+    if origin is None:
+        return given in PLAIN
+    return origin in (dict, list) and all(map(is_plain_json, get_args(given)))
+
+
+def without_none(given: Any) -> Any:
+    """The type T of `T | None`; any other is itself."""
+    others = [each for each in get_args(given) if each is not NoneType]
+    return others[0] if _is_union(given) and len(others) == 1 else given
+
+
+def _is_union(given: Any) -> bool:
+    return get_origin(given) in (Union, UnionType)
+
+
+def _classes(wanted: Any) -> tuple[type, ...]:
+    """The classes that a value may have; empty: not to be asked."""
+    options = get_args(wanted) if _is_union(wanted) else (wanted,)
+    plain = [get_origin(each) or each for each in options]
+    usable = all(isinstance(each, type) and not is_typeddict(each) for each in plain)
+    return tuple(plain) if usable else ()
+
+
+def _name(wanted: Any) -> str:
+    return wanted.__name__ if isinstance(wanted, type) else str(wanted)

@@ -7,13 +7,9 @@ change, new only  new | 0x01                                          new | late
 change, both      varint length of new | new | old | 0x02             ... | latest 1 | 0x05
 """
 
-import dataclasses
-from collections.abc import Callable
 from struct import Struct
 from typing import Any, Generic, TypeVar, cast
 from uuid import UUID
-
-import orjson
 
 from broker.client.serde import (
     BooleanSerde,
@@ -27,7 +23,7 @@ from broker.client.serde import (
 )
 from broker.errors import SerdeError
 from streams.errors import TopologyError
-from streams.json_objects import build_with
+from streams.json_objects import JsonObjectSerde, is_json_type, is_plain_json, without_none
 from streams.record import Change, Windowed
 
 T = TypeVar("T")
@@ -60,24 +56,26 @@ def serde_of(given: object, *, at: str = "") -> AnySerde:
     >>> type(serde_of(int)).__name__
     'LongSerde'
     """
-    # dict[str, int] is JSON as dict is.
-    plain = getattr(given, "__origin__", given)
+    # dict[str, int] is JSON as dict is; and None is null for every serde.
+    plain = without_none(given)
     found = _BY_TYPE.get(plain) if isinstance(plain, type) or plain is Any else None
     if found is not None:
         return found
-    if isinstance(plain, type) and dataclasses.is_dataclass(plain):
-        return DataclassSerde(plain)
+    if plain is not None and is_plain_json(plain):
+        return _BY_TYPE[dict]
     if (
         not isinstance(given, type)
         and hasattr(given, "serialize")
         and hasattr(given, "deserialize")
     ):
         return cast(AnySerde, given)
+    if is_json_type(given):
+        return JsonObjectSerde(given, at=at)
     raise TopologyError(
         f'"{getattr(given, "__name__", repr(given))}" has no serde',
         at=at,
-        hint="give a Serde object, a dataclass, or one of str, int, float, bytes, bool, dict, "
-        "list, UUID",
+        hint="give a Serde object, a dataclass, a msgspec or pydantic model, a container of such, "
+        "or one of str, int, float, bytes, bool, dict, list, UUID",
     )
 
 
@@ -88,45 +86,6 @@ def serde_or_default(serde: AnySerde | None, default: AnySerde) -> AnySerde:
     if isinstance(serde, WindowedSerde | SessionWindowedSerde | ChangeSerde):
         return serde.with_default(default)
     return serde
-
-
-class DataclassSerde(Generic[T]):
-    """Objects of one dataclass as JSON objects; fields that are missing take their defaults."""
-
-    def __init__(self, cls: type[T]) -> None:
-        """Read the fields' types once."""
-        self._cls = cls
-        self._build: Callable[[Any], T] | None = None
-
-    def serialize(self, topic: str, value: T | None) -> bytes | None:
-        """Compact JSON text."""
-        if value is None:
-            return None
-        if not isinstance(value, self._cls):
-            raise self._error(topic, "encode", f"{type(value).__name__} is no such object")
-        try:
-            return orjson.dumps(value)
-        except TypeError as error:
-            raise self._error(topic, "encode", str(error)) from error
-
-    def deserialize(self, topic: str, data: bytes | None) -> T | None:
-        """The object of JSON text."""
-        if data is None:
-            return None
-        if self._build is None:
-            # Late, because the class may name others that are defined after it.
-            self._build = cast("Callable[[Any], T]", build_with(self._cls))
-        try:
-            return self._build(orjson.loads(data))
-        except (ValueError, TypeError, AttributeError, KeyError) as error:
-            raise self._error(topic, "decode", str(error)) from error
-
-    def _error(self, topic: str, verb: str, reason: str) -> SerdeError:
-        return SerdeError(
-            f"cannot {verb} as {self._cls.__name__}: {reason}",
-            at=f'topic "{topic}"',
-            hint="the fields must be those of the dataclass; give another serde if they are not",
-        )
 
 
 class WindowedSerde(Generic[K]):

@@ -1,0 +1,1 @@
+"""Models as values: dataclasses, msgspec and pydantic classes, with schemas of their hints."""
