@@ -1,0 +1,44 @@
+"""JSON text of schemas: read within limits, written as short as it goes."""
+
+import orjson
+
+from broker.errors import SchemaError
+
+TEXT_MAX = 10 * 1024 * 1024
+DEPTH_MAX = 200
+
+
+def read_json(text: str) -> object:
+    """The value of a schema's JSON text; SchemaError when it is none, too long or too deep."""
+    if len(text) > TEXT_MAX:
+        raise SchemaError(f"the text has {len(text)} characters, more than {TEXT_MAX}")
+    try:
+        found: object = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise SchemaError(f"the text is not JSON: {error}") from error
+    check_depth(found)
+    return found
+
+
+def write_json(value: object, *, sort: bool = False) -> str:
+    """Compact JSON text; sorted by key when asked."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS if sort else None).decode()
+    except orjson.JSONEncodeError as error:  # only of what is put together from several texts
+        raise SchemaError(f"the schema cannot be written as JSON: {error}") from error
+
+
+def check_depth(value: object) -> None:
+    """Refuse values nested deeper than what is read without fear of the stack."""
+    level = [value]
+    for _ in range(DEPTH_MAX + 1):
+        level = [inner for each in level for inner in _inner(each)]
+        if not level:
+            return
+    raise SchemaError(f"the text is nested deeper than {DEPTH_MAX} levels")
+
+
+def _inner(value: object) -> list[object]:
+    if type(value) is dict:
+        return list(value.values())
+    return value if type(value) is list else []
