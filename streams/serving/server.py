@@ -16,21 +16,19 @@ passes it on. A question about many keys is put to all instances and their answe
 `local=true` asks only this instance; `stale=true` takes standbys and restoring stores, too.
 """
 
-import socket
-import threading
 from collections.abc import Callable
 from heapq import merge
 from typing import Any, cast
 from urllib.parse import parse_qsl
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from broker.errors import ConnectionFailed, MillstreamError, RequestTimeout
+from broker.errors import ConfigError, ConnectionFailed, MillstreamError, RequestTimeout
+from broker.server.http_server import HttpServer, parse_listen
 from streams.app import StreamsApp
 from streams.errors import StoreNotFound, StoreNotReady, StreamsError
 from streams.serving.questions import (
@@ -46,7 +44,6 @@ from streams.serving.routing import HostUnreachable, ask, holders
 from streams.state.store import StoreKind, StoreSpec
 
 FORMS = ("get", "range", "prefix", "all", "windows", "sessions", "versions")
-PORT_MAX = 65535
 STATUS: tuple[tuple[type[MillstreamError], int], ...] = (
     (BadQuestion, 400),
     (StoreNotFound, 404),
@@ -69,43 +66,37 @@ class QueryServer:
         """Serve on `listen`, "host:port", or on the address the other instances are told."""
         self._app = app
         address = listen or app.config.application_server
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdecimal() or int(port) > PORT_MAX:
+        try:
+            parse_listen(address)
+        except ConfigError as error:
             raise StreamsError(
                 f'the address to serve queries on is "{address}"',
                 hint='give the application application_server="host:port"',
-            )
+            ) from error
         if app.config.processes:
             raise StreamsError(
                 "queries cannot be served by an application that runs in processes",
                 hint="its stores are in the children; use threads, or start several instances",
             )
-        self._host, self._port = host.strip("[]"), int(port)
-        self._thread: threading.Thread | None = None
-        self._server: uvicorn.Server | None = None
+        self._address = address
+        self._server: HttpServer | None = None
 
     def start(self) -> None:
         """Listen; returns when questions are taken."""
+        server = HttpServer(self._routes(), listen=self._address, name="queries")
         try:
-            listener = socket.create_server((self._host, self._port))
-        except OSError as error:
+            self._server = server.start()
+        except ConfigError as error:
             raise StreamsError(
-                f"cannot serve queries: {error.strerror}",
-                at=f"{self._host}:{self._port}",
+                error.message.replace("cannot listen", "cannot serve queries"),
+                at=error.at,
                 hint='another program may have the port; choose another "application_server"',
             ) from error
-        config = uvicorn.Config(self._routes(), log_level="warning", lifespan="off")
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(
-            target=self._server.run, kwargs={"sockets": [listener]}, name="queries", daemon=True
-        )
-        self._thread.start()
 
     def close(self) -> None:
         """Answer what was asked, and stop."""
-        if self._server is not None and self._thread is not None:
-            self._server.should_exit = True
-            self._thread.join()
+        if self._server is not None:
+            self._server.close()
 
     def __enter__(self) -> "QueryServer":
         """Start."""
