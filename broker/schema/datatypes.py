@@ -80,6 +80,11 @@ class Field:
     name: str
     type: "DataType"
 
+    def __str__(self) -> str:
+        """As SQL shows it."""
+        quoted = self.name.replace("`", "``")
+        return f"`{quoted}` {self.type}"
+
 
 @dataclass(frozen=True, slots=True)
 class StructType:
@@ -89,7 +94,7 @@ class StructType:
 
     def __str__(self) -> str:
         """As SQL shows it."""
-        return f"STRUCT<{', '.join(f'`{each.name}` {each.type}' for each in self.fields)}>"
+        return f"STRUCT<{', '.join(map(str, self.fields))}>"
 
 
 DataType = Primitive | DecimalType | ArrayType | MapType | StructType
