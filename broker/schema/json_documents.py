@@ -1,0 +1,119 @@
+"""JsonDocuments: what a $ref of a JSON schema names, in its own text or in its references.
+
+A reference is named as the text names it: `customer.json` stands for every address that ends so,
+because an $id may have turned the name into a whole address. Nothing is ever fetched.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import unquote, urldefrag, urljoin
+
+# Where a text is that does not say so itself; only so that relative addresses can be joined.
+HERE = "file:///"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A schema inside a document and the address that its relative $refs start from."""
+
+    schema: object
+    base: str
+
+
+class JsonDocuments:
+    """A schema and the schemas it refers to, by address."""
+
+    def __init__(self, root: object, references: dict[str, object]) -> None:
+        """Note the addresses that the texts give to themselves and to their parts."""
+        self.root = Place(root, base_of(root, HERE))
+        self._references = references
+        self._places: dict[str, Place] = {}
+        self._note(root, HERE)
+        for name, document in references.items():
+            self._note(document, joined(HERE, name))
+
+    def named(self, address: str) -> object:
+        """The document of a reference, by the address that its name became; None when unknown."""
+        for name, document in self._references.items():
+            short = name.removeprefix("./").lstrip("/")
+            if address == name or (short and address.endswith(f"/{short}")):
+                return document
+        place = self._places.get(address)
+        return None if place is None else place.schema
+
+    def resolve(self, reference: str, base: str) -> Place | None:
+        """What a $ref names; None when it names nothing."""
+        address = joined(base, reference)
+        if address in self._places:
+            return self._places[address]
+        document, _, fragment = address.partition("#")
+        place = self._places.get(document)
+        if place is None:
+            found = self.named(document)
+            if found is None:
+                return None
+            place = Place(found, base_of(found, document))
+        if not fragment:
+            return place
+        return follow(place, unquote(fragment)) if fragment.startswith("/") else None
+
+    def _note(self, document: object, base: str) -> None:
+        self._places.setdefault(base, Place(document, base_of(document, base)))
+        for place in parts(document, base):
+            self._places.setdefault(place.base, place)
+            for word in ("$anchor", "$dynamicAnchor", "$id", "id"):
+                anchor = place.schema.get(word) if isinstance(place.schema, dict) else None
+                if not isinstance(anchor, str):
+                    continue
+                if not word.endswith("id"):
+                    anchor = f"#{anchor}"
+                if anchor.startswith("#"):
+                    self._places.setdefault(f"{place.base}{anchor}", place)
+
+
+def parts(document: object, base: str) -> Iterator[Place]:
+    """All objects of a document with the addresses that hold there, outermost first."""
+    waiting = [Place(document, base)]
+    while waiting:
+        place = waiting.pop()
+        if isinstance(place.schema, list):
+            waiting.extend(Place(each, place.base) for each in place.schema)
+        if isinstance(place.schema, dict):
+            inner = base_of(place.schema, place.base)
+            yield Place(place.schema, inner)
+            waiting.extend(Place(each, inner) for each in place.schema.values())
+
+
+def base_of(schema: object, base: str) -> str:
+    """The address inside a schema: its own $id, if it has one."""
+    if not isinstance(schema, dict):
+        return base
+    given = schema.get("$id", schema.get("id"))
+    if not isinstance(given, str) or given.startswith("#"):
+        return base
+    return urldefrag(joined(base, given)).url
+
+
+def joined(base: str, reference: str) -> str:
+    """An address relative to another one."""
+    try:
+        return urljoin(base, reference)
+    except ValueError:  # a host in brackets that is no host
+        return reference
+
+
+def follow(place: Place, pointer: str) -> Place | None:
+    """What a JSON pointer names inside a document."""
+    schema, base = place.schema, place.base
+    for token in pointer.split("/")[1:]:
+        key = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(schema, dict) and key in schema:
+            schema = schema[key]
+        elif isinstance(schema, list) and key.isascii() and key.isdigit() and len(key) < 10:
+            if int(key) >= len(schema):
+                return None
+            schema = schema[int(key)]
+        else:
+            return None
+        base = base_of(schema, base)
+    return Place(schema, base)
