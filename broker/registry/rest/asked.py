@@ -1,0 +1,209 @@
+"""Asked: one request, its parts read and bounded.
+
+Wrong numbers in a path or a query make the address unknown (404), a body that is no JSON of the
+right shape is a bad request (400), a missing one cannot be processed (422): as Confluent's server
+has it. A boolean is true for "true" in any case and false for everything else.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
+from urllib.parse import unquote
+
+import orjson
+
+from broker.client.registry.api import LATEST
+from broker.errors import RegistryError
+from broker.registry.rest.answers import INVALID_SCHEMA, Json, http_refusal
+from broker.registry.values import JsonObject
+from broker.schema.schema import Reference, Schema, SchemaKind
+
+T = TypeVar("T")
+
+INT_MAX = 2**31 - 1
+DEPTH_MAX = 64
+INVALID_VERSION = 42202
+NO_LIMIT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRequest:
+    """The body of a registration, a lookup or a check."""
+
+    schema: Schema
+    schema_id: int | None = None
+    version: int | None = None
+    metadata: JsonObject | None = None
+    rule_set: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request: the variables of its path, its query, its body."""
+
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    body: bytes = b""
+
+    # --- path and query ---------------------------------------------------------------------
+
+    @property
+    def subject(self) -> str:
+        """The subject in the path, decoded; there may be slashes in it."""
+        return unquote(self.path["subject"], errors="replace")
+
+    @property
+    def version(self) -> int:
+        """The version in the path; "latest" and -1 are the same."""
+        text = unquote(self.path["version"], errors="replace")
+        number = LATEST if text == "latest" else _int(text)
+        if number is None or (number < 1 and number != LATEST):
+            raise RegistryError(
+                INVALID_VERSION,
+                f"The specified version '{text}' is not a valid version id. Allowed values are"
+                ' between [1, 2^31-1] and the string "latest"',
+            )
+        return number
+
+    @property
+    def schema_id(self) -> int:
+        """The id in the path."""
+        number = _int(unquote(self.path["id"], errors="replace"))
+        if number is None:
+            raise http_refusal(404)
+        return number
+
+    def text(self, name: str, default: str = "") -> str:
+        """The first value of a parameter."""
+        return next(iter(self.query.get(name, ())), default)
+
+    def texts(self, name: str) -> list[str]:
+        """All values of a parameter."""
+        return list(self.query.get(name, ()))
+
+    def flag(self, name: str) -> bool:
+        """Whether a parameter is true."""
+        return self.text(name).lower() == "true"
+
+    def number(self, name: str, default: int) -> int:
+        """A parameter that is a number."""
+        text = self.text(name)
+        number = _int(text) if text else default
+        if number is None:
+            raise http_refusal(404)
+        return number
+
+    @property
+    def within(self) -> str | None:
+        """The subject of the query, which says where to look."""
+        return self.text("subject") or None
+
+    @property
+    def offset(self) -> int:
+        """How many results to leave out; none if negative."""
+        return max(self.number("offset", 0), 0)
+
+    @property
+    def limit(self) -> int:
+        """How many results to give; all if negative."""
+        return max(self.number("limit", NO_LIMIT), NO_LIMIT)
+
+    # --- body -------------------------------------------------------------------------------
+
+    def content(self) -> JsonObject:
+        """The body as a JSON object of bounded depth."""
+        if not self.body:
+            raise RegistryError(422, "request body must not be null (was null)")
+        try:
+            found = orjson.loads(self.body)
+        except orjson.JSONDecodeError as error:
+            raise RegistryError(400, f"the body is no JSON: {error}") from error
+        if found is None:
+            raise RegistryError(422, "request body must not be null (was null)")
+        if not isinstance(found, dict):
+            raise _wrong("the body", "an object")
+        if _deeper_than(found, DEPTH_MAX):
+            raise RegistryError(400, f"the body is nested deeper than {DEPTH_MAX} levels")
+        return found
+
+    def schema_request(self) -> SchemaRequest:
+        """The body as a schema with what belongs to it."""
+        content = self.content()
+        text = _optional(content, "schema", str)
+        kind = _optional(content, "schemaType", str) or SchemaKind.AVRO.value
+        if not text or not text.strip():
+            raise RegistryError(INVALID_SCHEMA, "Empty schema")
+        if kind not in SchemaKind.__members__:
+            raise RegistryError(INVALID_SCHEMA, f"Invalid schema type {kind}")
+        schema_id = _optional(content, "id", int)
+        return SchemaRequest(
+            Schema(text, SchemaKind(kind), _references(content)),
+            # Clients that speak of no id send -1, those that speak of no version 0.
+            schema_id=None if schema_id is None or schema_id < 0 else schema_id,
+            version=_optional(content, "version", int) or None,
+            metadata=_optional(content, "metadata", dict),
+            rule_set=_optional(content, "ruleSet", dict),
+        )
+
+
+def _references(content: JsonObject) -> tuple[Reference, ...]:
+    found = []
+    for each in _optional(content, "references", list) or ():
+        if not isinstance(each, dict):
+            raise _wrong('"references"', "a list of objects")
+        name, subject = _optional(each, "name", str), _optional(each, "subject", str)
+        version = _optional(each, "version", int)
+        if name is None or subject is None or version is None:
+            raise RegistryError(
+                INVALID_SCHEMA, "Invalid schema reference: name, subject and version are needed"
+            )
+        found.append(Reference(name, subject, version))
+    return tuple(found)
+
+
+def _optional(content: JsonObject, name: str, kind: type[T]) -> T | None:
+    """A field of the body, if it is there and not null."""
+    value = content.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise _wrong(f'"{name}"', NAMES[kind])
+    if isinstance(value, int) and not -INT_MAX <= value <= INT_MAX:
+        raise _wrong(f'"{name}"', "a number of 32 bits")
+    return value
+
+
+NAMES: Mapping[type, str] = {
+    str: "a text",
+    int: "a number",
+    dict: "an object",
+    list: "a list",
+}
+
+
+def _wrong(what: str, kind: str) -> RegistryError:
+    return RegistryError(400, f"{what} must be {kind}")
+
+
+def _int(text: str) -> int | None:
+    """A number of 32 bits, or None; no spaces, no underscores."""
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not digits.isascii() or not digits.isdecimal() or len(digits) > 10:
+        return None
+    number = int(text)
+    return number if -INT_MAX <= number <= INT_MAX else None
+
+
+def _deeper_than(value: Json, depth: int) -> bool:
+    """Whether objects and lists are nested deeper; a loop, for the nesting is what is feared."""
+    level = [value]
+    for _ in range(depth):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else cast("list[Json]", each))
+        ]
+        if not level:
+            return False
+    return True

@@ -1,0 +1,119 @@
+"""/config and /mode: what is allowed, everywhere or for one subject; /contexts."""
+
+from broker.errors import RegistryError
+from broker.registry.registry import Registry
+from broker.registry.rest.answers import Json, configured
+from broker.registry.rest.asked import Asked
+from broker.registry.rest.endpoint import Endpoint, Endpoints, short
+from broker.registry.values import Mode, SubjectConfig
+from broker.schema.compatibility.levels import CompatibilityLevel
+
+INVALID_LEVEL = 42203
+INVALID_MODE = 42204
+MODE_NOT_CONFIGURED = 40409
+LEVEL_KEY = "compatibility"
+
+
+def _subject(asked: Asked) -> str | None:
+    return asked.subject if "subject" in asked.path else None
+
+
+# --- /config ------------------------------------------------------------------------------------
+
+
+def _config(registry: Registry, asked: Asked) -> Json:
+    default = asked.flag("defaultToGlobal")
+    return configured(registry.config(_subject(asked), default_to_global=default))
+
+
+def _set_config(registry: Registry, asked: Asked) -> Json:
+    content = asked.content()
+    fields = {
+        name: value for name, value in content.items() if name != LEVEL_KEY and value is not None
+    }
+    level = _level(content.get(LEVEL_KEY))
+    if level is None and not fields:
+        raise _invalid_level()
+    registry.set_config(_subject(asked), SubjectConfig(level, fields))
+    return {name: value for name, value in content.items() if value is not None}
+
+
+def _level(value: object) -> CompatibilityLevel | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or value.upper() not in CompatibilityLevel.__members__:
+        raise _invalid_level()
+    return CompatibilityLevel(value.upper())
+
+
+def _invalid_level() -> RegistryError:
+    return RegistryError(
+        INVALID_LEVEL,
+        "Invalid compatibility level. Valid values are none, backward, forward, full,"
+        " backward_transitive, forward_transitive, and full_transitive",
+    )
+
+
+def _delete_config(registry: Registry, asked: Asked) -> Json:
+    return configured(registry.delete_config(_subject(asked)))
+
+
+# --- /mode --------------------------------------------------------------------------------------
+
+
+def _mode(registry: Registry, asked: Asked) -> Json:
+    default = asked.flag("defaultToGlobal")
+    return {"mode": registry.mode(_subject(asked), default_to_global=default).value}
+
+
+def _set_mode(registry: Registry, asked: Asked) -> Json:
+    value = asked.content().get("mode")
+    if not isinstance(value, str) or value.upper() not in Mode.__members__:
+        raise RegistryError(
+            INVALID_MODE,
+            "Invalid mode. Valid values are READWRITE, READONLY, READONLY_OVERRIDE, IMPORT, and"
+            " FORWARD.",
+        )
+    registry.set_mode(_subject(asked), Mode(value.upper()), force=asked.flag("force"))
+    return {"mode": value}
+
+
+def _delete_mode(registry: Registry, asked: Asked) -> Json:
+    subject = _subject(asked)
+    mode = registry.delete_mode(subject)
+    if asked.flag("recursive"):
+        _delete_modes_below(registry, subject)
+    return {"mode": mode.value}
+
+
+def _delete_modes_below(registry: Registry, subject: str | None) -> None:
+    """The modes of all subjects of a context, or of all there are."""
+    for name in registry.subjects(prefix=subject or ":*:", deleted=True):
+        try:
+            registry.delete_mode(name)
+        except RegistryError as error:
+            if error.code != MODE_NOT_CONFIGURED:
+                raise
+
+
+# --- /contexts ----------------------------------------------------------------------------------
+
+
+def _contexts(registry: Registry, asked: Asked) -> Json:
+    found = registry.contexts()[asked.offset :]
+    return found if asked.limit < 0 else found[: asked.limit]
+
+
+CONFIG = {
+    "GET": short(_config),
+    "PUT": Endpoint(_set_config),
+    "DELETE": Endpoint(_delete_config),
+}
+MODE = {"GET": short(_mode), "PUT": Endpoint(_set_mode), "DELETE": Endpoint(_delete_mode)}
+ENDPOINTS: Endpoints = {
+    "/config": CONFIG,
+    "/config/{subject}": CONFIG,
+    "/mode": MODE,
+    "/mode/{subject}": MODE,
+    "/contexts": {"GET": short(_contexts)},
+}
