@@ -1,10 +1,26 @@
 """Registry: the schema registry in this process, kept in a compacted topic."""
 
+import threading
+from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from broker.client.opening import Target
 from broker.client.registry.api import LATEST, RegisteredSchema
+from broker.errors import RegistryError
+from broker.registry import deletion, lookup, refusals, settings
+from broker.registry.records import ConfigRecord, ModeRecord, Record, SchemaRecord
+from broker.registry.registration import Registrar, Registration
+from broker.registry.schema_log import SchemaLog
+from broker.registry.schema_parser import SchemaParser
+from broker.registry.state import RegistryState
+from broker.registry.subject_names import (
+    ALL_CONTEXTS,
+    DEFAULT_CONTEXT,
+    checked_subject,
+    context_of,
+    whole_name,
+)
 from broker.registry.values import (
     JsonObject,
     Mode,
@@ -16,6 +32,8 @@ from broker.schema.compatibility.levels import CompatibilityLevel
 from broker.schema.schema import ParsedSchema, Resolved, Schema
 
 NO_LIMIT = -1
+
+T = TypeVar("T")
 
 
 class Registry:
@@ -34,15 +52,29 @@ class Registry:
         default_level: CompatibilityLevel = CompatibilityLevel.BACKWARD,
     ) -> None:
         """Nothing is read or written before `start`."""
-        raise NotImplementedError
+        self._state = RegistryState()
+        self._parser = SchemaParser(self._state)
+        self._registrar = Registrar(self._state, self._parser, default_level)
+        self._default_level = default_level
+        self._log = SchemaLog(
+            target, topic, replication_factor=replication_factor, apply=self._apply
+        )
+        self._writer = threading.Lock()  # held from thinking a change out until it is applied
+        self._lock = threading.RLock()  # guards the state and the parser; never held while waiting
+        self._running = False
 
     def start(self) -> None:
         """Make or read the topic; from now on an older registry of it can no longer write."""
-        raise NotImplementedError
+        with self._writer:
+            if not self._running:
+                self._log.open()
+                self._running = True
 
     def close(self) -> None:
         """Let go of the topic; calling again does nothing."""
-        raise NotImplementedError
+        with self._writer:
+            self._running = False
+            self._log.close()
 
     def __enter__(self) -> Self:
         """Start."""
@@ -95,7 +127,14 @@ class Registry:
 
         An id or a version can be asked for only in mode IMPORT (42205). Version -1 is the next.
         """
-        raise NotImplementedError
+        asked = Registration(
+            checked_subject(subject), schema, normalize, schema_id, version, metadata, rule_set
+        )
+        with self._lock:
+            known = self._registrar.known(asked)
+        if known is not None:
+            return known
+        return self._change(lambda: self._registrar.register(asked))
 
     def find(
         self,
@@ -108,23 +147,39 @@ class Registry:
         rule_set: JsonObject | None = None,
     ) -> StoredSchema:
         """The latest version of a subject with this schema; 40401 or 40403 if there is none."""
-        raise NotImplementedError
+        name = whole_name(subject)
+        with self._lock:
+            for spelled in lookup.spellings(self._state, name):
+                asked = Registration(
+                    spelled, schema, normalize, metadata=metadata, rule_set=rule_set
+                )
+                found = self._registrar.find(asked, deleted=deleted)
+                if found is not None:
+                    return found
+            if not self._state.has_versions(name, deleted=deleted):
+                raise refusals.subject_not_found(name)
+            raise refusals.schema_not_found()
 
     def stored(self, subject: str, version: int = LATEST, *, deleted: bool = False) -> StoredSchema:
         """One version of a subject; 40401 or 40402, 42202 for a number that is no version."""
-        raise NotImplementedError
+        with self._lock:
+            return lookup.stored_version(self._state, whole_name(subject), version, deleted=deleted)
 
     def subjects(
         self,
         *,
-        prefix: str = "",
+        prefix: str = ALL_CONTEXTS,
         deleted: bool = False,
         deleted_only: bool = False,
         offset: int = 0,
         limit: int = NO_LIMIT,
     ) -> list[str]:
-        """Names of subjects in order; the prefix ":*:" asks for all contexts."""
-        raise NotImplementedError
+        """Names of subjects in order; ":*:" before a prefix asks for all contexts."""
+        with self._lock:
+            found = lookup.subjects_with(
+                self._state, prefix, deleted=deleted, deleted_only=deleted_only
+            )
+        return lookup.page(found, offset, limit)
 
     def versions(
         self,
@@ -136,33 +191,50 @@ class Registry:
         limit: int = NO_LIMIT,
     ) -> list[int]:
         """Versions of a subject, oldest first; 40401 if there are none."""
-        raise NotImplementedError
+        name = whole_name(subject)
+        with self._lock:
+            found = self._state.versions(name, deleted=deleted or deleted_only)
+        kept = [stored.version for stored in found if stored.deleted or not deleted_only]
+        if not kept:
+            raise refusals.subject_not_found(name)
+        return lookup.page(kept, offset, limit)
 
     def all_schemas(
         self,
         *,
-        prefix: str = "",
+        prefix: str = ALL_CONTEXTS,
         deleted: bool = False,
         latest_only: bool = False,
         offset: int = 0,
         limit: int = NO_LIMIT,
     ) -> list[StoredSchema]:
         """Schemas of the subjects with a prefix, by subject and version."""
-        raise NotImplementedError
+        with self._lock:
+            found = [
+                stored
+                for subject in lookup.subjects_with(self._state, prefix, deleted=deleted)
+                for stored in self._state.versions(subject, deleted=deleted)[
+                    -1 if latest_only else 0 :
+                ]
+            ]
+        return lookup.page(found, offset, limit)
 
     # By id.
 
     def by_id(self, schema_id: int, *, subject: str | None = None) -> StoredSchema:
         """One place of the schema with an id, deleted or not; 40403 if there is none."""
-        raise NotImplementedError
+        with self._lock:
+            return lookup.place_by_id(self._state, schema_id, _name(subject))
 
     def by_guid(self, guid: str) -> StoredSchema:
         """One place of the schema with a GUID; 40403 if there is none."""
-        raise NotImplementedError
+        with self._lock:
+            return lookup.place_by_guid(self._state, guid)
 
     def max_id(self, *, subject: str | None = None) -> int:
         """The highest id given in the context of a subject, 0 for none."""
-        raise NotImplementedError
+        with self._lock:
+            return self._state.max_id(context_of(subject))
 
     def subjects_of(
         self,
@@ -174,7 +246,9 @@ class Registry:
         limit: int = NO_LIMIT,
     ) -> list[str]:
         """Subjects that have the schema with an id; 40403 if there is no such id."""
-        raise NotImplementedError
+        with self._lock:
+            places = lookup.places_of(self._state, schema_id, _name(subject), deleted=deleted)
+        return lookup.page(list(dict.fromkeys(each.subject for each in places)), offset, limit)
 
     def versions_of(
         self,
@@ -186,24 +260,31 @@ class Registry:
         limit: int = NO_LIMIT,
     ) -> list[SubjectVersion]:
         """Places of the schema with an id; 40403 if there is no such id."""
-        raise NotImplementedError
+        with self._lock:
+            places = lookup.places_of(self._state, schema_id, _name(subject), deleted=deleted)
+        found = [SubjectVersion(each.subject, each.version) for each in places]
+        return lookup.page(found, offset, limit)
 
     # References and parsing.
 
     def referenced_by(self, subject: str, version: int = LATEST) -> list[int]:
         """Ids of the schemas that refer to a version, ascending."""
-        raise NotImplementedError
+        with self._lock:
+            found = lookup.stored_version(self._state, whole_name(subject), version, deleted=True)
+            return self._state.referrers(found.subject, found.version)
 
     def resolve(self, schema: Schema, *, subject: str = "") -> Resolved:
         """Texts of all schemas referred to, each after those it refers to; 42201 if one misses.
 
         References name subjects in the context of the subject that refers to them.
         """
-        raise NotImplementedError
+        with self._lock:
+            return self._parser.resolve(subject, schema)
 
     def parsed(self, stored: StoredSchema) -> ParsedSchema:
         """What the text of a stored schema says."""
-        raise NotImplementedError
+        with self._lock:
+            return self._parser.parse(stored.subject, stored.schema)
 
     def check(
         self,
@@ -212,12 +293,22 @@ class Registry:
         version: int | None = None,
         *,
         normalize: bool = False,
+        metadata: JsonObject | None = None,
     ) -> list[str]:
         """What makes a schema incompatible with a version, or with what the level asks for.
 
         Empty means compatible. Version None: 40401 is not raised, a new subject takes anything.
         """
-        raise NotImplementedError
+        name = checked_subject(subject)
+        asked = Registration(name, schema, normalize, metadata=metadata)
+        with self._lock:
+            if version is None:
+                previous = self._state.versions(name)
+            elif version == LATEST and not self._state.has_versions(name):
+                previous = []
+            else:
+                previous = [self._checked_version(name, version)]
+            return self._registrar.check(asked, previous)
 
     # Deleting.
 
@@ -226,52 +317,141 @@ class Registry:
 
         40401, 40404 if softly deleted already, 40405 if not yet, 42206 if referred to.
         """
-        raise NotImplementedError
+        name = whole_name(subject)
+        return self._change(
+            lambda: deletion.deleted_subject(self._state, name, permanent=permanent)
+        )
 
     def delete_version(
         self, subject: str, version: int = LATEST, *, permanent: bool = False
     ) -> int:
         """Delete one version and answer its number; 40401, 40402, 40406, 40407, 42206."""
-        raise NotImplementedError
+        name = whole_name(subject)
+
+        def change() -> tuple[int, list[Record]]:
+            stored = self._deletable(name, version)
+            return deletion.deleted_version(self._state, stored, permanent=permanent)
+
+        return self._change(change)
 
     # Configuration, modes and contexts.
 
     def config(self, subject: str | None, *, default_to_global: bool = False) -> SubjectConfig:
         """The configuration; 40408 for a subject without one unless the defaults are asked for."""
-        raise NotImplementedError
+        name = _settings_name(subject)
+        with self._lock:
+            if name is None or default_to_global:
+                return settings.config_for(self._state, name, self._default_level)
+            if name not in self._state.configs:
+                raise refusals.level_not_configured(name)
+            return self._state.configs[name]
 
     def set_config(self, subject: str | None, config: SubjectConfig) -> SubjectConfig:
         """Change the fields that are given, keep the others, and answer the whole."""
-        raise NotImplementedError
+        name = _settings_name(subject)
+        return self._change(lambda: settings.changed_config(self._state, name, config))
 
     def delete_config(self, subject: str | None) -> SubjectConfig:
-        """Go back to the defaults and answer the configuration that was; 40408."""
-        raise NotImplementedError
+        """Go back to the defaults and answer the configuration that was; 40401 if none."""
+        name = _settings_name(subject)
+        if name is None:
+            before = self.config(None)
+            self._change(lambda: (None, [ConfigRecord(None, None)]))
+            return before
+        return self._change(lambda: settings.removed_config(self._state, name))
 
     def level(self, subject: str | None, *, default_to_global: bool = False) -> CompatibilityLevel:
         """The compatibility level; 40408 as for `config`."""
-        raise NotImplementedError
+        name = _settings_name(subject)
+        with self._lock:
+            found = self.config(name, default_to_global=default_to_global)
+            if found.level is None:
+                found = settings.config_for(self._state, name, self._default_level)
+        return found.level or self._default_level
 
     def set_level(self, subject: str | None, level: CompatibilityLevel) -> CompatibilityLevel:
         """Change the compatibility level alone."""
-        raise NotImplementedError
+        self.set_config(subject, SubjectConfig(level))
+        return level
 
     def delete_level(self, subject: str | None) -> CompatibilityLevel:
         """Like `delete_config`, answering the level that was."""
-        raise NotImplementedError
+        return self.delete_config(subject).level or self._default_level
 
     def mode(self, subject: str | None, *, default_to_global: bool = False) -> Mode:
         """The mode; 40409 for a subject without one unless the defaults are asked for."""
-        raise NotImplementedError
+        name = _settings_name(subject)
+        with self._lock:
+            if name is None or default_to_global:
+                return settings.mode_for(self._state, name)
+            if name not in self._state.modes:
+                raise refusals.mode_not_configured(name)
+            return self._state.modes[name]
 
     def set_mode(self, subject: str | None, mode: Mode, *, force: bool = False) -> Mode:
         """Change the mode; IMPORT wants an empty subject or registry, or force (42205)."""
-        raise NotImplementedError
+        name = _settings_name(subject)
+        return self._change(lambda: settings.changed_mode(self._state, name, mode, force=force))
 
     def delete_mode(self, subject: str | None) -> Mode:
-        """Go back to the defaults and answer the mode that was; 40409."""
-        raise NotImplementedError
+        """Go back to the defaults and answer the mode that was; 40401 if none."""
+        name = _settings_name(subject)
+        if name is None:
+            before = self.mode(None)
+            self._change(lambda: (None, [ModeRecord(None, None)]))
+            return before
+        return self._change(lambda: settings.removed_mode(self._state, name))
 
     def contexts(self) -> list[str]:
         """Names of contexts in order; "." is the one without a name and always there."""
-        raise NotImplementedError
+        with self._lock:
+            return [DEFAULT_CONTEXT, *self._state.contexts()]
+
+    # --- inside -------------------------------------------------------------------------------
+
+    def _change(self, think: Callable[[], tuple[T, list[Record]]]) -> T:
+        """Think a change out, write it down, and only then let it be seen."""
+        with self._writer:
+            if not self._running:
+                raise RegistryError(50001, "the registry is not running", hint="call start() first")
+            self._log.ready()
+            with self._lock:
+                answer, records = think()
+            if records:
+                self._log.append(records)
+        return answer
+
+    def _apply(self, record: Record) -> None:
+        with self._lock:
+            self._state.apply(record)
+            if isinstance(record, SchemaRecord) and record.stored is None:
+                self._parser.forget()
+
+    def _checked_version(self, subject: str, version: int) -> StoredSchema:
+        """A version to compare with; a subject that is not there has no versions either."""
+        try:
+            return lookup.stored_version(self._state, subject, version, deleted=False)
+        except RegistryError as error:
+            raise (refusals.version_not_found(version) if error.code == 40401 else error) from None
+
+    def _deletable(self, subject: str, version: int) -> StoredSchema:
+        """A version of exactly this subject, deleted or not."""
+        if version != LATEST and not 1 <= version <= lookup.VERSION_MAX:
+            raise refusals.invalid_version(version)
+        latest = version == LATEST
+        state = self._state
+        found = state.latest(subject) if latest else state.version(subject, version)
+        if found is not None:
+            return found
+        if not state.has_versions(subject, deleted=True):
+            raise refusals.subject_not_found(subject)
+        raise refusals.version_not_found(version)
+
+
+def _name(subject: str | None) -> str | None:
+    return None if subject is None else whole_name(subject)
+
+
+def _settings_name(subject: str | None) -> str | None:
+    """Where settings are kept; the default context's are those without a subject."""
+    return None if subject is None else checked_subject(subject, settings=True) or None

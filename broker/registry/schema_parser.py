@@ -1,0 +1,153 @@
+"""SchemaParser: texts of schemas understood, with what they refer to.
+
+Nothing is parsed before somebody asks: a registry of many schemas starts without parsing one. What
+was parsed lately is kept.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from broker.errors import SchemaError
+from broker.registry import refusals
+from broker.registry.fingerprint import guid_of
+from broker.registry.state import RegistryState
+from broker.registry.subject_names import context_of, in_context_of
+from broker.registry.values import JsonObject, StoredSchema
+from broker.schema.parsing import parse_schema
+from broker.schema.schema import ParsedSchema, Reference, Schema, SchemaKind
+
+KEPT = 1_000
+REFERENCE_DEPTH_MAX = 64
+REFERENCES_MAX = 1_000
+LATEST = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A schema that a client sent, in the form in which it would be stored."""
+
+    subject: str
+    schema: Schema
+    parsed: ParsedSchema
+    metadata: JsonObject | None
+    rule_set: JsonObject | None
+    guid: str
+
+    def is_at(self, stored: StoredSchema) -> bool:
+        """Whether a stored schema is this one."""
+        return stored.guid == self.guid and stored.schema.kind is self.schema.kind
+
+
+class SchemaParser:
+    """Parses schemas of one registry; used by one thread at a time."""
+
+    def __init__(self, state: RegistryState) -> None:
+        """References are looked up in the state."""
+        self._state = state
+        # Texts with references mean different things in different contexts.
+        self._parsed: OrderedDict[tuple[str, Schema], ParsedSchema] = OrderedDict()
+
+    def forget(self) -> None:
+        """Parse again: what schemas refer to may have become something else."""
+        self._parsed.clear()
+
+    def candidate(
+        self,
+        subject: str,
+        schema: Schema,
+        *,
+        normalize: bool,
+        metadata: JsonObject | None,
+        rule_set: JsonObject | None,
+    ) -> Candidate:
+        """A schema in the form in which it is stored and compared; 42201 if it is none."""
+        if not schema.text.strip():
+            raise refusals.empty_schema()
+        pinned = self._pinned(subject, schema)
+        parsed = self.parse(subject, pinned)
+        text = parsed.normalized() if normalize else parsed.canonical
+        stored = Schema(text, schema.kind, pinned.references)
+        guid = guid_of(stored, metadata, rule_set)
+        return Candidate(subject, stored, parsed, metadata, rule_set, guid)
+
+    def parse(self, subject: str, schema: Schema) -> ParsedSchema:
+        """What a schema's text says; 42201 if it is wrong."""
+        key = (context_of(subject) if schema.references else "", schema)
+        found = self._parsed.get(key)
+        if found is not None:
+            self._parsed.move_to_end(key)
+            return found
+        try:
+            schema.text.encode()
+            parsed = parse_schema(schema, self.resolve(subject, schema))
+        except SchemaError as error:
+            raise refusals.invalid_schema(schema.kind, str(error)) from error
+        except UnicodeEncodeError as error:
+            raise refusals.invalid_schema(schema.kind, str(error)) from error
+        self._parsed[key] = parsed
+        if len(self._parsed) > KEPT:
+            self._parsed.popitem(last=False)
+        return parsed
+
+    def is_written_out(self, candidate: Candidate, stored: StoredSchema) -> bool:
+        """Whether a schema without references is a stored one with all of them written out."""
+        if (
+            candidate.schema.references
+            or not stored.schema.references
+            or candidate.schema.kind is not SchemaKind.AVRO
+            or stored.schema.kind is not SchemaKind.AVRO
+        ):
+            return False
+        return self.parse(stored.subject, stored.schema).formatted("resolved") == (
+            candidate.parsed.canonical
+        )
+
+    def resolve(self, subject: str, schema: Schema) -> dict[str, str]:
+        """Texts of all schemas referred to by their names, each after those it refers to."""
+        resolved: dict[str, str] = {}
+        self._collect(subject, schema, resolved, path=())
+        return resolved
+
+    def _collect(
+        self, subject: str, schema: Schema, resolved: dict[str, str], path: tuple[StoredSchema, ...]
+    ) -> None:
+        for reference in schema.references:
+            if reference.name in resolved:
+                continue
+            found = self._referred(subject, schema.kind, reference)
+            if found in path:
+                raise refusals.invalid_schema(
+                    schema.kind,
+                    f'subject "{found.subject}" version {found.version} refers to itself',
+                )
+            if len(path) >= REFERENCE_DEPTH_MAX or len(resolved) >= REFERENCES_MAX:
+                raise refusals.invalid_schema(
+                    schema.kind,
+                    f"more than {REFERENCES_MAX} references, or {REFERENCE_DEPTH_MAX} in a row",
+                )
+            self._collect(found.subject, found.schema, resolved, (*path, found))
+            resolved[reference.name] = found.schema.text
+
+    def _pinned(self, subject: str, schema: Schema) -> Schema:
+        """References to the latest version become references to the one it is now."""
+        if all(reference.version != LATEST for reference in schema.references):
+            return schema
+        references = tuple(
+            Reference(each.name, each.subject, self._referred(subject, schema.kind, each).version)
+            for each in schema.references
+        )
+        return Schema(schema.text, schema.kind, references)
+
+    def _referred(self, subject: str, kind: SchemaKind, reference: Reference) -> StoredSchema:
+        named = in_context_of(subject, reference.subject)
+        if reference.version == LATEST:
+            found = self._state.latest(named)
+        else:
+            found = self._state.version(named, reference.version)
+        if found is None:
+            raise refusals.invalid_schema(
+                kind,
+                f'No schema reference found for subject "{reference.subject}" and version '
+                f"{reference.version}",
+            )
+        return found
