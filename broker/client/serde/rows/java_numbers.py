@@ -1,0 +1,130 @@
+"""Numbers as Java writes and reads them in texts; ValueError says why a text is none."""
+
+import re
+from base64 import b64decode
+from decimal import (
+    MAX_EMAX,
+    MIN_EMIN,
+    Context,
+    Decimal,
+    DecimalException,
+    Inexact,
+    InvalidOperation,
+)
+from functools import lru_cache
+from math import isfinite
+
+from broker.schema.datatypes import DecimalType
+
+INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
+DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
+DOUBLE = re.compile(r"([+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?)[fFdD]?")
+HEX_DOUBLE = re.compile(
+    r"([+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]{1,9})[fFdD]?"
+)
+SPECIAL_DOUBLES = {
+    sign + name: value if sign != "-" else -value
+    for sign in ("", "+", "-")
+    for name, value in (("NaN", float("nan")), ("Infinity", float("inf")))
+}
+# What Java's String.trim takes away.
+CONTROLS_AND_SPACE = "".join(map(chr, range(33)))
+# Exponents beyond this would make plain texts of endless zeros.
+EXPONENT_MAX = 10_000
+
+
+def double_text(number: float) -> str:
+    """A double as Double.toString prints it: 1.0, 1.0E10, 4.9E-324, NaN, -Infinity."""
+    text = repr(number)
+    if 0.001 <= abs(number) < 10_000_000 or number == 0:
+        return text
+    if not isfinite(number):
+        return text.replace("inf", "Infinity").replace("nan", "NaN")
+    sign, text = ("-", text[1:]) if number < 0 else ("", text)
+    mantissa, _, power = text.partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    exponent = int(power or 0) + len(digits) - len(fraction) - 1
+    digits = digits.rstrip("0")
+    if len(digits) == 1:
+        # Java has at least two digits, and these are the nearest two: 4.9E-324, not 5.0E-324.
+        mantissa, _, power = f"{abs(number):.1e}".partition("e")
+        return f"{sign}{mantissa}E{int(power)}"
+    return f"{sign}{digits[0]}.{digits[1:]}E{exponent}"
+
+
+def parse_integer(text: str, low: int, high: int) -> int:
+    """As Integer.parseInt and Long.parseLong: digits and a sign, nothing else."""
+    if INTEGER.fullmatch(text) is None:
+        raise ValueError("the text is no whole number")
+    return in_range(int(text), low, high)
+
+
+def in_range(number: int, low: int, high: int) -> int:
+    """The number, if it is not too small or too large."""
+    if not low <= number <= high:
+        raise ValueError("the number is out of range")
+    return number
+
+
+def parse_double(text: str) -> float:
+    """As Double.parseDouble: spaces around it and a type suffix are allowed."""
+    trimmed = text.strip(CONTROLS_AND_SPACE)
+    found = DOUBLE.fullmatch(trimmed)
+    if found is not None:
+        return float(found[1])
+    if trimmed in SPECIAL_DOUBLES:
+        return SPECIAL_DOUBLES[trimmed]
+    found = HEX_DOUBLE.fullmatch(trimmed)
+    if found is None:
+        raise ValueError("the text is no number")
+    try:
+        return float.fromhex(found[1])
+    except OverflowError:
+        return float("-inf" if trimmed.startswith("-") else "inf")
+
+
+def parse_decimal(text: str, wanted: DecimalType) -> Decimal:
+    """As `new BigDecimal(text)`, made to fit the type."""
+    if DECIMAL.fullmatch(text) is None:
+        raise ValueError("the text is no number")
+    return fit_decimal(Decimal(text), wanted)
+
+
+@lru_cache(maxsize=1024)
+def _exactness(wanted: DecimalType) -> tuple[Decimal, Context]:
+    unit = Decimal((0, (1,), -wanted.scale))
+    return unit, Context(
+        prec=wanted.precision, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation]
+    )
+
+
+def fit_decimal(number: Decimal, wanted: DecimalType) -> Decimal:
+    """The number with exactly the type's scale; ValueError if that needs rounding or more room."""
+    unit, context = _exactness(wanted)
+    try:
+        fitting = number.quantize(unit, context=context)
+    except DecimalException as error:
+        rounded = isinstance(error, Inexact)
+        why = "without rounding" if rounded else "because it is too large"
+        raise ValueError(f"the number does not fit {wanted} {why}") from None
+    if fitting:
+        if fitting != fitting:
+            raise ValueError("the text is no number")
+        return fitting
+    return fitting.copy_abs()  # Java's decimals have no negative zero
+
+
+def decimal_text(number: Decimal) -> str:
+    """A decimal as BigDecimal.toPlainString prints it, all its zeros included."""
+    if not number.is_finite() or abs(number.adjusted()) > EXPONENT_MAX:
+        raise ValueError("the number cannot be written with plain digits")
+    return format(number if number else number.copy_abs(), "f")
+
+
+def parse_base64(text: str) -> bytes:
+    """Bytes in the common alphabet, with padding."""
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:
+        raise ValueError("the text is no base64") from None
