@@ -12,11 +12,28 @@ from millstream.commands.demo import demo
 from millstream.commands.groups import groups
 from millstream.commands.log import log
 from millstream.commands.produce import produce
+from millstream.commands.registry import registry
 from millstream.commands.run import run
+from millstream.commands.schemas import schemas
 from millstream.commands.streams import streams
 from millstream.commands.topics import topics
+from millstream.commands.up import up
 
-COMMANDS = (broker, topics, groups, produce, consume, configs, log, run, streams, demo)
+COMMANDS = (
+    up,
+    broker,
+    topics,
+    groups,
+    produce,
+    consume,
+    configs,
+    log,
+    registry,
+    schemas,
+    run,
+    streams,
+    demo,
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,0 +1,45 @@
+"""Services that run in this process until it is interrupted."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from types import FrameType
+
+from millstream.output import Output, Row
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A service that is up: what to say about it."""
+
+    facts: Row
+    text: str
+
+
+# Starting gives what to say; leaving stops the service.
+Service = Callable[[], AbstractContextManager[Started]]
+
+
+def serve(services: Iterable[Service], output: Output) -> None:
+    """Start services in order, wait for SIGINT or SIGTERM, stop them in the opposite order."""
+    stop = threading.Event()
+
+    def asked(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        stop.set()
+
+    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with ExitStack() as running:
+            for service in services:
+                if stop.is_set():
+                    break
+                started = running.enter_context(service())
+                output.line(started.facts, started.text)
+            stop.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    output.line({"event": "stopped"}, "stopped")
