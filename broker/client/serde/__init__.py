@@ -13,7 +13,10 @@ from broker.client.serde.primitives import (
     StringSerde,
     UuidSerde,
 )
+from broker.client.serde.registry_avro import RegistryAvroSerde
+from broker.client.serde.registry_json import RegistryJsonSerde
 from broker.client.serde.serde import Serde
+from broker.client.serde.subjects import record_name, topic_name, topic_record_name
 
 __all__ = [
     "AvroSerde",
@@ -24,8 +27,13 @@ __all__ = [
     "IntegerSerde",
     "JsonSerde",
     "LongSerde",
+    "RegistryAvroSerde",
+    "RegistryJsonSerde",
     "Serde",
     "ShortSerde",
     "StringSerde",
     "UuidSerde",
+    "record_name",
+    "topic_name",
+    "topic_record_name",
 ]
