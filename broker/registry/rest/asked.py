@@ -105,8 +105,9 @@ class Asked:
 
     @property
     def limit(self) -> int:
-        """How many results to give; all if negative."""
-        return max(self.number("limit", NO_LIMIT), NO_LIMIT)
+        """How many results to give; all unless it is more than none."""
+        limit = self.number("limit", NO_LIMIT)
+        return limit if limit > 0 else NO_LIMIT
 
     # --- body -------------------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ from broker.schema.compatibility.levels import CompatibilityLevel
 
 INVALID_LEVEL = 42203
 INVALID_MODE = 42204
-MODE_NOT_CONFIGURED = 40409
+# What a subject without a mode of its own is refused with.
+NO_MODE = (40401, 40409)
 LEVEL_KEY = "compatibility"
 
 
@@ -92,7 +93,7 @@ def _delete_modes_below(registry: Registry, subject: str | None) -> None:
         try:
             registry.delete_mode(name)
         except RegistryError as error:
-            if error.code != MODE_NOT_CONFIGURED:
+            if error.code not in NO_MODE:
                 raise
 
 
