@@ -138,3 +138,16 @@ def columns_and_rows(
 
 def _without_case(named: Column | Field) -> str:
     return named.name.upper()
+
+
+def exactly(value: object) -> object:
+    """What compares equal only for the same types and digits; dicts still have no order."""
+    match value:
+        case tuple() | list():
+            return type(value), [exactly(each) for each in value]
+        case dict():
+            return {key: exactly(each) for key, each in value.items()}
+        case Decimal():
+            return value.as_tuple()
+        case _:
+            return type(value), repr(value)

@@ -14,7 +14,17 @@ from decimal import (
 from functools import lru_cache
 from math import isfinite
 
-from broker.schema.datatypes import DecimalType
+from broker.schema.datatypes import BIGINT, DATE, INT, TIME, TIMESTAMP, DecimalType, Primitive
+
+DAY_MS = 24 * 60 * 60 * 1000
+# The lowest and highest values of the types whose values are whole numbers.
+INTEGER_RANGES: dict[Primitive, tuple[int, int]] = {
+    INT: (-(2**31), 2**31 - 1),
+    BIGINT: (-(2**63), 2**63 - 1),
+    TIME: (0, DAY_MS),
+    DATE: (-(2**31), 2**31 - 1),
+    TIMESTAMP: (-(2**63), 2**63 - 1),
+}
 
 INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
 DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
