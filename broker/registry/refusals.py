@@ -84,7 +84,7 @@ def empty_schema() -> RegistryError:
     return RegistryError(42201, "Empty schema")
 
 
-def invalid_version(version: int) -> RegistryError:
+def invalid_version(version: int | str) -> RegistryError:
     """42202."""
     return RegistryError(
         42202,

@@ -42,6 +42,7 @@ from broker.registry.rest.asked import Asked
 from broker.registry.rest.context_paths import Query, within_context
 from broker.registry.rest.endpoint import Endpoint, Endpoints, short
 from broker.registry.rest.negotiation import answer_type, check_content_type
+from broker.registry.subject_names import ALL_CONTEXTS
 
 BODY_BYTES_MAX = 10 * 1024 * 1024
 PARAMETERS_MAX = 100
@@ -150,7 +151,7 @@ class RestApplication:
         out.family(name, "counter", "Requests answered.")
         for (method, path, status), count in sorted(self._counts.items()):
             out.sample(name, count, method=method, path=path, status=status)
-        everything = registry.all_schemas(prefix=subjects.ALL_CONTEXTS)
+        everything = registry.all_schemas(prefix=ALL_CONTEXTS)
         for what, text, count in (
             ("subjects", "Subjects.", len({stored.subject for stored in everything})),
             ("versions", "Versions of all subjects.", len(everything)),

@@ -14,6 +14,7 @@ import orjson
 
 from broker.client.registry.api import LATEST
 from broker.errors import RegistryError
+from broker.registry.refusals import empty_schema, invalid_version
 from broker.registry.rest.answers import INVALID_SCHEMA, Json, http_refusal
 from broker.registry.values import JsonObject
 from broker.schema.schema import Reference, Schema, SchemaKind
@@ -22,7 +23,6 @@ T = TypeVar("T")
 
 INT_MAX = 2**31 - 1
 DEPTH_MAX = 64
-INVALID_VERSION = 42202
 NO_LIMIT = -1
 
 
@@ -58,11 +58,7 @@ class Asked:
         text = unquote(self.path["version"], errors="replace")
         number = LATEST if text == "latest" else _int(text)
         if number is None or (number < 1 and number != LATEST):
-            raise RegistryError(
-                INVALID_VERSION,
-                f"The specified version '{text}' is not a valid version id. Allowed values are"
-                ' between [1, 2^31-1] and the string "latest"',
-            )
+            raise invalid_version(text)
         return number
 
     @property
@@ -133,7 +129,7 @@ class Asked:
         text = _optional(content, "schema", str)
         kind = _optional(content, "schemaType", str) or SchemaKind.AVRO.value
         if not text or not text.strip():
-            raise RegistryError(INVALID_SCHEMA, "Empty schema")
+            raise empty_schema()
         if kind not in SchemaKind.__members__:
             raise RegistryError(INVALID_SCHEMA, f"Invalid schema type {kind}")
         schema_id = _optional(content, "id", int)

@@ -2,13 +2,13 @@
 
 from broker.client.registry.api import LATEST
 from broker.errors import RegistryError
+from broker.registry.refusals import version_not_found
 from broker.registry.registry import Registry
 from broker.registry.rest.answers import Json
 from broker.registry.rest.asked import Asked
 from broker.registry.rest.endpoint import Endpoint, Endpoints
 
 SUBJECT_NOT_FOUND = 40401
-VERSION_NOT_FOUND = 40402
 
 
 def _with_version(registry: Registry, asked: Asked) -> Json:
@@ -20,7 +20,7 @@ def _with_version(registry: Registry, asked: Asked) -> Json:
         if error.code != SUBJECT_NOT_FOUND:
             raise
         if version != LATEST:
-            raise RegistryError(VERSION_NOT_FOUND, f"Version {version} not found.") from error
+            raise version_not_found(version) from error
         return _verdict(asked, [])
 
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import quote, unquote
 
 from broker.errors import RegistryError
+from broker.registry.subject_names import ALL_CONTEXTS, DEFAULT_CONTEXT
 
 Query = Mapping[str, Sequence[str]]
-DEFAULT_CONTEXT = "."
-QUALIFIED = (":.", ":*:")
+QUALIFIED = (":.", ALL_CONTEXTS)
 
 
 def within_context(path: str, query: Query) -> tuple[str, Query]:

@@ -7,6 +7,7 @@ from broker.registry.rest.answers import Json, PlainText, described, schema_alon
 from broker.registry.rest.asked import Asked
 from broker.registry.rest.endpoint import Endpoint, Endpoints, short
 from broker.registry.rest.forms import text_in
+from broker.registry.subject_names import ALL_CONTEXTS, context_of
 from broker.registry.values import StoredSchema
 
 # In the order that Confluent's server has.
@@ -59,17 +60,13 @@ def _by_guid(registry: Registry, asked: Asked) -> Json:
 def _ids_of_guid(registry: Registry, asked: Asked) -> Json:
     """The ids that a schema has, each in its context."""
     guid = registry.by_guid(unquote(asked.path["guid"], errors="replace")).guid
-    everywhere = registry.all_schemas(prefix=":*:", deleted=True)
+    everywhere = registry.all_schemas(prefix=ALL_CONTEXTS, deleted=True)
     found = {
-        (_context_of(stored.subject), stored.schema_id)
+        (context_of(stored.subject), stored.schema_id)
         for stored in everywhere
         if stored.guid == guid
     }
     return [{"context": context, "id": number} for context, number in sorted(found)]
-
-
-def _context_of(subject: str) -> str:
-    return subject.split(":")[1] if subject.startswith(":.") else "."
 
 
 def _subjects(registry: Registry, asked: Asked) -> Json:

@@ -5,6 +5,7 @@ from broker.registry.registry import Registry
 from broker.registry.rest.answers import Json, configured
 from broker.registry.rest.asked import Asked
 from broker.registry.rest.endpoint import Endpoint, Endpoints, short
+from broker.registry.subject_names import ALL_CONTEXTS
 from broker.registry.values import Mode, SubjectConfig
 from broker.schema.compatibility.levels import CompatibilityLevel
 
@@ -89,7 +90,7 @@ def _delete_mode(registry: Registry, asked: Asked) -> Json:
 
 def _delete_modes_below(registry: Registry, subject: str | None) -> None:
     """The modes of all subjects of a context, or of all there are."""
-    for name in registry.subjects(prefix=subject or ":*:", deleted=True):
+    for name in registry.subjects(prefix=subject or ALL_CONTEXTS, deleted=True):
         try:
             registry.delete_mode(name)
         except RegistryError as error:

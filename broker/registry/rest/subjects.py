@@ -2,16 +2,14 @@
 
 from urllib.parse import unquote
 
-from broker.errors import RegistryError
+from broker.registry.refusals import schema_not_found
 from broker.registry.registry import Registry
 from broker.registry.rest.answers import Json, PlainText, described, registered
 from broker.registry.rest.asked import Asked
 from broker.registry.rest.endpoint import Endpoint, Endpoints, short
 from broker.registry.rest.forms import text_in
+from broker.registry.subject_names import ALL_CONTEXTS
 from broker.registry.values import StoredSchema
-
-ALL_CONTEXTS = ":*:"
-SCHEMA_NOT_FOUND = 40403
 
 
 def _list(registry: Registry, asked: Asked) -> Json:
@@ -96,7 +94,7 @@ def _latest_with_metadata(registry: Registry, asked: Asked) -> Json:
         stored = registry.stored(asked.subject, number, deleted=deleted)
         if _has_properties(stored, wanted):
             return described(stored, text_in(registry, stored, asked.text("format")))
-    raise RegistryError(SCHEMA_NOT_FOUND, "Schema not found")
+    raise schema_not_found()
 
 
 def _has_properties(stored: StoredSchema, wanted: dict[str, str]) -> bool:
