@@ -63,6 +63,18 @@ def double_text(number: float) -> str:
     return f"{sign}{digits[0]}.{digits[1:]}E{exponent}"
 
 
+def as_double(value: object) -> float:
+    """A column's value as a double; whole numbers are taken too."""
+    if type(value) is float:
+        return value
+    if type(value) is not int:
+        raise ValueError(f"{type(value).__name__} is no DOUBLE")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("the number is too large for DOUBLE") from None
+
+
 def parse_integer(text: str, low: int, high: int) -> int:
     """As Integer.parseInt and Long.parseLong: digits and a sign, nothing else."""
     if INTEGER.fullmatch(text) is None:

@@ -19,7 +19,12 @@ from math import isfinite
 
 import msgspec
 
-from broker.client.serde.rows.java_numbers import INTEGER_RANGES, decimal_text, double_text
+from broker.client.serde.rows.java_numbers import (
+    INTEGER_RANGES,
+    as_double,
+    decimal_text,
+    double_text,
+)
 from broker.client.serde.rows.mismatch import Mismatch, inside
 from broker.client.serde.rows.row_format import Row
 from broker.schema.datatypes import (
@@ -152,16 +157,10 @@ def _primitive_encoding(data_type: Primitive) -> Encoding:
 def _encode_double(value: object) -> object:
     if value is None:
         return None
-    if type(value) is int:
-        try:
-            value = float(value)
-        except OverflowError:
-            raise Mismatch("the number is too large for DOUBLE") from None
-    if type(value) is not float:
-        raise _refusal(value, DOUBLE)
-    text = double_text(value)
+    number = as_double(value)
+    text = double_text(number)
     # JSON has no such numbers; like Jackson we write their names.
-    return msgspec.Raw(text) if isfinite(value) else text
+    return msgspec.Raw(text) if isfinite(number) else text
 
 
 def _encode_decimal(value: object) -> object:

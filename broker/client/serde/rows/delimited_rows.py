@@ -1,0 +1,270 @@
+"""DELIMITED: the columns' texts with a sign between them, as Apache Commons CSV has it.
+
+Reading: a field that starts with a quote goes on to the next single quote; two stand for one.
+Blank lines before the record are skipped, everything after its line is ignored, and an empty
+field is null. Writing: null is empty, and fields are quoted only when they could be misread; the
+first one is quoted also when it starts with anything but a letter or digit.
+"""
+
+import re
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from functools import partial
+
+from broker.client.registry.api import SchemaRegistry
+from broker.client.serde.rows.columns_check import no_schema, unsupported_type
+from broker.client.serde.rows.java_numbers import (
+    INTEGER_RANGES,
+    as_double,
+    decimal_text,
+    double_text,
+    in_range,
+    parse_base64,
+    parse_decimal,
+    parse_double,
+    parse_integer,
+)
+from broker.client.serde.rows.mismatch import Mismatch, inside, undecodable, unencodable
+from broker.client.serde.rows.none_rows import NullSerde
+from broker.client.serde.rows.row_format import Feature, Row, RowOptions
+from broker.client.serde.serde import Serde
+from broker.errors import SchemaError
+from broker.schema.datatypes import (
+    BOOLEAN,
+    BYTES,
+    DOUBLE,
+    STRING,
+    Column,
+    DataType,
+    DecimalType,
+    Primitive,
+)
+from broker.schema.schema import ParsedSchema, Schema, SchemaKind
+
+DELIMITER_NAMES = {"SPACE": " ", "TAB": "\t"}
+LINE_ENDS = "\r\n"
+QUOTED = re.compile('"((?:[^"]++|"")*+)"')
+PLAIN_START = re.compile("[0-9A-Za-z]")
+
+
+class DelimitedRows:
+    """Rows as one line of separated values."""
+
+    name = "DELIMITED"
+    features = frozenset(
+        {Feature.KEY, Feature.VALUE, Feature.MULTI_COLUMN_KEY, Feature.UNWRAP_SINGLES}
+    )
+    schema_kind: SchemaKind | None = None
+
+    def serde(
+        self,
+        columns: Sequence[Column],
+        options: RowOptions,
+        registry: SchemaRegistry | None = None,
+    ) -> Serde[Row]:
+        """A serde of rows of these columns."""
+        delimiter = delimiter_of(options.delimiter)
+        for column in columns:
+            if not isinstance(column.type, Primitive | DecimalType):
+                raise unsupported_type(self.name, column)
+        if options.is_key and not columns:
+            return NullSerde()
+        return DelimitedRowSerde(columns, delimiter)
+
+    def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:
+        """There is none."""
+        no_schema(self.name)
+
+    def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
+        """There are none."""
+        no_schema(self.name)
+
+
+def delimiter_of(text: str) -> str:
+    """The sign that a delimiter's text stands for: itself, or SPACE or TAB."""
+    sign = DELIMITER_NAMES.get(text.upper(), text)
+    if len(sign) != 1 or sign in '"\r\n':
+        raise SchemaError(
+            f'"{text}" is no delimiter',
+            hint="give a single sign that is no quote and no line end, or SPACE or TAB",
+        )
+    return sign
+
+
+class DelimitedRowSerde:
+    """Rows of scalar columns as separated values."""
+
+    def __init__(self, columns: Sequence[Column], delimiter: str) -> None:
+        """Prepare a parser and a printer for each column."""
+        self._delimiter = delimiter
+        self._parsers = [(each.name, parser_of(each.type)) for each in columns]
+        self._printers = [(each.name, printer_of(each.type)) for each in columns]
+        self._needs_quotes = re.compile(f'["\r\n{re.escape(delimiter)}]').search
+
+    def serialize(self, topic: str, value: Row | None) -> bytes | None:
+        """The line of a row."""
+        if value is None:
+            return None
+        try:
+            return self._line(value).encode()
+        except ValueError as error:
+            raise unencodable(topic, "DELIMITED", error) from error
+
+    def deserialize(self, topic: str, data: bytes | None) -> Row | None:
+        """The row of a line."""
+        if data is None:
+            return None
+        try:
+            return self._row(str(data, "utf-8"))
+        except ValueError as error:
+            raise undecodable(topic, "DELIMITED", error) from error
+
+    def _line(self, row: Row) -> str:
+        if len(row) != len(self._printers):
+            raise Mismatch(f"{len(row)} values for {len(self._printers)} columns")
+        fields: list[str] = []
+        for (name, printer), value in zip(self._printers, row, strict=True):
+            try:
+                text = None if value is None else printer(value)
+            except ValueError as error:
+                raise inside(f".{name}", error) from None
+            if text is None:
+                fields.append("")
+            elif self._is_plain(text, is_first=not fields):
+                fields.append(text)
+            else:
+                fields.append('"' + text.replace('"', '""') + '"')
+        return self._delimiter.join(fields)
+
+    def _is_plain(self, text: str, *, is_first: bool) -> bool:
+        if not text:
+            return not is_first
+        if is_first and PLAIN_START.match(text) is None:
+            return False
+        return text[0] > "#" and text[-1] > " " and self._needs_quotes(text) is None
+
+    def _row(self, text: str) -> Row:
+        if '"' in text or "\n" in text or "\r" in text:
+            fields = first_record(text, self._delimiter)
+        else:
+            fields = text.split(self._delimiter) if text else []
+        if not fields:
+            raise Mismatch("there are no fields")
+        if len(fields) != len(self._parsers):
+            raise Mismatch(f"{len(fields)} fields for {len(self._parsers)} columns")
+        row: list[object] = []
+        for (name, parser), field in zip(self._parsers, fields, strict=True):
+            try:
+                row.append(parser(field) if field else None)
+            except ValueError as error:
+                raise inside(f".{name}", error) from None
+        return tuple(row)
+
+
+def first_record(text: str, delimiter: str) -> list[str]:
+    """The fields of the first line that is not blank; none when there is no such line."""
+    plain = re.compile(f"[^\r\n{re.escape(delimiter)}]*")
+    text = text.lstrip(LINE_ENDS)
+    if not text:
+        return []
+    fields: list[str] = []
+    at = 0
+    while True:
+        if text.startswith('"', at):
+            field, at = _quoted_field(text, at, delimiter)
+        else:
+            found = plain.match(text, at)
+            assert found is not None
+            field, at = found[0], found.end()
+        fields.append(field)
+        if at == len(text) or text[at] in LINE_ENDS:
+            return fields
+        at += 1
+
+
+def _quoted_field(text: str, start: int, delimiter: str) -> tuple[str, int]:
+    found = QUOTED.match(text, start)
+    if found is None:
+        raise Mismatch("a quote is not closed")
+    at = found.end()
+    while at < len(text) and text[at] != delimiter and text[at] not in LINE_ENDS:
+        if not text[at].isspace():
+            raise Mismatch("there are signs between a closing quote and the delimiter")
+        at += 1
+    return found[1].replace('""', '"'), at
+
+
+def parser_of(data_type: DataType) -> Callable[[str], object]:
+    """What reads the text of a field that is not empty."""
+    if isinstance(data_type, DecimalType):
+        return lambda text: parse_decimal(text, data_type)
+    assert isinstance(data_type, Primitive)
+    if data_type in INTEGER_RANGES:
+        low, high = INTEGER_RANGES[data_type]
+        return lambda text: parse_integer(text, low, high)
+    return PARSERS[data_type]
+
+
+PARSERS: dict[Primitive, Callable[[str], object]] = {
+    BOOLEAN: lambda text: text.lower() == "true",
+    DOUBLE: parse_double,
+    STRING: lambda text: text,
+    BYTES: parse_base64,
+}
+
+
+def printer_of(data_type: DataType) -> Callable[[object], str]:
+    """What writes the text of a value that is not null."""
+    if isinstance(data_type, DecimalType):
+        return _print_decimal
+    assert isinstance(data_type, Primitive)
+    if data_type in INTEGER_RANGES:
+        return partial(_print_integer, data_type)
+    return PRINTERS[data_type]
+
+
+def _refusal(value: object, data_type: object) -> Mismatch:
+    return Mismatch(f"{type(value).__name__} is no {data_type}")
+
+
+def _print_decimal(value: object) -> str:
+    if not isinstance(value, Decimal):
+        raise _refusal(value, "DECIMAL")
+    return decimal_text(value)
+
+
+def _print_integer(data_type: Primitive, value: object) -> str:
+    if type(value) is not int:
+        raise _refusal(value, data_type)
+    return str(in_range(value, *INTEGER_RANGES[data_type]))
+
+
+def _print_boolean(value: object) -> str:
+    if type(value) is not bool:
+        raise _refusal(value, BOOLEAN)
+    return "true" if value else "false"
+
+
+def _print_double(value: object) -> str:
+    return double_text(as_double(value))
+
+
+def _print_string(value: object) -> str:
+    if not isinstance(value, str):
+        raise _refusal(value, STRING)
+    return value
+
+
+def _print_bytes(value: object) -> str:
+    if not isinstance(value, bytes):
+        raise _refusal(value, BYTES)
+    return b64encode(value).decode()
+
+
+PRINTERS: dict[Primitive, Callable[[object], str]] = {
+    BOOLEAN: _print_boolean,
+    DOUBLE: _print_double,
+    STRING: _print_string,
+    BYTES: _print_bytes,
+}

@@ -1,0 +1,87 @@
+"""KAFKA: a single column as Kafka's own serializers write it, without any frame."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from broker.client.registry.api import SchemaRegistry
+from broker.client.serde.primitives import (
+    BytesSerde,
+    DoubleSerde,
+    IntegerSerde,
+    LongSerde,
+    StringSerde,
+)
+from broker.client.serde.rows.columns_check import no_schema, unsupported_type
+from broker.client.serde.rows.none_rows import NullSerde
+from broker.client.serde.rows.row_format import Feature, Row, RowOptions
+from broker.client.serde.serde import Serde, cannot_encode
+from broker.errors import SchemaError
+from broker.schema.datatypes import BIGINT, BYTES, DOUBLE, INT, STRING, Column, DataType
+from broker.schema.schema import ParsedSchema, Schema, SchemaKind
+
+# Any: each serde has its own type of values.
+SERDES: dict[DataType, Serde[Any]] = {
+    INT: IntegerSerde(),
+    BIGINT: LongSerde(),
+    DOUBLE: DoubleSerde(),
+    STRING: StringSerde(),
+    BYTES: BytesSerde(),
+}
+
+
+class KafkaRows:
+    """The plain bytes of a number or a text."""
+
+    name = "KAFKA"
+    features = frozenset({Feature.KEY, Feature.VALUE, Feature.UNWRAP_SINGLES})
+    schema_kind: SchemaKind | None = None
+
+    def serde(
+        self,
+        columns: Sequence[Column],
+        options: RowOptions,
+        registry: SchemaRegistry | None = None,
+    ) -> Serde[Row]:
+        """A serde of rows of one column, or of nulls if there is none."""
+        if not columns:
+            return NullSerde()
+        if len(columns) > 1:
+            listed = ", ".join(f"`{each.name}` {each.type}" for each in columns)
+            raise SchemaError(
+                'format "KAFKA" supports only a single column',
+                at=f"columns {listed}",
+                hint="use another format, such as JSON or DELIMITED",
+            )
+        if columns[0].type not in SERDES:
+            raise unsupported_type(self.name, columns[0])
+        return KafkaRowSerde(SERDES[columns[0].type])
+
+    def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:
+        """There is none."""
+        no_schema(self.name)
+
+    def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
+        """There are none."""
+        no_schema(self.name)
+
+
+class KafkaRowSerde:
+    """Rows of one column; a null in it is a null record."""
+
+    # Any: each serde has its own type of values.
+    def __init__(self, inner: Serde[Any]) -> None:
+        """Put rows around another serde's values."""
+        self._serialize = inner.serialize
+        self._deserialize = inner.deserialize
+
+    def serialize(self, topic: str, value: Row | None) -> bytes | None:
+        """The bytes of the only value."""
+        if value is None:
+            return None
+        if len(value) != 1:
+            raise cannot_encode(topic, "KAFKA", f"{len(value)} values for one column")
+        return self._serialize(topic, value[0])
+
+    def deserialize(self, topic: str, data: bytes | None) -> Row | None:
+        """A row of the only value."""
+        return None if data is None else (self._deserialize(topic, data),)
