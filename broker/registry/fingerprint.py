@@ -5,7 +5,6 @@ of those that are there. The GUID of a schema is this digest written as a UUID.
 """
 
 import hashlib
-import uuid
 from collections.abc import Iterator
 
 from broker.registry.values import JsonObject
@@ -29,7 +28,8 @@ def guid_of(
         digest.update(THERE + b"".join(_metadata_parts(metadata)))
     if rule_set is not None:
         digest.update(THERE + b"".join(_rule_set_parts(rule_set)))
-    return str(uuid.UUID(bytes=digest.digest()))
+    text = digest.hexdigest()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def _metadata_parts(metadata: JsonObject) -> Iterator[bytes]:

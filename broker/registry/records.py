@@ -243,10 +243,7 @@ def _schema_record(key: dict[str, object], value: dict[str, object] | None) -> S
     version = _number(key, "version", least=1)
     if value is None:
         return SchemaRecord(subject, version, None)
-    kind = value.get("schemaType") or "AVRO"
-    if not isinstance(kind, str) or kind not in SchemaKind.__members__:
-        raise BadRecord(f"schemaType {kind!r} is not known")
-    schema = Schema(_text(value, "schema"), SchemaKind(kind), _references(value.get("references")))
+    schema = Schema(_text(value, "schema"), _kind(value), _references(value.get("references")))
     metadata, rule_set = _optional(value, "metadata"), _optional(value, "ruleSet")
     stored = StoredSchema(
         subject=subject,
@@ -259,6 +256,15 @@ def _schema_record(key: dict[str, object], value: dict[str, object] | None) -> S
         deleted=value.get("deleted") is True,
     )
     return SchemaRecord(subject, version, stored)
+
+
+def _kind(value: dict[str, object]) -> SchemaKind:
+    named = value.get("schemaType")
+    if named is None:
+        return SchemaKind.AVRO
+    if not isinstance(named, str) or named not in SchemaKind.__members__:
+        raise BadRecord(f"schemaType {named!r} is not known")
+    return SchemaKind[named]
 
 
 def _references(value: object) -> tuple[Reference, ...]:

@@ -25,9 +25,9 @@ logger = logging.getLogger(__name__)
 RECORD_BYTES_MAX = 1_000_000  # below what brokers take in one batch unless told otherwise
 WRITE_TIMEOUT_MS = 30_000
 FETCH_BYTES = 16 * 1024 * 1024
-POLL_MS = 1_000
+POLL_MS = 50  # markers of transactions move the position without waking who polls
 POLL_RECORDS = 10_000
-SILENT_POLLS_MAX = 60
+SILENT_POLLS_MAX = 1_200
 FENCED = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
 
 

@@ -36,7 +36,9 @@ def split_subject(subject: str) -> SubjectName:
 
 def context_of(subject: str | None) -> str:
     """The context of a subject; nothing lies in the default one."""
-    return split_subject(subject).context if subject else DEFAULT_CONTEXT
+    if subject is None or not subject.startswith(":."):
+        return DEFAULT_CONTEXT
+    return split_subject(subject).context
 
 
 def settings_key(subject: str) -> str | None:

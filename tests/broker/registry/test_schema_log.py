@@ -1,0 +1,325 @@
+"""The registry's topic: what is written, what is read of others, who may write."""
+
+import json
+import logging
+import threading
+from collections.abc import Mapping
+
+import pytest
+
+from broker.broker import Broker
+from broker.client import admin, consumer, producer
+from broker.client.administration.values import NewTopic
+from broker.errors import RequestTimeout
+from broker.model import TopicPartition
+from broker.registry.records import BadRecord, decode, encode
+from broker.registry.registry import Registry
+from broker.registry.values import Mode, SubjectConfig
+from broker.schema.compatibility.levels import CompatibilityLevel
+from broker.schema.schema import Reference, Schema, SchemaKind
+from tests.broker.registry.examples import record, referring, refused
+from tests.support.millstream_broker import MillstreamBroker
+
+A_STRING = '{"subject":"a","version":1,"id":7,"schema":"\\"string\\"","deleted":false}'
+NOOP = '{"keytype":"NOOP","magic":0}'
+
+
+def schema_key(subject: str, version: int) -> str:
+    return f'{{"keytype":"SCHEMA","subject":"{subject}","version":{version},"magic":1}}'
+
+
+def written(broker: Broker, topic: str) -> list[tuple[str, str | None]]:
+    """Keys and values of the topic."""
+    tp = TopicPartition(topic, 0)
+    found = []
+    with consumer(broker, isolation_level="read_committed") as reader:
+        reader.assign([tp])
+        reader.seek(tp, 0)
+        end = reader.end_offsets([tp])[tp]
+        while reader.position(tp) < end:
+            for each in reader.poll(1_000):
+                value = None if each.value is None else each.value.decode()
+                found.append(((each.key or b"").decode(), value))
+    return found
+
+
+def write(broker: Broker, topic: str, records: list[tuple[str | None, str | None]]) -> None:
+    """Put records into the topic as another registry would."""
+    with producer(broker, linger_ms=0) as out:
+        for key, value in records:
+            out.send(
+                topic,
+                None if value is None else value.encode(),
+                None if key is None else key.encode(),
+                partition=0,
+            )
+
+
+def make_topic(broker: Broker, topic: str, partitions: int = 1, policy: str = "compact") -> None:
+    with admin(broker) as administration:
+        settings: Mapping[str, str] = {"cleanup.policy": policy}
+        administration.create_topics([NewTopic(topic, partitions, 1, settings)]).all()
+
+
+def test_records_are_written_as_confluents_registry_writes_them(
+    broker: Broker, topic: str, registry: Registry
+) -> None:
+    registry.register("a", Schema('"string"'))
+    registry.set_level(None, CompatibilityLevel.NONE)
+    registry.set_config("a", SubjectConfig(CompatibilityLevel.FULL, {"normalize": True}))
+    registry.set_mode("a", Mode.READWRITE)
+    registry.delete_version("a", 1)
+    registry.register(":.c:b", record("x", name="B"))
+    metadata = {"properties": {"owner": "ä"}}
+    registry.add(":.c:d", referring("B", "b", 1, name="D"), metadata=metadata)
+    registry.delete_subject(":.c:d")
+    registry.delete_subject(":.c:d", permanent=True)
+    inner = json.dumps(record("x", name="B").text)
+    outer = json.dumps(referring("B", "b", 1, name="D").text)
+    a_config = '{"keytype":"CONFIG","subject":"a","magic":0}'
+    a_mode = '{"keytype":"MODE","subject":"a","magic":0}'
+    context = '"tenant":"default","context":".c"'
+    assert written(broker, topic) == [
+        (schema_key("a", 1), A_STRING.replace("7", "1")),
+        ('{"keytype":"CONFIG","magic":0}', '{"compatibilityLevel":"NONE"}'),
+        (a_config, '{"subject":"a","normalize":true,"compatibilityLevel":"FULL"}'),
+        (a_mode, '{"subject":"a","mode":"READWRITE"}'),
+        (schema_key("a", 1), A_STRING.replace("7", "1").replace("false", "true")),
+        (a_mode, None),
+        (a_config, None),
+        (f'{{"keytype":"CONTEXT",{context},"magic":0}}', f"{{{context}}}"),
+        (
+            schema_key(":.c:b", 1),
+            f'{{"subject":":.c:b","version":1,"id":1,"schema":{inner},"deleted":false}}',
+        ),
+        (
+            schema_key(":.c:d", 1),
+            '{"subject":":.c:d","version":1,"id":2,'
+            '"references":[{"name":"B","subject":"b","version":1}],'
+            f'"metadata":{{"properties":{{"owner":"ä"}}}},"schema":{outer},"deleted":false}}',
+        ),
+        (
+            '{"keytype":"DELETE_SUBJECT","subject":":.c:d","magic":0}',
+            '{"subject":":.c:d","version":1}',
+        ),
+        (schema_key(":.c:d", 1), None),
+        (NOOP, '{"maxIds":{".":1,".c":2}}'),
+    ]
+
+
+def test_records_of_confluents_registry_are_read(broker: Broker, topic: str) -> None:
+    make_topic(broker, topic)
+    proto = json.dumps('syntax = "proto3";\nmessage M {}\n')
+    write(
+        broker,
+        topic,
+        [
+            (NOOP, None),
+            (schema_key("a", 1), A_STRING),
+            (
+                schema_key("p", 1),
+                '{"subject":"p","version":1,"id":8,"schemaType":"PROTOBUF","references":'
+                '[{"name":"other.proto","subject":"o","version":3}],"metadata":{"tags":'
+                f'{{"f":["PII"]}}}},"schema":{proto},"deleted":false,"createTs":1}}',
+            ),
+            ('{"keytype":"CONFIG","subject":null,"magic":0}', '{"compatibilityLevel":"FULL"}'),
+            (
+                '{"keytype":"CONFIG","subject":"a","magic":0}',
+                '{"subject":"a","compatibilityLevel":"NONE"}',
+            ),
+            ('{"keytype":"MODE","subject":"p","magic":0}', '{"mode":"READONLY"}'),
+            (
+                '{"keytype":"CONTEXT","tenant":"default","context":".c","magic":0}',
+                '{"tenant":"default","context":".c"}',
+            ),
+            (schema_key("d", 1), A_STRING.replace('"a"', '"d"')),
+            (
+                '{"keytype":"DELETE_SUBJECT","subject":"d","magic":0}',
+                '{"subject":"d","version":1}',
+            ),
+            (schema_key("gone", 1), A_STRING.replace('"a"', '"gone"')),
+            (schema_key("gone", 1), None),
+            ('{"magic":0,"keytype":"CLEAR_SUBJECT","subject":"e"}', '{"subject":"e"}'),
+        ],
+    )
+    with Registry(broker, topic=topic) as registry:
+        assert registry.subjects(deleted=True) == ["a", "d", "p"]
+        assert registry.subjects() == ["a", "p"]
+        stored = registry.stored("p")
+        assert stored.schema.kind is SchemaKind.PROTOBUF
+        assert stored.schema.references == (Reference("other.proto", "o", 3),)
+        assert stored.metadata == {"tags": {"f": ["PII"]}}
+        assert registry.level(None) is CompatibilityLevel.FULL
+        assert registry.level("a") is CompatibilityLevel.NONE
+        assert registry.mode("p") is Mode.READONLY
+        assert registry.contexts() == [".", ".c"]
+        assert registry.register("new", Schema('"string"')) == 7
+        assert registry.register("new2", Schema('"int"')) == 9
+        # The key keeps the spelling that compaction knows it by.
+        registry.set_level(None, CompatibilityLevel.NONE)
+        keys = [key for key, _ in written(broker, topic)]
+        assert keys[-1] == '{"keytype":"CONFIG","subject":null,"magic":0}'
+
+
+BAD_RECORDS = {
+    "no key": (None, "{}"),
+    "key is no JSON": ("{", None),
+    "key is no object": ("[]", None),
+    "unknown kind": ('{"keytype":"WHAT","magic":0}', None),
+    "value is no JSON": (schema_key("b", 1), "{"),
+    "value is no object": (schema_key("b", 1), '"text"'),
+    "no schema": (schema_key("b", 1), '{"subject":"b","version":1,"id":3}'),
+    "id is no number": (schema_key("b", 1), '{"id":true,"schema":"1"}'),
+    "id is too large": (schema_key("b", 1), '{"id":99999999999,"schema":"1"}'),
+    "version 0": (schema_key("b", 0), A_STRING),
+    "magic 9": ('{"keytype":"SCHEMA","subject":"b","version":1,"magic":9}', A_STRING),
+    "unknown language": (schema_key("b", 1), '{"id":9,"schema":"1","schemaType":"XML"}'),
+    "references are no list": (schema_key("b", 1), '{"id":9,"schema":"1","references":1}'),
+    "reference is no object": (schema_key("b", 1), '{"id":9,"schema":"1","references":[1]}'),
+    "metadata is a list": (schema_key("b", 1), '{"id":9,"schema":"1","metadata":[]}'),
+    "id of another schema": (schema_key("b", 1), '{"id":7,"schema":"other"}'),
+    "unknown level": ('{"keytype":"CONFIG","magic":0}', '{"compatibilityLevel":"SOME"}'),
+    "unknown mode": ('{"keytype":"MODE","magic":0}', '{"mode":3}'),
+    "subject is a number": ('{"keytype":"MODE","subject":1}', '{"mode":"READONLY"}'),
+}
+
+
+def test_bad_records_are_left_out_and_named(
+    broker: Broker, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_topic(broker, topic)
+    bad = [(key, value) for key, value in BAD_RECORDS.values() if key]  # the broker wants keys
+    write(broker, topic, [(schema_key("a", 1), A_STRING), *bad])
+    with caplog.at_level(logging.WARNING), Registry(broker, topic=topic) as registry:
+        assert registry.all_schemas(deleted=True) == [registry.stored("a")]
+    assert [message.split(" is left out")[0] for message in caplog.messages] == [
+        f'topic "{topic}" offset {1 + number}' for number in range(len(bad))
+    ]
+
+
+@pytest.mark.parametrize("name", set(BAD_RECORDS) - {"id of another schema"})
+def test_a_bad_record_says_what_is_wrong(name: str) -> None:
+    key, value = BAD_RECORDS[name]
+    with pytest.raises(BadRecord, match=r"."):
+        decode(None if key is None else key.encode(), None if value is None else value.encode())
+
+
+def test_what_is_written_is_read_as_it_was(registry: Registry) -> None:
+    assert encode(decode(schema_key("a", 1).encode(), A_STRING.encode())) == (
+        schema_key("a", 1).encode(),
+        A_STRING.encode(),
+    )
+
+
+def test_a_topic_that_loses_records_is_refused(broker: Broker, topic: str) -> None:
+    make_topic(broker, topic, policy="delete")
+    with refused(50001) as _:
+        Registry(broker, topic=topic).start()
+
+
+def test_a_topic_of_several_partitions_is_refused(broker: Broker, topic: str) -> None:
+    make_topic(broker, topic, partitions=2)
+    with refused(50001):
+        Registry(broker, topic=topic).start()
+
+
+def test_a_registry_that_does_not_run_writes_nothing(broker: Broker, topic: str) -> None:
+    idle = Registry(broker, topic=topic)
+    with refused(50001, "the registry is not running"):
+        idle.register("a", record("x"))
+    with idle:
+        idle.register("a", record("x"))
+    with refused(50001):
+        idle.register("a", record("y"))
+    idle.close()
+
+
+def test_a_new_registry_knows_everything_and_fences_the_old_one(broker: Broker, topic: str) -> None:
+    with Registry(broker, topic=topic) as old:
+        old.register("a", record("x"))
+        # As after a kill: nobody closed the old one.
+        with Registry(broker, topic=topic) as new:
+            assert new.all_schemas() == old.all_schemas()
+            assert new.register("a", record("x", "y")) == 2
+            message = f'this registry can no longer write to topic "{topic}": another one took over'
+            for _ in range(2):
+                with refused(50004, message):
+                    old.register("b", record("z"))
+            # It still answers what it knows.
+            assert old.register("a", record("x")) == 1
+            assert old.versions("a") == [1]
+            assert new.register("b", record("z")) == 3
+
+
+class FailingProducer:
+    """A producer whose transactions fail, before they are decided or after."""
+
+    def __init__(self, inner: object, *, decided: bool) -> None:
+        self._inner = inner
+        self._decided = decided
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    def commit_transaction(self) -> None:
+        if self._decided:
+            self._inner.commit_transaction()  # type: ignore[attr-defined]
+        raise RequestTimeout("no answer in time")
+
+
+@pytest.mark.parametrize("decided", [False, True])
+def test_a_write_of_unknown_fate_is_found_out_by_the_next_one(
+    registry: Registry, decided: bool
+) -> None:
+    registry.register("a", record("x"))
+    log = registry._log
+    log._producer = FailingProducer(log._producer, decided=decided)  # type: ignore[assignment]
+    with refused(50001):
+        registry.register("a", record("x", "y"))
+    assert registry.versions("a") == [1]
+    assert registry.register("b", record("z")) == (3 if decided else 2)
+    assert registry.versions("a") == ([1, 2] if decided else [1])
+
+
+def test_ids_are_not_given_twice_after_compaction(broker: Broker, topic: str) -> None:
+    with Registry(broker, topic=topic) as registry:
+        registry.register("a", record("x"))
+        registry.register("b", record("y"))
+        registry.delete_subject("b")
+        registry.delete_subject("b", permanent=True)
+    # What compaction leaves: the last record of each key, and nothing of what was deleted.
+    left = dict(written(broker, topic))
+    compacted = f"{topic}-compacted"
+    make_topic(broker, compacted)
+    write(broker, compacted, [(key, value) for key, value in left.items() if value is not None])
+    with Registry(broker, topic=compacted) as again:
+        assert again.subjects(deleted=True) == ["a"]
+        assert again.register("b", record("y")) == 3
+
+
+def test_threads_that_register_at_once_share_ids(registry: Registry) -> None:
+    found: list[dict[int, int]] = []
+
+    def register(worker: int) -> None:
+        found.append(
+            {each: registry.register(f"s{worker}", record(*"abcdefgh"[:each])) for each in range(8)}
+        )
+
+    threads = [threading.Thread(target=register, args=(worker,)) for worker in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    assert all(each == found[0] for each in found)
+    assert sorted(found[0].values()) == list(range(1, 9))
+
+
+@pytest.mark.slow
+def test_a_registry_works_over_the_network(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with MillstreamBroker(tmp_path_factory.mktemp("network")) as served:
+        with Registry(served.bootstrap) as registry:
+            assert registry.register("a", record("x")) == 1
+        with Registry(served.bootstrap) as registry:
+            assert registry.register("a", record("x", "y")) == 2
+            assert registry.versions("a") == [1, 2]
