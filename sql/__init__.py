@@ -1,1 +1,1 @@
-"""Millstream sql: not built yet; importing it gives nothing."""
+"""Millstream sql: ksqlDB's dialect; so far its language, without an engine."""

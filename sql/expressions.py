@@ -1,0 +1,246 @@
+"""Typed expressions: what analysis makes of syntax, and what backends translate.
+
+Every expression knows its type; NULL without one has the type None. Columns are places in the row
+that the expression is evaluated on. Implicit conversions are already written out as Convert.
+"""
+
+from dataclasses import dataclass
+
+from sql.datatypes import BOOLEAN, DataType, StructType
+from sql.functions.registry import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value that is the same for all rows; a NULL of no known type has the type None."""
+
+    value: object
+    type: DataType | None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnValue:
+    """A column of the row."""
+
+    index: int
+    name: str
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaVariable:
+    """A variable of the lambda around it."""
+
+    name: str
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaFunction:
+    """(variables) => body; its type is its body's."""
+
+    variables: tuple[LambdaVariable, ...]
+    body: "TypedExpression"
+
+    @property
+    def type(self) -> DataType | None:
+        """What it gives."""
+        return self.body.type
+
+
+@dataclass(frozen=True, slots=True)
+class FieldValue:
+    """A field of a struct; null of a null struct."""
+
+    struct: "TypedExpression"
+    field: str
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class ElementValue:
+    """An element of an array, counted from 1, or from the end if negative; null if none."""
+
+    array: "TypedExpression"
+    index: "TypedExpression"
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class EntryValue:
+    """The value of a map's key; null if there is none."""
+
+    map: "TypedExpression"
+    key: "TypedExpression"
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionValue:
+    """A function's call; interval units are Constants of the type None."""
+
+    function: Scalar
+    arguments: tuple["TypedExpression", ...]
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """CAST, or an implicit conversion; raises where the value cannot be one of the type."""
+
+    value: "TypedExpression"
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Calculation:
+    """left op right, op one of + - * / %; both sides have the types that the operator needs."""
+
+    operator: str
+    left: "TypedExpression"
+    right: "TypedExpression"
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """-value."""
+
+    value: "TypedExpression"
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Comparing:
+    """left op right on two values of one type; false if either is null, unless DISTINCT."""
+
+    operator: str
+    left: "TypedExpression"
+    right: "TypedExpression"
+
+    @property
+    def type(self) -> DataType:
+        """BOOLEAN."""
+        return BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """left AND right."""
+
+    left: "TypedExpression"
+    right: "TypedExpression"
+
+    @property
+    def type(self) -> DataType:
+        """BOOLEAN."""
+        return BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """left OR right."""
+
+    left: "TypedExpression"
+    right: "TypedExpression"
+
+    @property
+    def type(self) -> DataType:
+        """BOOLEAN."""
+        return BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Opposite:
+    """NOT value."""
+
+    value: "TypedExpression"
+
+    @property
+    def type(self) -> DataType:
+        """BOOLEAN."""
+        return BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class NullTest:
+    """value IS NULL."""
+
+    value: "TypedExpression"
+
+    @property
+    def type(self) -> DataType:
+        """BOOLEAN."""
+        return BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """value LIKE pattern; the escape sign is one letter or None."""
+
+    value: "TypedExpression"
+    pattern: "TypedExpression"
+    escape: str | None
+
+    @property
+    def type(self) -> DataType:
+        """BOOLEAN."""
+        return BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing:
+    """CASE with conditions; later conditions and other results are not evaluated."""
+
+    branches: tuple[tuple["TypedExpression", "TypedExpression"], ...]
+    default: "TypedExpression"
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class NewArray:
+    """ARRAY[...]."""
+
+    elements: tuple["TypedExpression", ...]
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class NewMap:
+    """MAP(...)."""
+
+    entries: tuple[tuple["TypedExpression", "TypedExpression"], ...]
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class NewStruct:
+    """STRUCT(...)."""
+
+    fields: tuple[tuple[str, "TypedExpression"], ...]
+    type: StructType
+
+
+TypedExpression = (
+    Constant
+    | ColumnValue
+    | LambdaVariable
+    | LambdaFunction
+    | FieldValue
+    | ElementValue
+    | EntryValue
+    | FunctionValue
+    | Convert
+    | Calculation
+    | Negation
+    | Comparing
+    | Both
+    | Either
+    | Opposite
+    | NullTest
+    | Matching
+    | Choosing
+    | NewArray
+    | NewMap
+    | NewStruct
+)

@@ -1,0 +1,88 @@
+"""Signatures: what a function takes and gives, as patterns of types.
+
+They are written as text and read once:
+
+    SUBSTRING(string STRING, position INT, length INT) -> STRING
+    ARRAY_CONTAINS(array ARRAY<T>, value T) -> BOOLEAN
+    CONCAT_WS(separator STRING, texts STRING...) -> STRING
+    TRANSFORM(array ARRAY<T>, change LAMBDA<T, R>) -> ARRAY<R>       the last type is the result
+    DATEADD(unit INTERVALUNIT, count INT, day DATE) -> DATE
+    ABS(number DECIMAL) -> DECIMAL                                   DECIMAL of any digits
+    TO_JSON_STRING(value ANY) -> STRING
+
+A name of one or two letters, T or K1, is a variable: the same type wherever it stands in one call.
+`...` after a type makes it variadic; it may be the last or a middle parameter, at most once.
+"""
+
+from dataclasses import dataclass
+
+from sql.datatypes import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """Any type, but the same one everywhere."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnyDecimal:
+    """A decimal of any precision and scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnyType:
+    """Any type at all; in a variadic parameter each value may have another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """DAYS, HOURS and so on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayPattern:
+    """An array whose elements fit a pattern."""
+
+    element: "Pattern"
+
+
+@dataclass(frozen=True, slots=True)
+class MapPattern:
+    """A map whose keys and values fit patterns."""
+
+    key: "Pattern"
+    value: "Pattern"
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaPattern:
+    """A lambda of inputs that gives a result."""
+
+    inputs: tuple["Pattern", ...]
+    result: "Pattern"
+
+
+# Structs stand in signatures only as whole types.
+Pattern = (
+    DataType | Variable | AnyDecimal | AnyType | Unit | ArrayPattern | MapPattern | LambdaPattern
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a function."""
+
+    name: str
+    pattern: Pattern
+    variadic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a function takes and gives."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    result: Pattern
