@@ -1,0 +1,85 @@
+"""How long a registry of many schemas takes to start, and how much memory it needs."""
+
+import sys
+import tempfile
+import time
+import tracemalloc
+from dataclasses import dataclass
+
+from broker.broker import Broker
+from broker.client import producer
+from broker.client.opening import Target
+from broker.config import BrokerConfig
+from broker.registry.records import SchemaRecord, encode
+from broker.registry.registry import Registry
+from broker.registry.values import StoredSchema
+from broker.schema.schema import Schema
+
+SETTINGS = {"transaction.state.log.num.partitions": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """What one start cost; the memory is what stays in use."""
+
+    schemas: int
+    seconds: float
+    memory_bytes: int
+
+
+def measure_restart(schemas: int, *, memory: bool = False) -> Restart:
+    """Start a registry on a topic with so many distinct schemas, in a broker in this process.
+
+    Counting the memory makes it slower: measure one or the other.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        config = BrokerConfig.from_properties(SETTINGS)
+        with Broker(config, data_directory=folder) as broker:
+            with Registry(broker):
+                pass  # which makes the topic
+            write_schemas(broker, "_schemas", schemas)
+            return _restart(broker, schemas, memory=memory)
+
+
+def write_schemas(target: Target, topic: str, schemas: int) -> None:
+    """Fill a registry's topic with small distinct Avro records, one for each subject."""
+    with producer(target, batch_size=256 * 1024) as out:
+        for number in range(1, schemas + 1):
+            stored = example(number)
+            key, value = encode(SchemaRecord(stored.subject, 1, stored))
+            out.send(topic, value, key, partition=0)
+
+
+def example(number: int) -> StoredSchema:
+    """One schema of many, with its own id and subject."""
+    text = (
+        f'{{"type":"record","name":"Order{number}","namespace":"shop","fields":['
+        '{"name":"id","type":"long"},{"name":"customer","type":"string"},'
+        '{"name":"amount","type":"double","default":0.0}]}'
+    )
+    return StoredSchema(f"orders-{number}-value", 1, number, "", Schema(text))
+
+
+def _restart(target: Target, schemas: int, *, memory: bool) -> Restart:
+    registry = Registry(target)
+    if memory:
+        tracemalloc.start()
+    try:
+        started = time.perf_counter()
+        registry.start()
+        seconds = time.perf_counter() - started
+        used = tracemalloc.get_traced_memory()[0] if memory else 0
+        assert registry.max_id() == schemas
+        assert registry.schema(schemas) == example(schemas).schema
+    finally:
+        if memory:
+            tracemalloc.stop()
+        registry.close()
+    return Restart(schemas, seconds, used)
+
+
+if __name__ == "__main__":
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    timed = measure_restart(count)
+    counted = measure_restart(count, memory=True)
+    print(f"{count} schemas: {timed.seconds:.2f} s, {counted.memory_bytes / 1e6:.0f} MB")
