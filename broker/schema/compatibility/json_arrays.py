@@ -13,9 +13,15 @@ from broker.schema.compatibility.json_objects import (
     additional_differences,
     is_false,
     optional_differences,
+    rest_word,
 )
 from broker.schema.compatibility.json_parts import Json, Node, Part, parts_of
 from broker.schema.json_schema import Draft
+
+REST_NAMES = (
+    ("additionalItems", "ADDITIONAL_ITEMS"),
+    ("unevaluatedItems", "UNEVALUATED_ITEMS"),
+)
 
 
 def array_differences(old: Part, new: Part, path: str, compare: Compare) -> Iterator[Difference]:
@@ -24,7 +30,9 @@ def array_differences(old: Part, new: Part, path: str, compare: Compare) -> Iter
     for index in range(max(len(before), len(after))):
         yield from item_differences(old, new, (index, f"{path}/items/{index}"), compare)
     if before or after:
-        where = (f"{path}/additionalItems", "ADDITIONAL_ITEMS")
+        unevaluated = items_word(new) == "unevaluatedItems"
+        word, name = REST_NAMES[unevaluated]
+        where = (f"{path}/{word}", name)
         yield from additional_differences(rest(old), rest(new), where, compare)
     else:
         yield from all_items_differences(old, new, f"{path}/items", compare)
@@ -136,9 +144,12 @@ def positions(part: Part) -> list[Node]:
 
 def rest(part: Part) -> Node | None:
     """The schema of all other items; None allows all."""
-    newest = part.node.owner.draft is Draft.DRAFT_2020_12
-    word = "additionalItems" if isinstance(part.words.get("items"), list) else "items"
-    found = part.inner("items" if newest else word)
-    if found is None:
-        found = part.inner("unevaluatedItems")
+    found = part.inner(items_word(part))
     return found if found is not None and parts_of(found) else None
+
+
+def items_word(part: Part) -> str:
+    """The word that has the schema of all other items."""
+    newest = part.node.owner.draft is Draft.DRAFT_2020_12
+    tuples = not newest and isinstance(part.words.get("items"), list)
+    return rest_word(part, "additionalItems" if tuples else "items", "unevaluatedItems")

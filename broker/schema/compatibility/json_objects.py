@@ -11,6 +11,11 @@ from broker.schema.compatibility.json_bounds import OBJECT_BOUNDS, bound_differe
 from broker.schema.compatibility.json_difference import Difference
 from broker.schema.compatibility.json_parts import Json, Node, Part, parts_of
 
+REST_NAMES = {
+    "additionalProperties": "ADDITIONAL_PROPERTIES",
+    "unevaluatedProperties": "UNEVALUATED_PROPERTIES",
+}
+
 Compare = Callable[[Node, Node, str], list[Difference]]
 
 
@@ -20,9 +25,9 @@ def object_differences(old: Part, new: Part, path: str, compare: Compare) -> Ite
     yield from property_differences(old, new, path, compare)
     yield from pattern_differences(old, new, path, compare)
     yield from dependency_differences(old, new, path, compare)
-    yield from additional_differences(
-        rest(old), rest(new), (f"{path}/additionalProperties", "ADDITIONAL_PROPERTIES"), compare
-    )
+    word = rest_word(new, "additionalProperties", "unevaluatedProperties")
+    where = (f"{path}/{word}", REST_NAMES[word])
+    yield from additional_differences(rest(old), rest(new), where, compare)
     yield from optional_differences(old, new, (path, "propertyNames"), compare)
     yield from bound_differences(old.words, new.words, OBJECT_BOUNDS, path)
 
@@ -173,10 +178,13 @@ def optional_differences(
 
 def rest(part: Part) -> Node | None:
     """The schema of properties that are neither named nor fit a pattern; None allows all."""
-    found = part.inner("additionalProperties")
-    if found is None:
-        found = part.inner("unevaluatedProperties")
+    found = part.inner(rest_word(part, "additionalProperties", "unevaluatedProperties"))
     return found if found is not None and parts_of(found) else None
+
+
+def rest_word(part: Part, word: str, other: str) -> str:
+    """The word that says what else may be there; the second one only where the first is not."""
+    return other if part.inner(word) is None and part.inner(other) is not None else word
 
 
 def is_open(part: Part) -> bool:

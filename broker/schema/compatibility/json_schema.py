@@ -29,7 +29,7 @@ from broker.schema.compatibility.json_parts import (
 )
 from broker.schema.json_schema import JsonSchema
 
-COMPARISONS_MAX = 200_000
+COMPARISONS_MAX = 50_000
 IF_WORDS = ("if", "then", "else")
 
 Pair = tuple[tuple[Key, ...], Key]
@@ -49,7 +49,8 @@ class JsonComparison:
 
     def __init__(self) -> None:
         """Nothing compared yet."""
-        self._compatible: set[Pair] = set()
+        # Paths in here start where the pair is, because a pair may be in several places.
+        self._found: dict[Pair, list[Difference]] = {}
         self._under_way: set[Pair] = set()
         self._assumptions = 0
         self._comparisons = 0
@@ -67,19 +68,19 @@ class JsonComparison:
     def _demand(self, old: Parts, new: Part, path: str) -> list[Difference]:
         """Why a demand of the new schema may not be met, found once and never inside itself."""
         pair = (tuple(each.key for each in old), new.key)
-        if pair in self._compatible:
-            return []
-        if pair in self._under_way:
-            self._assumptions += 1
-            return []
-        self._under_way.add(pair)
-        before = self._assumptions
-        found = self._unmet(old, new, path)
-        self._under_way.remove(pair)
-        # What was assumed inside a circle is only known when the whole circle is done.
-        if not found and (before == self._assumptions or not self._under_way):
-            self._compatible.add(pair)
-        return found
+        found = self._found.get(pair)
+        if found is None:
+            if pair in self._under_way:
+                self._assumptions += 1
+                return []
+            self._under_way.add(pair)
+            before = self._assumptions
+            found = self._unmet(old, new, "")
+            self._under_way.remove(pair)
+            # What was assumed inside a circle is only known when the whole circle is done.
+            if found or before == self._assumptions or not self._under_way:
+                self._found[pair] = found
+        return [Difference(each.kind, f"{path}{each.path}") for each in found]
 
     def _unmet(self, old: Parts, new: Part, path: str) -> list[Difference]:
         """One demand of the old schema must imply the new demand."""
