@@ -214,6 +214,7 @@ def check(  # noqa: PLR0913 - one argument per option
 
 
 def _body(file: str, kind: str | None, references: tuple[str, ...]) -> dict[str, object]:
+    named = [_reference(each) for each in references]
     if file == "-":
         text = sys.stdin.read()
     else:
@@ -222,11 +223,7 @@ def _body(file: str, kind: str | None, references: tuple[str, ...]) -> dict[str,
         except OSError as error:
             raise click.UsageError(f'cannot read "{file}": {error.strerror}') from error
     chosen = KINDS.get(Path(file).suffix, SchemaKind.AVRO).value if kind is None else kind.upper()
-    return {
-        "schema": text,
-        "schemaType": chosen,
-        "references": [_reference(each) for each in references],
-    }
+    return {"schema": text, "schemaType": chosen, "references": named}
 
 
 def _reference(text: str) -> dict[str, object]:
