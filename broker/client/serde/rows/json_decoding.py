@@ -88,8 +88,9 @@ class JsonRowDecoder:
         wanted = self._object_type()
         if wanted is None:
             return _give_up
-        decode = msgspec.json.Decoder(wanted, float_hook=exact_number).decode
         finishers, count = self._finishers, len(self._columns)
+        hook = exact_number if finishers else None
+        decode = msgspec.json.Decoder(wanted, float_hook=hook).decode
         if not finishers and not self._ignored:
             return lambda data: astuple(decode(data))
         if not finishers:
@@ -117,7 +118,8 @@ class JsonRowDecoder:
             fields.append((f"column{index}", wanted, None))
         rename = {f"column{index}": name for index, name in enumerate(self._names)}
         for index, name in enumerate(sorted(self._ignored)):
-            fields.append((f"ignored{index}", msgspec.Raw, msgspec.Raw()))
+            # Not msgspec.Raw, which lets wrong UTF-8 pass that the careful way refuses.
+            fields.append((f"ignored{index}", object, None))
             rename[f"ignored{index}"] = name
         try:
             return msgspec.defstruct(

@@ -167,6 +167,16 @@ def test_a_text_of_arrays_without_end_is_refused_or_read() -> None:
         assert serde_of("STRING").deserialize("t", deep) == ("[" * 900 + "]" * 900,)
 
 
+def test_ignored_fields_must_be_json_too() -> None:
+    serde = serde_of("INT")
+    for _ in range(2):
+        assert serde.deserialize("t", b'{"a": 1, "x": 1.5, "y": "y"}') == (1,)
+        assert serde.deserialize("t", b'{"a": 1, "x": 1e400}') == (1,)
+        for wrong in (b"nul", b'"\xff"', b'"\\ud800"', b"1e99999999999999999999", b"[" * 5000):
+            with pytest.raises(SerdeError):
+                serde.deserialize("t", b'{"a": 1, "x": ' + wrong + b"}")
+
+
 def test_null_is_a_null_record_or_the_null_of_a_single_column() -> None:
     assert serde_of("INT").deserialize("t", b"null") is None
     assert serde_of("INT").deserialize("t", None) is None
