@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from broker.errors import MillstreamError, RegistryError
 from streams.config import StreamsConfig
 from streams.errors import (
     DeserializationFailed,
@@ -124,6 +125,9 @@ class Failures:
         )
 
     def _settle(self, handler: Handler, failure: Failure, failed: MakeError) -> None:
+        if isinstance(failure.error, RegistryError) and failed is not _processing_failed:
+            # Nothing is wrong with the record: a registry that is away may not cost any.
+            raise failed(failure) from failure.error
         try:
             answer = handler(failure)
         except Exception as error:
@@ -206,12 +210,17 @@ def _processing_failed(failure: Failure) -> StreamsError:
     )
 
 
+def _hint(error: Exception, otherwise: str) -> str:
+    """What a serde or the broker advises itself, if it does."""
+    return (error.hint if isinstance(error, MillstreamError) else "") or otherwise
+
+
 def _deserialization_failed(failure: Failure) -> StreamsError:
     return DeserializationFailed(
         f"the record cannot be read: {_described(failure.error)}",
         at=failure.at,
-        hint="give the source the serde it was written with, or set "
-        "deserialization_exception_handler to log_and_continue or dead_letter(topic)",
+        hint=_hint(failure.error, "give the source the serde it was written with")
+        + ", or set deserialization_exception_handler to log_and_continue or dead_letter(topic)",
     )
 
 
@@ -219,6 +228,6 @@ def _production_failed(failure: Failure) -> StreamsError:
     return ProductionFailed(
         f"the result cannot be written: {_described(failure.error)}",
         at=failure.at,
-        hint="give the sink a serde of the result's type, or set production_exception_handler to "
-        "log_and_continue or dead_letter(topic)",
+        hint=_hint(failure.error, "give the sink a serde of the result's type")
+        + ", or set production_exception_handler to log_and_continue or dead_letter(topic)",
     )
