@@ -125,9 +125,9 @@ class RestApplication:
         raise http_refusal(404)
 
     async def _call(self, endpoint: Endpoint, asked: Asked) -> Json:
-        if endpoint.in_thread:
-            return await run_in_threadpool(endpoint.handler, self._registry, asked)
-        return endpoint.handler(self._registry, asked)
+        if endpoint.is_short(asked):
+            return endpoint.handler(self._registry, asked)
+        return await run_in_threadpool(endpoint.handler, self._registry, asked)
 
     # --- what is not about schemas ----------------------------------------------------------
 

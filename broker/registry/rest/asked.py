@@ -90,6 +90,11 @@ class Asked:
         return number
 
     @property
+    def deleted(self) -> bool:
+        """Whether softly deleted versions count; some clients have another name for it."""
+        return self.flag("deleted") or self.flag("lookupDeletedSchema")
+
+    @property
     def within(self) -> str | None:
         """The subject of the query, which says where to look."""
         return self.text("subject") or None

@@ -1,4 +1,8 @@
-"""Endpoint: what answers one method of one path."""
+"""Endpoint: what answers one method of one path, and where it is called.
+
+What only looks something up is called at once. What writes, parses or goes through everything may
+take long and is called in a thread, so that other requests are answered meanwhile.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,10 +16,10 @@ Handler = Callable[[Registry, Asked], Json]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A handler; one that may take long, for it writes or parses, is called in a thread."""
+    """A handler, and which requests it answers at once."""
 
     handler: Handler
-    in_thread: bool = True
+    is_short: Callable[[Asked], bool] = lambda _: False
 
 
 # Paths with their variables in braces, then methods.
@@ -24,4 +28,9 @@ Endpoints = Mapping[str, Mapping[str, Endpoint]]
 
 def short(handler: Handler) -> Endpoint:
     """An endpoint that only looks something up."""
-    return Endpoint(handler, in_thread=False)
+    return Endpoint(handler, lambda _: True)
+
+
+def short_unless_formatted(handler: Handler) -> Endpoint:
+    """One that looks a schema up, and parses it only to give it another form."""
+    return Endpoint(handler, lambda asked: not asked.text("format"))

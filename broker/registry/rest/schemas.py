@@ -5,7 +5,7 @@ from urllib.parse import unquote
 from broker.registry.registry import Registry
 from broker.registry.rest.answers import Json, PlainText, described, schema_alone
 from broker.registry.rest.asked import Asked
-from broker.registry.rest.endpoint import Endpoint, Endpoints, short
+from broker.registry.rest.endpoint import Endpoint, Endpoints, short, short_unless_formatted
 from broker.registry.rest.forms import text_in
 from broker.registry.subject_names import ALL_CONTEXTS, context_of
 from broker.registry.values import StoredSchema
@@ -19,7 +19,7 @@ def _list(registry: Registry, asked: Asked) -> Json:
     offset, limit = asked.offset, asked.limit
     found = registry.all_schemas(
         prefix=asked.text("subjectPrefix"),
-        deleted=asked.flag("deleted"),
+        deleted=asked.deleted,
         latest_only=asked.flag("latestOnly"),
         # Rules are looked for here: what is left out must not count.
         **({} if rule_type else {"offset": offset, "limit": limit}),
@@ -73,7 +73,7 @@ def _subjects(registry: Registry, asked: Asked) -> Json:
     return registry.subjects_of(
         asked.schema_id,
         subject=asked.within,
-        deleted=asked.flag("deleted"),
+        deleted=asked.deleted,
         offset=asked.offset,
         limit=asked.limit,
     )
@@ -83,7 +83,7 @@ def _versions(registry: Registry, asked: Asked) -> Json:
     places = registry.versions_of(
         asked.schema_id,
         subject=asked.within,
-        deleted=asked.flag("deleted"),
+        deleted=asked.deleted,
         offset=asked.offset,
         limit=asked.limit,
     )
@@ -98,10 +98,10 @@ def _kinds(registry: Registry, asked: Asked) -> Json:
 ENDPOINTS: Endpoints = {
     "/schemas": {"GET": Endpoint(_list)},
     "/schemas/types": {"GET": short(_kinds)},
-    "/schemas/ids/{id}": {"GET": Endpoint(_by_id)},
-    "/schemas/ids/{id}/schema": {"GET": Endpoint(_text_by_id)},
+    "/schemas/ids/{id}": {"GET": short_unless_formatted(_by_id)},
+    "/schemas/ids/{id}/schema": {"GET": short_unless_formatted(_text_by_id)},
     "/schemas/ids/{id}/subjects": {"GET": short(_subjects)},
     "/schemas/ids/{id}/versions": {"GET": short(_versions)},
-    "/schemas/guids/{guid}": {"GET": Endpoint(_by_guid)},
+    "/schemas/guids/{guid}": {"GET": short_unless_formatted(_by_guid)},
     "/schemas/guids/{guid}/ids": {"GET": Endpoint(_ids_of_guid)},
 }

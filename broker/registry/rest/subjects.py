@@ -6,7 +6,7 @@ from broker.registry.refusals import schema_not_found
 from broker.registry.registry import Registry
 from broker.registry.rest.answers import Json, PlainText, described, registered
 from broker.registry.rest.asked import Asked
-from broker.registry.rest.endpoint import Endpoint, Endpoints, short
+from broker.registry.rest.endpoint import Endpoint, Endpoints, short, short_unless_formatted
 from broker.registry.rest.forms import text_in
 from broker.registry.subject_names import ALL_CONTEXTS
 from broker.registry.values import StoredSchema
@@ -15,7 +15,7 @@ from broker.registry.values import StoredSchema
 def _list(registry: Registry, asked: Asked) -> Json:
     return registry.subjects(
         prefix=asked.text("subjectPrefix", ALL_CONTEXTS),
-        deleted=asked.flag("deleted"),
+        deleted=asked.deleted,
         deleted_only=asked.flag("deletedOnly"),
         offset=asked.offset,
         limit=asked.limit,
@@ -28,7 +28,7 @@ def _find(registry: Registry, asked: Asked) -> Json:
         asked.subject,
         wanted.schema,
         normalize=asked.flag("normalize"),
-        deleted=asked.flag("deleted"),
+        deleted=asked.deleted,
         metadata=wanted.metadata,
         rule_set=wanted.rule_set,
     )
@@ -42,7 +42,7 @@ def _delete(registry: Registry, asked: Asked) -> Json:
 def _versions(registry: Registry, asked: Asked) -> Json:
     return registry.versions(
         asked.subject,
-        deleted=asked.flag("deleted"),
+        deleted=asked.deleted,
         deleted_only=asked.flag("deletedOnly"),
         offset=asked.offset,
         limit=asked.limit,
@@ -64,7 +64,7 @@ def _register(registry: Registry, asked: Asked) -> Json:
 
 
 def _stored(registry: Registry, asked: Asked) -> StoredSchema:
-    return registry.stored(asked.subject, asked.version, deleted=asked.flag("deleted"))
+    return registry.stored(asked.subject, asked.version, deleted=asked.deleted)
 
 
 def _version(registry: Registry, asked: Asked) -> Json:
@@ -89,7 +89,7 @@ def _latest_with_metadata(registry: Registry, asked: Asked) -> Json:
     """The latest version whose metadata has all the properties of the query."""
     keys, values = asked.texts("key"), asked.texts("value")
     wanted = dict(zip(keys, values, strict=False))
-    deleted = asked.flag("deleted")
+    deleted = asked.deleted
     for number in reversed(registry.versions(asked.subject, deleted=deleted)):
         stored = registry.stored(asked.subject, number, deleted=deleted)
         if _has_properties(stored, wanted):
@@ -113,9 +113,9 @@ ENDPOINTS: Endpoints = {
     "/subjects/{subject}/metadata": {"GET": Endpoint(_latest_with_metadata)},
     "/subjects/{subject}/versions": {"GET": short(_versions), "POST": Endpoint(_register)},
     "/subjects/{subject}/versions/{version}": {
-        "GET": Endpoint(_version),
+        "GET": short_unless_formatted(_version),
         "DELETE": Endpoint(_delete_version),
     },
-    "/subjects/{subject}/versions/{version}/schema": {"GET": Endpoint(_version_text)},
+    "/subjects/{subject}/versions/{version}/schema": {"GET": short_unless_formatted(_version_text)},
     "/subjects/{subject}/versions/{version}/referencedby": {"GET": short(_referenced_by)},
 }

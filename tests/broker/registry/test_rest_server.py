@@ -12,9 +12,18 @@ import orjson
 import pytest
 
 from broker import Broker
-from broker.errors import ConfigError
+from broker.errors import (
+    BrokerError,
+    ConfigError,
+    ConnectionFailed,
+    ErrorCode,
+    RegistryError,
+    RequestTimeout,
+    SchemaError,
+)
 from broker.registry.registry import Registry
 from broker.registry.rest import RestApplication
+from broker.registry.rest.answers import respond_with
 from broker.registry.rest.application import BODY_BYTES_MAX
 from broker.registry.server import RegistryServer
 
@@ -165,6 +174,34 @@ def test_a_registry_whose_broker_is_gone_says_so(tmp_path: object) -> None:
             answer = httpx.post(f"{server.url}/subjects/a/versions", json=body)
     assert answer.status_code == 500
     assert answer.json()["error_code"] in (50001, 50002)
+
+
+def test_a_registry_that_another_took_over_writes_no_more(tmp_path: object) -> None:
+    with (
+        Broker(data_directory=str(tmp_path)) as broker,
+        Registry(broker) as old,
+        RegistryServer(old, listen="127.0.0.1:0") as server,
+        Registry(broker),
+    ):
+        answer = httpx.post(f"{server.url}/subjects/a/versions", json={"schema": '"int"'})
+    assert (answer.status_code, answer.json()["error_code"]) == (500, 50004)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (RegistryError(40401, "no"), 404, 40401),
+        (RegistryError(406, "no"), 406, 406),
+        (SchemaError("no"), 422, 42201),
+        (RequestTimeout("no"), 500, 50002),
+        (ConnectionFailed("no"), 500, 50001),
+        (BrokerError(ErrorCode.NOT_CONTROLLER, "no"), 500, 50001),
+    ],
+)
+def test_every_error_becomes_a_code(error: Exception, status: int, code: int) -> None:
+    answer = respond_with(error)
+    assert answer.status_code == status
+    assert orjson.loads(answer.body) == {"error_code": code, "message": "no"}
 
 
 def test_a_client_that_goes_away_in_the_middle_is_forgotten(
