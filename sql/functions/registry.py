@@ -14,12 +14,15 @@ makes the result null without a call, unless `nulls=True`. Whatever it raises ma
 and is logged. Where the result's type depends on the arguments' (decimals), `result_type` gives it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from sql.datatypes import DataType
-from sql.functions.signatures import Signature
+from sql.datatypes import DataType, DecimalType
+from sql.errors import StatementFailed
+from sql.functions.matching import Argument, Match, filled, match, rank
+from sql.functions.signature_text import read_signature
+from sql.functions.signatures import AnyDecimal, Signature
 
 # Any: implementations take and give values of the types that their signatures name.
 Implementation = Callable[..., Any]
@@ -115,3 +118,128 @@ class Function:
     overloads: list[Overload] = field(default_factory=list)
     author: str = "Millstream"
     version: str = ""
+
+
+@dataclass(slots=True)
+class Family:
+    """The functions of one category, as their module declares them."""
+
+    category: str
+    functions: dict[str, Function] = field(default_factory=dict)
+
+    def scalar(
+        self,
+        signature: str,
+        description: str = "",
+        *,
+        nulls: bool = False,
+        volatile: bool = False,
+        result_type: ResultType | None = None,
+    ) -> Callable[[Implementation], Implementation]:
+        """Declare an overload of a function of a row's values."""
+
+        def declare(call: Implementation) -> Implementation:
+            read = read_signature(signature)
+            self._add(read, description, Scalar(read, call, nulls, result_type, volatile))
+            return call
+
+        return declare
+
+    def aggregate(
+        self, signature: str, description: str = "", *, constants: int = 0, undoable: bool = False
+    ) -> Callable[[MakeAggregator], MakeAggregator]:
+        """Declare an overload of a function of many rows."""
+
+        def declare(make: MakeAggregator) -> MakeAggregator:
+            read = read_signature(signature)
+            self._add(read, description, AggregateOverload(read, make, constants, undoable))
+            return make
+
+        return declare
+
+    def table(
+        self,
+        signature: str,
+        description: str = "",
+        *,
+        nulls: bool = False,
+        result_type: ResultType | None = None,
+    ) -> Callable[[Implementation], Implementation]:
+        """Declare an overload of a function that gives several rows."""
+
+        def declare(call: Implementation) -> Implementation:
+            read = read_signature(signature)
+            self._add(read, description, TableOverload(read, call, nulls, result_type))
+            return call
+
+        return declare
+
+    def _add(self, signature: Signature, description: str, overload: Overload) -> None:
+        name = signature.name
+        function = self.functions.setdefault(name, Function(name, self.category, description))
+        assert not function.overloads or type(function.overloads[0]) is type(overload), name
+        function.description = function.description or description
+        function.overloads.append(overload)
+
+
+class FunctionRegistry:
+    """All functions by their names, which are upper case."""
+
+    def __init__(self, families: Iterable[Family]) -> None:
+        """Take over the functions of families; a name belongs to one family only."""
+        self._functions: dict[str, Function] = {}
+        for family in families:
+            for name, function in family.functions.items():
+                assert name not in self._functions, f"two families have {name}"
+                self._functions[name] = function
+
+    def get(self, name: str) -> Function:
+        """The function of a name in any case."""
+        found = self._functions.get(name.upper())
+        if found is None:
+            raise StatementFailed(f"Can't find any functions with the name '{name}'")
+        return found
+
+    def __contains__(self, name: str) -> bool:
+        """Whether there is a function of this name."""
+        return name.upper() in self._functions
+
+    def __iter__(self) -> Iterator[Function]:
+        """All functions, in the order of their names."""
+        return iter(sorted(self._functions.values(), key=lambda each: each.name))
+
+    def resolve(self, name: str, arguments: Sequence[Argument]) -> tuple[Overload, Match]:
+        """The overload that a call means; StatementFailed says which there are."""
+        function = self.get(name)
+        for convert in (False, True):
+            found = [
+                (overload, matched)
+                for overload in function.overloads
+                if (matched := match(overload.signature, arguments, convert=convert)) is not None
+            ]
+            if found:
+                return min(found, key=lambda each: rank(each[0].signature))
+        shown = ", ".join("null" if each is None else str(each) for each in arguments)
+        alternatives = "\n".join(str(each.signature) for each in function.overloads)
+        raise StatementFailed(
+            f"Function '{name}' does not accept parameters ({shown}).\n"
+            f"Valid alternatives are:\n{alternatives}"
+        )
+
+
+def result_of(
+    overload: Scalar | TableOverload, matched: Match, types: Sequence[Argument]
+) -> DataType:
+    """The type of a call's result, once all variables are bound (lambdas' results too)."""
+    if overload.result_type is not None:
+        plain = tuple(each for each in types if isinstance(each, DataType))
+        return overload.result_type(plain)
+    found = filled(overload.signature.result, matched.bindings)
+    if found is not None:
+        return found
+    decimals = [each for each in types if isinstance(each, DecimalType)]
+    if isinstance(overload.signature.result, AnyDecimal) and decimals:
+        return decimals[0]
+    raise StatementFailed(
+        f"the result of {overload.signature.name} has no type: its arguments are all NULL"
+    )

@@ -25,20 +25,36 @@ class Variable:
 
     name: str
 
+    def __str__(self) -> str:
+        """As it is written."""
+        return self.name
+
 
 @dataclass(frozen=True, slots=True)
 class AnyDecimal:
     """A decimal of any precision and scale."""
+
+    def __str__(self) -> str:
+        """As it is written."""
+        return "DECIMAL"
 
 
 @dataclass(frozen=True, slots=True)
 class AnyType:
     """Any type at all; in a variadic parameter each value may have another one."""
 
+    def __str__(self) -> str:
+        """As it is written."""
+        return "ANY"
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
     """DAYS, HOURS and so on."""
+
+    def __str__(self) -> str:
+        """As it is written."""
+        return "INTERVALUNIT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +62,10 @@ class ArrayPattern:
     """An array whose elements fit a pattern."""
 
     element: "Pattern"
+
+    def __str__(self) -> str:
+        """As it is written."""
+        return f"ARRAY<{self.element}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +75,10 @@ class MapPattern:
     key: "Pattern"
     value: "Pattern"
 
+    def __str__(self) -> str:
+        """As it is written."""
+        return f"MAP<{self.key}, {self.value}>"
+
 
 @dataclass(frozen=True, slots=True)
 class LambdaPattern:
@@ -62,6 +86,10 @@ class LambdaPattern:
 
     inputs: tuple["Pattern", ...]
     result: "Pattern"
+
+    def __str__(self) -> str:
+        """As it is written."""
+        return f"LAMBDA<{', '.join(map(str, (*self.inputs, self.result)))}>"
 
 
 # Structs stand in signatures only as whole types.
@@ -86,3 +114,11 @@ class Signature:
     name: str
     parameters: tuple[Parameter, ...]
     result: Pattern
+
+    def __str__(self) -> str:
+        """As errors and DESCRIBE FUNCTION show it."""
+        shown = ", ".join(
+            f"{each.pattern}{'...' if each.variadic else ''} {each.name}"
+            for each in self.parameters
+        )
+        return f"{self.name}({shown})"

@@ -1,0 +1,220 @@
+"""Matching: which overload a call means, and what its types become.
+
+An argument is a type, None for a NULL of no type, LambdaArgument, or UnitArgument. Matching is
+tried with the types as they are, then with the conversions that happen by themselves (INT to BIGINT
+to DECIMAL to DOUBLE). Of several overloads that match, the one with fewer surprises wins: one that
+is not variadic, has more fixed parameters, fewer variables, no ANY, its variadic parameter later.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sql.datatypes import (
+    BIGINT,
+    DOUBLE,
+    INT,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructType,
+    decimal_of,
+)
+from sql.functions.signatures import (
+    AnyDecimal,
+    AnyType,
+    ArrayPattern,
+    LambdaPattern,
+    MapPattern,
+    Parameter,
+    Pattern,
+    Signature,
+    Unit,
+    Variable,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaArgument:
+    """A lambda, whose types come from the other arguments."""
+
+    parameters: int
+
+    def __str__(self) -> str:
+        """As errors show it."""
+        return "LAMBDA"
+
+
+@dataclass(frozen=True, slots=True)
+class UnitArgument:
+    """An interval unit."""
+
+    def __str__(self) -> str:
+        """As errors show it."""
+        return "INTERVALUNIT"
+
+
+Argument = DataType | LambdaArgument | UnitArgument | None
+Bindings = dict[str, DataType]
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A signature that fits: the parameter of each argument, and what its variables stand for."""
+
+    parameters: tuple[Parameter, ...]
+    bindings: Bindings
+
+
+def match(signature: Signature, arguments: Sequence[Argument], *, convert: bool) -> Match | None:
+    """How a signature takes arguments, or None."""
+    parameters = _aligned(signature.parameters, len(arguments))
+    if parameters is None:
+        return None
+    bindings: Bindings = {}
+    # A lambda's types come last: the others say what its variables are.
+    order = sorted(
+        range(len(arguments)), key=lambda each: isinstance(arguments[each], LambdaArgument)
+    )
+    for index in order:
+        if not _fits(parameters[index].pattern, arguments[index], bindings, convert=convert):
+            return None
+    return Match(parameters, bindings)
+
+
+def _aligned(parameters: tuple[Parameter, ...], count: int) -> tuple[Parameter, ...] | None:
+    """One parameter for each argument; a variadic one stands for none or many."""
+    place = next((n for n, each in enumerate(parameters) if each.variadic), None)
+    if place is None:
+        return parameters if len(parameters) == count else None
+    repeated = count - len(parameters) + 1
+    if repeated < 0:
+        return None
+    return (*parameters[:place], *[parameters[place]] * repeated, *parameters[place + 1 :])
+
+
+def _fits(pattern: Pattern, argument: Argument, bindings: Bindings, *, convert: bool) -> bool:
+    match pattern:
+        case Unit():
+            return isinstance(argument, UnitArgument)
+        case LambdaPattern(inputs=inputs):
+            return isinstance(argument, LambdaArgument) and argument.parameters == len(inputs)
+    if isinstance(argument, LambdaArgument | UnitArgument):
+        return False
+    if argument is None:
+        return True
+    match pattern:
+        case AnyType():
+            return True
+        case AnyDecimal():
+            return isinstance(argument, DecimalType) or (convert and argument in (INT, BIGINT))
+        case Variable(name=name):
+            return _bind(name, argument, bindings, convert=convert)
+        case ArrayPattern(element=element):
+            return isinstance(argument, ArrayType) and _fits(
+                element, argument.element, bindings, convert=convert
+            )
+        case MapPattern(key=key, value=value):
+            return (
+                isinstance(argument, MapType)
+                and _fits(key, argument.key, bindings, convert=convert)
+                and _fits(value, argument.value, bindings, convert=convert)
+            )
+        case _:
+            return argument == pattern or (convert and converts(argument, pattern))
+
+
+def _bind(name: str, argument: DataType, bindings: Bindings, *, convert: bool) -> bool:
+    known = bindings.setdefault(name, argument)
+    if known == argument:
+        return True
+    if not convert:
+        return False
+    if converts(argument, known):
+        return True
+    if converts(known, argument):
+        bindings[name] = argument
+        return True
+    if isinstance(known, DecimalType) and isinstance(argument, DecimalType):
+        bindings[name] = wider_decimal(known, argument)
+        return True
+    return False
+
+
+def wider_decimal(first: DecimalType, second: DecimalType) -> DecimalType:
+    """The decimal that holds the values of both."""
+    scale = max(first.scale, second.scale)
+    whole = max(first.precision - first.scale, second.precision - second.scale)
+    return DecimalType(whole + scale, scale)
+
+
+def converts(given: DataType, wanted: DataType) -> bool:
+    """Whether values of one type become those of another by themselves."""
+    if given == wanted:
+        return True
+    if wanted is DOUBLE:
+        return given in (INT, BIGINT) or isinstance(given, DecimalType)
+    if wanted is BIGINT:
+        return given is INT
+    if isinstance(wanted, DecimalType):
+        if given in (INT, BIGINT) or isinstance(given, DecimalType):
+            held = decimal_of(given)
+            return (
+                held.scale <= wanted.scale
+                and held.precision - held.scale <= wanted.precision - wanted.scale
+            )
+        return False
+    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
+        return converts(given.element, wanted.element)
+    if isinstance(given, MapType) and isinstance(wanted, MapType):
+        return converts(given.key, wanted.key) and converts(given.value, wanted.value)
+    if isinstance(given, StructType) and isinstance(wanted, StructType):
+        types = {each.name: each.type for each in wanted.fields}
+        return all(
+            each.name in types and converts(each.type, types[each.name]) for each in given.fields
+        )
+    return False
+
+
+def filled(pattern: Pattern, bindings: Bindings) -> DataType | None:
+    """The type that a pattern stands for once its variables are known; None if one is not."""
+    match pattern:
+        case Variable(name=name):
+            return bindings.get(name)
+        case ArrayPattern(element=element):
+            inner = filled(element, bindings)
+            return None if inner is None else ArrayType(inner)
+        case MapPattern(key=key, value=value):
+            keys, values = filled(key, bindings), filled(value, bindings)
+            return None if keys is None or values is None else MapType(keys, values)
+        case AnyDecimal() | AnyType() | Unit() | LambdaPattern():
+            return None
+        case _:
+            return pattern
+
+
+def rank(signature: Signature) -> tuple[bool, int, int, bool, int]:
+    """Smaller is preferred."""
+    parameters = signature.parameters
+    places = [n for n, each in enumerate(parameters) if each.variadic]
+    variables = sum(_variables(each.pattern) for each in parameters)
+    any_variadic = any(isinstance(parameters[n].pattern, AnyType) for n in places)
+    fixed = len(parameters) - len(places)
+    return bool(places), -fixed, variables, any_variadic, -places[0] if places else 0
+
+
+def _variables(pattern: Pattern) -> int:
+    match pattern:
+        case Variable():
+            return 1
+        case ArrayPattern(element=element):
+            return _variables(element)
+        case MapPattern(key=key, value=value):
+            return _variables(key) + _variables(value)
+        case LambdaPattern(inputs=inputs, result=result):
+            return sum(map(_variables, inputs)) + _variables(result)
+        case _:
+            return 0

@@ -1,0 +1,73 @@
+"""Calls find the overload that they mean."""
+
+import pytest
+
+from sql.datatypes import BIGINT, BOOLEAN, DOUBLE, INT, STRING, ArrayType, DataType, DecimalType
+from sql.errors import StatementFailed
+from sql.functions.matching import Argument, LambdaArgument
+from sql.functions.registry import Family, FunctionRegistry, Scalar, result_of
+
+family = Family("TEST")
+
+
+@family.scalar("F(number INT, text STRING) -> STRING")
+@family.scalar("F(number BIGINT, text STRING) -> STRING")
+@family.scalar("F(numbers BIGINT...) -> BIGINT")
+@family.scalar("SAME(value T, other T) -> T")
+@family.scalar("PICK(array ARRAY<T>, choice LAMBDA<T, BOOLEAN>) -> ARRAY<T>")
+@family.scalar("ROUNDED(number DECIMAL) -> DECIMAL")
+@family.scalar("HALF(number DOUBLE) -> DOUBLE")
+@family.scalar("JOINED(first STRING, rest STRING..., last INT) -> STRING")
+def anything(*values: object) -> object:
+    return values
+
+
+registry = FunctionRegistry([family])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "signature"),
+    [
+        ("F", (INT, STRING), "F(INTEGER number, STRING text)"),
+        ("F", (BIGINT, STRING), "F(BIGINT number, STRING text)"),
+        ("F", (INT, INT, INT), "F(BIGINT... numbers)"),
+        ("F", (), "F(BIGINT... numbers)"),
+        ("HALF", (DecimalType(3, 1),), "HALF(DOUBLE number)"),
+        ("JOINED", (STRING, INT), "JOINED(STRING first, STRING... rest, INTEGER last)"),
+        (
+            "PICK",
+            (ArrayType(INT), LambdaArgument(1)),
+            "PICK(ARRAY<T> array, LAMBDA<T, BOOLEAN> choice)",
+        ),
+    ],
+)
+def test_the_closest_overload_is_called(
+    name: str, arguments: tuple[Argument, ...], signature: str
+) -> None:
+    overload, _ = registry.resolve(name, arguments)
+    assert str(overload.signature) == signature
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "result"),
+    [
+        ("SAME", (INT, BIGINT), BIGINT),
+        ("SAME", (INT, None), INT),
+        ("PICK", (ArrayType(DOUBLE), LambdaArgument(1)), ArrayType(DOUBLE)),
+        ("ROUNDED", (DecimalType(5, 2),), DecimalType(5, 2)),
+    ],
+)
+def test_results_follow_the_arguments(
+    name: str, arguments: tuple[Argument, ...], result: DataType
+) -> None:
+    overload, matched = registry.resolve(name, arguments)
+    assert isinstance(overload, Scalar)
+    assert result_of(overload, matched, arguments) == result
+
+
+def test_a_call_that_nothing_takes_is_told_what_there_is() -> None:
+    with pytest.raises(StatementFailed, match="does not accept parameters \\(BOOLEAN\\)") as caught:
+        registry.resolve("HALF", (BOOLEAN,))
+    assert "HALF(DOUBLE number)" in str(caught.value)
+    with pytest.raises(StatementFailed, match="Can't find any functions with the name 'NONE'"):
+        registry.resolve("NONE", ())
