@@ -1,0 +1,54 @@
+"""Java programs that write and read Avro with a schema registry, from Maven."""
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.apache_kafka import KafkaRelease, java_command, run_java
+from tests.support.maven import Artifact, copy_jars, find_newest_version
+from tests.support.peer import PeerMissing, cache_folder, fill_folder_once, find_command
+
+SOURCES = Path(__file__).parent / "java"
+
+
+@dataclass(frozen=True, slots=True)
+class JavaAvro:
+    """A program, and the library it is written with. Maven Central lacks Confluent's."""
+
+    program: str
+    library: Artifact
+
+    def run(self, url: str, topic: str, lines: list[list[str]]) -> list[str]:
+        """The program's answers to some lines; PeerMissing without Java or the library."""
+        fetched = _fetch_once(self.library)
+        if isinstance(fetched, PeerMissing):
+            raise PeerMissing(*fetched.args)
+        class_path = fetched.compile(SOURCES / f"{self.program}.java")
+        stdin = "".join("\t".join(line) + "\n" for line in lines)
+        return run_java(
+            java_command(class_path, self.program, url, topic), stdin=stdin
+        ).splitlines()
+
+
+PLAIN_AVRO = JavaAvro("PlainAvro", Artifact("org.apache.avro", "avro", "[1.11,)"))
+CONFLUENT_AVRO = JavaAvro(
+    "ConfluentAvro", Artifact("io.confluent", "kafka-avro-serializer", "[7,)")
+)
+
+
+@functools.cache
+def _fetch_once(library: Artifact) -> KafkaRelease | PeerMissing:
+    # The failure is kept too: a mirror that does not answer is asked once in a run.
+    try:
+        find_command("java")
+        with cache_folder(library.name) as cache:
+            answer = cache / "newest-version"
+            if not answer.exists():
+                newest = find_newest_version(library.group, library.name, versions=library.version)
+                answer.write_text(newest)
+            version = answer.read_text()
+            wanted = [Artifact(library.group, library.name, version)]
+            folder = fill_folder_once(cache / version, lambda folder: copy_jars(wanted, folder))
+            return KafkaRelease(version, folder)
+    except PeerMissing as missing:
+        return missing
