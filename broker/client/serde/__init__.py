@@ -1,7 +1,20 @@
 """Serdes: values to bytes and back."""
 
-from broker.client.serde.avro_serde import AvroSerde
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from broker.client.serde.json_serde import JsonSerde
+from broker.client.serde.models import (
+    DecimalDigits,
+    FieldNumber,
+    Float32,
+    Int32,
+    LocalTime,
+    ModelSerde,
+    avro,
+    json_schema,
+    protobuf,
+)
 from broker.client.serde.primitives import (
     BooleanSerde,
     BytesSerde,
@@ -13,26 +26,55 @@ from broker.client.serde.primitives import (
     StringSerde,
     UuidSerde,
 )
-from broker.client.serde.registry_avro import RegistryAvroSerde
-from broker.client.serde.registry_json import RegistryJsonSerde
 from broker.client.serde.serde import Serde
 from broker.client.serde.subjects import record_name, topic_name, topic_record_name
+
+if TYPE_CHECKING:
+    from broker.client.serde.avro_serde import AvroSerde
+    from broker.client.serde.registry_avro import RegistryAvroSerde
+    from broker.client.serde.registry_json import RegistryJsonSerde
+    from broker.client.serde.registry_protobuf import RegistryProtobufSerde
+else:
+    # The libraries of formats are imported by those who use them: they take their time.
+    _MODULES = {
+        "AvroSerde": "avro_serde",
+        "RegistryAvroSerde": "registry_avro",
+        "RegistryJsonSerde": "registry_json",
+        "RegistryProtobufSerde": "registry_protobuf",
+    }
+
+    def __getattr__(name: str) -> object:
+        """Import a serde when it is asked for."""
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"broker.client.serde.{_MODULES[name]}"), name)
+
 
 __all__ = [
     "AvroSerde",
     "BooleanSerde",
     "BytesSerde",
+    "DecimalDigits",
     "DoubleSerde",
+    "FieldNumber",
+    "Float32",
     "FloatSerde",
+    "Int32",
     "IntegerSerde",
     "JsonSerde",
+    "LocalTime",
     "LongSerde",
+    "ModelSerde",
     "RegistryAvroSerde",
     "RegistryJsonSerde",
+    "RegistryProtobufSerde",
     "Serde",
     "ShortSerde",
     "StringSerde",
     "UuidSerde",
+    "avro",
+    "json_schema",
+    "protobuf",
     "record_name",
     "topic_name",
     "topic_record_name",
