@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from broker.broker import Broker
 from broker.client.opening import Target
+from broker.client.serde.models import ModelSerde
 from broker.clock import Clock, SystemClock
 from broker.server import Server
 from streams.config import StreamsConfig
@@ -18,7 +19,7 @@ from streams.runtime.metrics import metrics_text
 from streams.runtime.processes import Processes
 from streams.runtime.runner import TaskRunner
 from streams.runtime.runner_state import OnFailure
-from streams.topology import Topology
+from streams.topology import SinkNode, Topology
 
 __all__ = ["AppState", "OnFailure", "StreamsApp"]
 
@@ -92,12 +93,13 @@ class StreamsApp:
     # --- start and end ------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Check topics, make internal ones, load global stores and start the runners."""
+        """Check schemas and topics, make internal ones, load global stores, start the runners."""
         if self._states.state is not AppState.CREATED:
             raise StreamsError(
                 f"the application cannot start: it is {self._states.state.value}",
                 hint="an application starts once; make a new StreamsApp to run it again",
             )
+        check_schemas(self.topology)
         self._runs.start()
 
     def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS) -> bool:
@@ -235,3 +237,19 @@ class StreamsApp:
     def state_directory(self) -> Path:
         """Where local state lies."""
         return self._instance.directories.folder
+
+
+def check_schemas(topology: Topology) -> None:
+    """Let serdes with a schema registry say that the schemas of output topics are as they should.
+
+    A schema that a registry refuses is found here, not by the first record.
+    """
+    for part in topology.sub_topologies:
+        for node in part.nodes:
+            if not isinstance(node, SinkNode) or not isinstance(node.topic, str):
+                continue
+            if node.topic in topology.repartition_topics:
+                continue
+            for serde in (node.key_serde, node.value_serde):
+                if isinstance(serde, ModelSerde):
+                    serde.check(node.topic)

@@ -1,5 +1,6 @@
 """Examples run, and say what their files say."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from examples import (
     session_analysis,
     stock_statistics,
     table_joins,
+    typed_orders,
     word_count,
 )
 
@@ -89,6 +91,13 @@ def test_visits_are_reported_when_they_are_over() -> None:
         ("alice", {"pages": 3, "minutes": 25}),
         ("bob", {"pages": 1, "minutes": 0}),
     ]
+
+
+@pytest.mark.slow
+def test_orders_become_bills_whose_schema_is_registered() -> None:
+    bill, schema = typed_orders.main()
+    assert bill == typed_orders.Bill("flour", 750)
+    assert json.loads(schema)["name"] == "Bill"
 
 
 @pytest.mark.slow
