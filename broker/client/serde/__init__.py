@@ -4,16 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from broker.client.serde.json_serde import JsonSerde
-from broker.client.serde.models import (
+from broker.client.serde.models.annotations import (
     DecimalDigits,
     FieldNumber,
     Float32,
     Int32,
     LocalTime,
-    ModelSerde,
-    avro,
-    json_schema,
-    protobuf,
 )
 from broker.client.serde.primitives import (
     BooleanSerde,
@@ -31,6 +27,7 @@ from broker.client.serde.subjects import record_name, topic_name, topic_record_n
 
 if TYPE_CHECKING:
     from broker.client.serde.avro_serde import AvroSerde
+    from broker.client.serde.models.model_serde import ModelSerde, avro, json_schema, protobuf
     from broker.client.serde.registry_avro import RegistryAvroSerde
     from broker.client.serde.registry_json import RegistryJsonSerde
     from broker.client.serde.registry_protobuf import RegistryProtobufSerde
@@ -38,9 +35,13 @@ else:
     # The libraries of formats are imported by those who use them: they take their time.
     _MODULES = {
         "AvroSerde": "avro_serde",
+        "ModelSerde": "models.model_serde",
         "RegistryAvroSerde": "registry_avro",
         "RegistryJsonSerde": "registry_json",
         "RegistryProtobufSerde": "registry_protobuf",
+        "avro": "models.model_serde",
+        "json_schema": "models.model_serde",
+        "protobuf": "models.model_serde",
     }
 
     def __getattr__(name: str) -> object:

@@ -39,6 +39,44 @@ class NotAllowed(ValueError):
     """A value that its schema does not allow."""
 
 
+class ParsedSchemas:
+    """Schemas of one kind, each parsed once with what it refers to."""
+
+    __slots__ = ("_kind", "_known", "_subjects")
+
+    def __init__(self, kind: SchemaKind, subjects: SubjectSchemas) -> None:
+        """Texts and references are the registry's."""
+        self._kind = kind
+        self._subjects = subjects
+        self._known: Remembered[Schema, ParsedSchema] = Remembered()
+
+    def parsed(self, schema: Schema) -> ParsedSchema:
+        """A schema, parsed; SchemaError if it is wrong."""
+        found = self._known.get(schema)
+        if found is None:
+            resolved = resolve_references(self._subjects.registry, schema)
+            found = self._known.keep(schema, parse_schema(schema, resolved))
+        return found
+
+    def of_bytes(self, topic: str, data: bytes) -> ParsedSchema:
+        """The schema that bytes were written with."""
+        schema_id = schema_id_of(topic, data)
+        subject = self._subjects.subject_to_read(topic)
+        try:
+            schema = self._subjects.registry.schema(schema_id, subject=subject)
+            if schema.kind is not self._kind:
+                raise SerdeError(
+                    f"the bytes are {schema.kind}, not {self._kind}",
+                    at=f'topic "{topic}"',
+                    hint=_OTHERS[schema.kind],
+                )
+            return self.parsed(schema)
+        except RegistryError as error:
+            raise unknown_schema(topic, schema_id, error) from error
+        except SchemaError as error:
+            raise wrong_schema(topic, schema_id, error) from error
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codec:
     """What a format does: the functions for a schema. The label names it in errors."""
@@ -52,17 +90,17 @@ class Codec:
 class Framing:
     """Opens functions once per topic or id; afterwards a record costs one look into a dict."""
 
-    __slots__ = ("_by_id", "_by_topic", "_codec", "_decoders", "_given", "_parsed", "schemas")
+    __slots__ = ("_by_id", "_by_topic", "_codec", "_decoders", "_given", "_schemas", "_subjects")
 
-    def __init__(self, codec: Codec, schemas: SubjectSchemas, given: Schema | None) -> None:
+    def __init__(self, codec: Codec, subjects: SubjectSchemas, given: Schema | None) -> None:
         """A given schema that needs no others is parsed now: SchemaError if it is wrong."""
-        self.schemas = schemas
+        self._subjects = subjects
+        self._schemas = ParsedSchemas(codec.kind, subjects)
         self._codec = codec
         self._given = given
         self._by_topic: Remembered[str, Encode] = Remembered()
         self._by_id: Remembered[int, Encode] = Remembered()
         self._decoders: Remembered[bytes, Decode] = Remembered()
-        self._parsed: Remembered[Schema, ParsedSchema] = Remembered()
         if given is not None and not given.references:
             codec.open_encoder(0, self.parsed(given))
 
@@ -103,29 +141,7 @@ class Framing:
 
     def parsed(self, schema: Schema) -> ParsedSchema:
         """A schema, parsed with what it refers to."""
-        found = self._parsed.get(schema)
-        if found is None:
-            resolved = resolve_references(self.schemas.registry, schema)
-            found = self._parsed.keep(schema, parse_schema(schema, resolved))
-        return found
-
-    def schema_of(self, topic: str, data: bytes) -> ParsedSchema:
-        """The schema that bytes were written with."""
-        schema_id = schema_id_of(topic, data)
-        subject = self.schemas.subject_to_read(topic)
-        try:
-            schema = self.schemas.registry.schema(schema_id, subject=subject)
-            if schema.kind is not self._codec.kind:
-                raise SerdeError(
-                    f"the bytes are {schema.kind}, not {self._codec.kind}",
-                    at=f'topic "{topic}"',
-                    hint=_OTHERS[schema.kind],
-                )
-            return self.parsed(schema)
-        except RegistryError as error:
-            raise unknown_schema(topic, schema_id, error) from error
-        except SchemaError as error:
-            raise wrong_schema(topic, schema_id, error) from error
+        return self._schemas.parsed(schema)
 
     def _not_allowed(self, topic: str, verb: str, hint: str, error: NotAllowed) -> SerdeError:
         return SerdeError(
@@ -137,19 +153,19 @@ class Framing:
     def _encoder(self, topic: str) -> Encode:
         try:
             name = None if self._given is None else self.parsed(self._given).record_name()
-            schema_id, schema = self.schemas.find(topic, self._given, name)
+            schema_id, schema = self._subjects.find(topic, self._given, name)
             encode = self._by_id.get(schema_id)
             if encode is None:
                 opened = self._codec.open_encoder(schema_id, self.parsed(schema))
                 encode = self._by_id.keep(schema_id, opened)
         except SchemaError as error:
             raise SerdeError(error.message, at=f'topic "{topic}"', hint=error.hint) from error
-        if not self.schemas.use_latest:  # the latest may be another one with the next record
+        if not self._subjects.use_latest:  # the latest may be another one with the next record
             self._by_topic.keep(topic, encode)
         return encode
 
     def _decoder(self, topic: str, data: bytes) -> Decode:
-        writer = self.schema_of(topic, data)
+        writer = self._schemas.of_bytes(topic, data)
         try:
             opened = self._codec.open_decoder(writer)
         except SchemaError as error:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from broker.client.registry.api import SchemaRegistry
 from broker.errors import RegistryError, SerdeError
-from broker.schema.schema import Schema
+from broker.schema.schema import Reference, Schema
 
 # Topic, whether it is of keys, full name of the record if the schema has one: to the subject.
 SubjectStrategy = Callable[[str, bool, str | None], str]
@@ -72,6 +72,16 @@ class SubjectSchemas:
         except RegistryError as error:
             raise self._refused(topic, subject, error) from error
 
+    def refer(self, name: str, schema: Schema) -> Reference:
+        """A reference to a schema under the subject of its own name, registered if need be."""
+        try:
+            if self.auto_register:
+                self.registry.register(name, schema, normalize=self.normalize)
+            found = self.registry.lookup(name, schema, normalize=self.normalize)
+        except RegistryError as error:
+            raise self._refused("", name, error) from error
+        return Reference(name, name, found.version)
+
     def _refused(self, topic: str, subject: str, error: RegistryError) -> Exception:
         if not is_refusal(error):
             return error
@@ -86,7 +96,7 @@ class SubjectSchemas:
             )
         return SerdeError(
             f'the registry has no schema to write with for subject "{subject}": {error.message}',
-            at=f'topic "{topic}"',
+            at=f'topic "{topic}"' if topic else "",
             hint=hint or "see what the registry says of the schema",
         )
 
