@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from broker.broker import Broker
 from broker.client.opening import Target
-from broker.client.serde.models import ModelSerde
 from broker.clock import Clock, SystemClock
 from broker.server import Server
 from streams.config import StreamsConfig
@@ -251,5 +250,6 @@ def check_schemas(topology: Topology) -> None:
             if node.topic in topology.repartition_topics:
                 continue
             for serde in (node.key_serde, node.value_serde):
-                if isinstance(serde, ModelSerde):
-                    serde.check(node.topic)
+                check = getattr(serde, "check", None)
+                if callable(check):
+                    check(node.topic)

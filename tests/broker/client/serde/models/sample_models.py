@@ -12,7 +12,7 @@ import msgspec
 import pydantic
 from hypothesis import strategies as st
 
-from broker.client.serde.models.annotations import DecimalDigits, Float32, Int32
+from broker.client.serde import DecimalDigits, Float32, Int32
 
 
 class Colour(Enum):

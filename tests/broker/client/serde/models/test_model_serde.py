@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client.serde.models import ModelSerde, avro, json_schema, protobuf
+from broker.client.serde import ModelSerde, avro, json_schema, protobuf
 from broker.errors import RegistryError, SerdeError
 from tests.broker.client.serde.models.sample_models import (
     EVERYONE,

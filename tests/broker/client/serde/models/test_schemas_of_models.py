@@ -11,7 +11,7 @@ import msgspec
 import pydantic
 import pytest
 
-from broker.client.serde.models import (
+from broker.client.serde import (
     DecimalDigits,
     FieldNumber,
     LocalTime,
