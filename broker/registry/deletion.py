@@ -32,7 +32,10 @@ def deleted_subject(
             raise refusals.subject_not_soft_deleted(subject)
     versions = [stored.version for stored in going]
     if not permanent:
-        return versions, [DeleteSubjectRecord(subject, versions[-1]), *_unset(state, subject)]
+        # Up to the last of all versions: compaction drops earlier records of this key, and what
+        # they deleted must stay so.
+        last = state.versions(subject, deleted=True)[-1].version
+        return versions, [DeleteSubjectRecord(subject, last), *_unset(state, subject)]
     gone: list[Record] = [SchemaRecord(subject, version, None) for version in versions]
     return versions, [*gone, NoopRecord(state.max_ids())]
 

@@ -7,6 +7,7 @@ from broker.registry import refusals
 from broker.registry.schema_parser import LATEST, Candidate, SchemaParser
 from broker.registry.state import RegistryState
 from broker.registry.subject_names import (
+    ALL_CONTEXTS,
     DEFAULT_CONTEXT,
     SubjectName,
     context_of,
@@ -108,16 +109,14 @@ def subjects_with(
     state: RegistryState, prefix: str, *, deleted: bool, deleted_only: bool = False
 ) -> list[str]:
     """Subjects with a prefix in order; one is deleted when all its versions are."""
-    return sorted(
-        subject
-        for subject in state.subjects()
-        if matches_prefix(subject, prefix)
-        and (
-            not state.has_versions(subject)
-            if deleted_only
-            else deleted or state.has_versions(subject)
-        )
-    )
+    found = state.subjects()
+    if prefix != ALL_CONTEXTS:
+        found = [subject for subject in found if matches_prefix(subject, prefix)]
+    if deleted_only:
+        found = [subject for subject in found if not state.has_versions(subject)]
+    elif not deleted:
+        found = [subject for subject in found if state.has_versions(subject)]
+    return sorted(found)
 
 
 def _best(places: Iterable[StoredSchema]) -> StoredSchema | None:

@@ -16,14 +16,18 @@ is ours: others do not look at it, and it keeps the highest ids when the schemas
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, TypeVar
 
+import msgspec
 import orjson
 
 from broker.registry.fingerprint import guid_of
 from broker.registry.subject_names import whole_name
-from broker.registry.values import JsonObject, Mode, StoredSchema, SubjectConfig
+from broker.registry.values import Mode, StoredSchema, SubjectConfig
 from broker.schema.compatibility.levels import CompatibilityLevel
 from broker.schema.schema import Reference, Schema, SchemaKind
+
+T = TypeVar("T")
 
 NUMBER_MAX = (1 << 31) - 1
 # The order in which Confluent writes the fields of a configuration; others follow as they come.
@@ -186,149 +190,120 @@ def _config_value(config: SubjectConfig) -> dict[str, object]:
 
 # --- reading ----------------------------------------------------------------------------------
 
+Number = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
+Version = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_MAX)]
+
+
+class _Key(msgspec.Struct):
+    keytype: str
+    subject: str | None = None
+    version: Version | None = None
+    magic: Annotated[int, msgspec.Meta(ge=0, le=1)] = 1
+    tenant: str | None = None
+    context: str | None = None
+
+
+class _ReferenceValue(msgspec.Struct):
+    name: str
+    subject: str
+    version: Annotated[int, msgspec.Meta(ge=-1, le=NUMBER_MAX)]
+
+
+class _SchemaValue(msgspec.Struct, rename="camel"):
+    id: Number
+    schema: str
+    schema_type: SchemaKind | None = None
+    references: list[_ReferenceValue] | None = None
+    metadata: dict[str, object] | None = None
+    rule_set: dict[str, object] | None = None
+    deleted: bool | None = None
+
+
+class _ModeValue(msgspec.Struct):
+    mode: Mode
+
+
+class _DeleteSubjectValue(msgspec.Struct):
+    version: Number
+
+
+class _NoopValue(msgspec.Struct, rename="camel"):
+    max_ids: dict[str, Number] = {}
+
+
+_key_of = msgspec.json.Decoder(_Key).decode
+_schema_value_of = msgspec.json.Decoder(_SchemaValue).decode
+
 
 def decode(key: bytes | None, value: bytes | None) -> Record:
     """What a record says; BadRecord says what is wrong with it."""
-    key_fields = _object(key, "key")
-    keytype = key_fields.get("keytype")
-    if keytype == "NOOP":
-        return NoopRecord(_max_ids(value))
-    value_fields = None if value is None else _object(value, "value")
-    match keytype:
-        case "SCHEMA":
-            return _schema_record(key_fields, value_fields)
-        case "CONFIG":
-            config = None if value_fields is None else _config(value_fields)
-            return ConfigRecord(_subject(key_fields), config)
-        case "MODE":
-            return ModeRecord(_subject(key_fields), _mode(value_fields))
-        case "DELETE_SUBJECT":
-            if value_fields is None:
-                return NoopRecord({})
-            return DeleteSubjectRecord(
-                _text(key_fields, "subject"), _number(value_fields, "version")
-            )
-        case "CLEAR_SUBJECT":
-            return (
-                NoopRecord({}) if value_fields is None else ClearSubjectRecord(_subject(key_fields))
-            )
-        case "CONTEXT":
-            tenant = key_fields.get("tenant")
-            return ContextRecord(
-                _text(key_fields, "context"),
-                tenant if isinstance(tenant, str) else "default",
-                value_fields is not None,
-            )
-        case _:
-            raise BadRecord(f"keytype {keytype!r} is not known")
-
-
-def _object(data: bytes | None, what: str) -> dict[str, object]:
-    if data is None:
-        raise BadRecord(f"there is no {what}")
+    if key is None:
+        raise BadRecord("there is no key")
     try:
-        fields = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise BadRecord(f"the {what} is not JSON: {error}") from None
-    if not isinstance(fields, dict):
-        raise BadRecord(f"the {what} is not a JSON object")
-    return fields
+        named = _key_of(key)
+        if named.keytype == "SCHEMA":
+            return _schema_record(named, value)
+        return _other_record(named, value)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise BadRecord(str(error)) from None
 
 
-def _schema_record(key: dict[str, object], value: dict[str, object] | None) -> SchemaRecord:
-    magic = key.get("magic", 1)
-    if magic not in (0, 1):
-        raise BadRecord(f"a schema's key has magic {magic!r}, not 0 or 1")
-    subject = whole_name(_text(key, "subject"))
-    version = _number(key, "version", least=1)
+def _schema_record(key: _Key, value: bytes | None) -> SchemaRecord:
+    if key.subject is None or key.version is None:
+        raise BadRecord("the key of a schema needs a subject and a version")
+    subject, version = whole_name(key.subject), key.version
     if value is None:
         return SchemaRecord(subject, version, None)
-    schema = Schema(_text(value, "schema"), _kind(value), _references(value.get("references")))
-    metadata, rule_set = _optional(value, "metadata"), _optional(value, "ruleSet")
+    given = _schema_value_of(value)
+    references = tuple(
+        Reference(each.name, each.subject, each.version) for each in given.references or ()
+    )
+    schema = Schema(given.schema, given.schema_type or SchemaKind.AVRO, references)
+    guid = guid_of(schema, given.metadata, given.rule_set)
     stored = StoredSchema(
-        subject=subject,
-        version=version,
-        schema_id=_number(value, "id"),
-        guid=guid_of(schema, metadata, rule_set),
-        schema=schema,
-        metadata=metadata,
-        rule_set=rule_set,
-        deleted=value.get("deleted") is True,
+        subject,
+        version,
+        given.id,
+        guid,
+        schema,
+        given.metadata,
+        given.rule_set,
+        given.deleted is True,
     )
     return SchemaRecord(subject, version, stored)
 
 
-def _kind(value: dict[str, object]) -> SchemaKind:
-    named = value.get("schemaType")
-    if named is None:
-        return SchemaKind.AVRO
-    if not isinstance(named, str) or named not in SchemaKind.__members__:
-        raise BadRecord(f"schemaType {named!r} is not known")
-    return SchemaKind[named]
+def _other_record(key: _Key, value: bytes | None) -> Record:
+    subject = None if key.subject is None else whole_name(key.subject)
+    match key.keytype:
+        case "NOOP":
+            return NoopRecord({} if value is None else _read(value, _NoopValue).max_ids)
+        case "CONFIG":
+            return ConfigRecord(subject, None if value is None else _config(value))
+        case "MODE":
+            return ModeRecord(subject, None if value is None else _read(value, _ModeValue).mode)
+        case "CONTEXT" if key.context is not None:
+            return ContextRecord(key.context, key.tenant or "default", value is not None)
+        case "CLEAR_SUBJECT" | "DELETE_SUBJECT" if value is None:
+            return NoopRecord({})
+        case "CLEAR_SUBJECT":
+            return ClearSubjectRecord(subject)
+        case "DELETE_SUBJECT" if subject is not None and value is not None:
+            return DeleteSubjectRecord(subject, _read(value, _DeleteSubjectValue).version)
+        case _:
+            raise BadRecord(f"keytype {key.keytype!r} is not known, or its key is not whole")
 
 
-def _references(value: object) -> tuple[Reference, ...]:
-    if not value:
-        return ()
-    if not isinstance(value, list):
-        raise BadRecord("references are not a list")
-    found = []
-    for each in value:
-        if not isinstance(each, dict):
-            raise BadRecord("a reference is not a JSON object")
-        version = _number(each, "version", least=-1)
-        found.append(Reference(_text(each, "name"), _text(each, "subject"), version))
-    return tuple(found)
+def _read(value: bytes, form: type[T]) -> T:
+    return msgspec.json.decode(value, type=form)
 
 
-def _config(value: dict[str, object]) -> SubjectConfig:
-    fields = {name: each for name, each in value.items() if name != "subject"}
+def _config(value: bytes) -> SubjectConfig:
+    fields = _read(value, dict[str, object])
+    fields.pop("subject", None)
     level = fields.pop("compatibilityLevel", None)
     if level is None:
         return SubjectConfig(None, fields)
     if not isinstance(level, str) or level.upper() not in CompatibilityLevel.__members__:
         raise BadRecord(f"compatibilityLevel {level!r} is not known")
     return SubjectConfig(CompatibilityLevel[level.upper()], fields)
-
-
-def _mode(value: dict[str, object] | None) -> Mode | None:
-    if value is None:
-        return None
-    mode = value.get("mode")
-    if not isinstance(mode, str) or mode not in Mode.__members__:
-        raise BadRecord(f"mode {mode!r} is not known")
-    return Mode[mode]
-
-
-def _max_ids(value: bytes | None) -> dict[str, int]:
-    if value is None:
-        return {}
-    given = _object(value, "value").get("maxIds")
-    if not isinstance(given, dict):
-        return {}
-    return {context: _number(given, context) for context in given}
-
-
-def _subject(key: dict[str, object]) -> str | None:
-    return None if key.get("subject") is None else whole_name(_text(key, "subject"))
-
-
-def _text(fields: dict[str, object], name: str) -> str:
-    value = fields.get(name)
-    if not isinstance(value, str):
-        raise BadRecord(f'"{name}" is not a text')
-    return value
-
-
-def _number(fields: dict[str, object], name: str, least: int = 0) -> int:
-    value = fields.get(name)
-    if type(value) is not int or not least <= value <= NUMBER_MAX:
-        raise BadRecord(f'"{name}" is not a number from {least} to {NUMBER_MAX}')
-    return value
-
-
-def _optional(fields: dict[str, object], name: str) -> JsonObject | None:
-    value = fields.get(name)
-    if value is not None and not isinstance(value, dict):
-        raise BadRecord(f'"{name}" is not a JSON object')
-    return value

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from broker.errors import RegistryError
 from broker.registry import refusals
 from broker.registry.lookup import same_schema
 from broker.registry.metadata import metadata_property, with_defaults
-from broker.registry.records import ContextRecord, Record, SchemaRecord
+from broker.registry.records import NUMBER_MAX, ContextRecord, Record, SchemaRecord
 from broker.registry.schema_parser import Candidate, SchemaParser
 from broker.registry.settings import IMPORTING, check_writable, config_for, mode_for
 from broker.registry.state import RegistryState
@@ -147,6 +148,8 @@ class Registrar:
         check_writable(self._state, asked.subject)
         mode = mode_for(self._state, asked.subject)
         if asked.schema_id is not None:
+            if not 0 <= asked.schema_id <= NUMBER_MAX:
+                raise refusals.not_permitted(f"Id {asked.schema_id} is not a valid schema id")
             if mode not in IMPORTING:
                 raise refusals.wrong_mode(asked.subject, "not in import mode")
         elif mode is not Mode.READWRITE:
@@ -179,6 +182,8 @@ class Registrar:
     def _version(self, asked: Registration, next_version: int, mode: Mode) -> int:
         if asked.version is None or asked.version <= 0:
             return next_version
+        if asked.version > NUMBER_MAX:
+            raise refusals.invalid_version(asked.version)
         if asked.version != next_version and mode not in IMPORTING:
             raise refusals.invalid_schema(
                 asked.schema.kind, "Version is not one more than previous version"
@@ -190,6 +195,8 @@ class Registrar:
         context = context_of(asked.subject)
         known = self._state.id_of(context, candidate.guid, candidate.schema.kind)
         if asked.schema_id is None:
+            if known is None and self._state.max_id(context) >= NUMBER_MAX:
+                raise RegistryError(50001, "Error while registering the schema: no id is left")
             return self._state.max_id(context) + 1 if known is None else known
         for place in self._state.places(context, asked.schema_id):
             if not candidate.is_at(place):

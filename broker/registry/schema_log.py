@@ -55,6 +55,7 @@ class SchemaLog:
 
     def open(self) -> None:
         """Become the only writer and read what is there; raises RegistryError if that fails."""
+        self._fenced = False
         try:
             with admin(self._target) as administration:
                 self._prepare_topic(administration)

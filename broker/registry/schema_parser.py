@@ -16,7 +16,8 @@ from broker.registry.values import JsonObject, StoredSchema
 from broker.schema.parsing import parse_schema
 from broker.schema.schema import ParsedSchema, Reference, Schema, SchemaKind
 
-KEPT = 1_000
+KEPT_MAX = 1_000
+KEPT_SIGNS_MAX = 16_000_000
 REFERENCE_DEPTH_MAX = 64
 REFERENCES_MAX = 1_000
 LATEST = -1
@@ -46,10 +47,12 @@ class SchemaParser:
         self._state = state
         # Texts with references mean different things in different contexts.
         self._parsed: OrderedDict[tuple[str, Schema], ParsedSchema] = OrderedDict()
+        self._signs = 0  # of the texts that are kept
 
     def forget(self) -> None:
         """Parse again: what schemas refer to may have become something else."""
         self._parsed.clear()
+        self._signs = 0
 
     def candidate(
         self,
@@ -67,7 +70,10 @@ class SchemaParser:
         parsed = self.parse(subject, pinned)
         text = parsed.normalized() if normalize else parsed.canonical
         stored = Schema(text, schema.kind, pinned.references)
-        guid = guid_of(stored, metadata, rule_set)
+        try:
+            guid = guid_of(stored, metadata, rule_set)
+        except UnicodeEncodeError as error:
+            raise refusals.invalid_schema(schema.kind, str(error)) from error
         return Candidate(subject, stored, parsed, metadata, rule_set, guid)
 
     def parse(self, subject: str, schema: Schema) -> ParsedSchema:
@@ -80,14 +86,17 @@ class SchemaParser:
         try:
             schema.text.encode()
             parsed = parse_schema(schema, self.resolve(subject, schema))
-        except SchemaError as error:
+        except (SchemaError, UnicodeEncodeError) as error:
             raise refusals.invalid_schema(schema.kind, str(error)) from error
-        except UnicodeEncodeError as error:
-            raise refusals.invalid_schema(schema.kind, str(error)) from error
-        self._parsed[key] = parsed
-        if len(self._parsed) > KEPT:
-            self._parsed.popitem(last=False)
+        self._keep(key, parsed)
         return parsed
+
+    def _keep(self, key: tuple[str, Schema], parsed: ParsedSchema) -> None:
+        self._parsed[key] = parsed
+        self._signs += len(key[1].text)
+        while len(self._parsed) > KEPT_MAX or self._signs > KEPT_SIGNS_MAX:
+            (_, dropped), _ = self._parsed.popitem(last=False)
+            self._signs -= len(dropped.text)
 
     def is_written_out(self, candidate: Candidate, stored: StoredSchema) -> bool:
         """Whether a schema without references is a stored one with all of them written out."""

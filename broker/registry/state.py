@@ -80,8 +80,11 @@ class RegistryState:
 
     def has_versions(self, subject: str, *, deleted: bool = False) -> bool:
         """Whether a subject has any version."""
-        found = self._subjects.get(subject, NOTHING).values()
-        return any(deleted or not stored.deleted for stored in found)
+        # A loop, as all subjects may be asked about at once.
+        for stored in self._subjects.get(subject, NOTHING).values():
+            if deleted or not stored.deleted:
+                return True
+        return False
 
     def covered(self, place: str | None) -> list[str]:
         """Subjects that a setting's place covers."""

@@ -255,8 +255,21 @@ def test_importing_takes_ids_and_versions_as_they_are(registry: Registry) -> Non
     assert registry.version("a").version == 5
     with refused(42205, "Overwrite new schema with id 100 in context  is not permitted."):
         registry.add("a", record("z"), schema_id=100)
+    for schema_id in (-1, 1 << 31):
+        with refused(42205):
+            registry.add("a", record("z"), schema_id=schema_id)
+    with refused(42202):
+        registry.add("a", record("z"), schema_id=7, version=1 << 31)
     registry.set_mode("a", Mode.READWRITE)
     assert registry.register("a", record("x", "y")) == 101
+
+
+def test_no_id_comes_after_the_last_one(registry: Registry) -> None:
+    registry.set_mode("a", Mode.IMPORT)
+    registry.add("a", record("x"), schema_id=(1 << 31) - 1)
+    with refused(50001):
+        registry.register("b", record("y"))
+    assert registry.register("b", record("x")) == (1 << 31) - 1
 
 
 def test_an_avro_schema_with_its_references_written_out_is_the_one_that_refers(

@@ -4,16 +4,20 @@ import json
 import logging
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker.broker import Broker
 from broker.client import admin, consumer, producer
 from broker.client.administration.values import NewTopic
 from broker.errors import RequestTimeout
 from broker.model import TopicPartition
-from broker.registry.records import BadRecord, decode, encode
+from broker.registry.records import BadRecord, NoopRecord, decode, encode
 from broker.registry.registry import Registry
+from broker.registry.state import RegistryState
 from broker.registry.values import Mode, SubjectConfig
 from broker.schema.compatibility.levels import CompatibilityLevel
 from broker.schema.schema import Reference, Schema, SchemaKind
@@ -211,6 +215,43 @@ def test_what_is_written_is_read_as_it_was(registry: Registry) -> None:
     )
 
 
+@given(st.binary() | st.none(), st.binary() | st.none())
+def test_bytes_of_any_kind_are_records_or_bad_records(
+    key: bytes | None, value: bytes | None
+) -> None:
+    with suppress(BadRecord):
+        decode(key, value)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+)
+KEYTYPES = ["SCHEMA", "CONFIG", "MODE", "DELETE_SUBJECT", "CLEAR_SUBJECT", "CONTEXT", "NOOP"]
+NAMES = ["id", "schema", "schemaType", "references", "metadata", "ruleSet", "deleted", "maxIds"]
+NAMES += ["subject", "version", "mode", "compatibilityLevel"]
+
+
+@pytest.mark.slow
+@given(
+    st.sampled_from(KEYTYPES),
+    st.dictionaries(st.sampled_from(["subject", "version", "magic", "context", "tenant"]), JSON),
+    st.none() | st.dictionaries(st.sampled_from(NAMES), JSON),
+)
+def test_fields_of_any_kind_are_records_or_bad_records(
+    keytype: str, key: dict[str, object], value: dict[str, object] | None
+) -> None:
+    state = RegistryState()
+    with suppress(BadRecord):
+        read = decode(
+            json.dumps({"keytype": keytype, **key}).encode(),
+            None if value is None else json.dumps(value).encode(),
+        )
+        state.apply(read)
+        again = decode(*encode(read))
+        assert again == read or isinstance(read, NoopRecord)
+
+
 def test_a_topic_that_loses_records_is_refused(broker: Broker, topic: str) -> None:
     make_topic(broker, topic, policy="delete")
     with refused(50001) as _:
@@ -249,6 +290,12 @@ def test_a_new_registry_knows_everything_and_fences_the_old_one(broker: Broker, 
             assert old.register("a", record("x")) == 1
             assert old.versions("a") == [1]
             assert new.register("b", record("z")) == 3
+            # Started anew, it is the one that writes.
+            old.close()
+            old.start()
+            assert old.register("c", record("w")) == 4
+            with refused(50004):
+                new.register("d", record("v"))
 
 
 class FailingProducer:
@@ -295,6 +342,25 @@ def test_ids_are_not_given_twice_after_compaction(broker: Broker, topic: str) ->
     with Registry(broker, topic=compacted) as again:
         assert again.subjects(deleted=True) == ["a"]
         assert again.register("b", record("y")) == 3
+
+
+def test_what_was_deleted_stays_so_after_compaction(broker: Broker, topic: str) -> None:
+    with Registry(broker, topic=topic) as registry:
+        registry.set_mode("a", Mode.IMPORT)
+        registry.add("a", record("x"), schema_id=1, version=5)
+        registry.delete_subject("a")
+        registry.set_mode("a", Mode.IMPORT, force=True)
+        registry.add("a", record("y"), schema_id=2, version=3)
+        registry.delete_subject("a")
+        known = registry.all_schemas(deleted=True)
+    compacted = f"{topic}-compacted"
+    make_topic(broker, compacted)
+    last = {key: number for number, (key, _) in enumerate(written(broker, topic))}
+    kept = [each for n, each in enumerate(written(broker, topic)) if last[each[0]] == n]
+    write(broker, compacted, [(key, value) for key, value in kept])
+    with Registry(broker, topic=compacted) as again:
+        assert again.all_schemas(deleted=True) == known
+        assert again.subjects() == []
 
 
 def test_threads_that_register_at_once_share_ids(registry: Registry) -> None:
