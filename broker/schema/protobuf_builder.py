@@ -146,6 +146,7 @@ class _Builder:
                 case _:
                     options.append(item)
         _set_options_of(message, options)
+        check_map_entry(message)
         self._make_optionals_oneofs(message)
 
     def _oneof(self, message: DescriptorProto, node: OneofNode, depth: int) -> None:
@@ -235,15 +236,16 @@ class _Builder:
         if self._proto3:
             raise SchemaError(f'field "{field.name}": proto3 has no default values')
         where = f'default of field "{field.name}"'
-        if field.type == FieldDescriptorProto.TYPE_STRING:
+        kind = field.type if field.HasField("type") else FieldDescriptorProto.TYPE_ENUM
+        if kind == FieldDescriptorProto.TYPE_STRING:
             field.default_value = _text_value(option, where)
-        elif field.type == FieldDescriptorProto.TYPE_BYTES:
+        elif kind == FieldDescriptorProto.TYPE_BYTES:
             _text_value(option, where, utf8=False)
             field.default_value = escaped_bytes(option.string_value)
         elif option.HasField("string_value") or option.HasField("aggregate_value"):
             raise SchemaError(f"{where} has another type than the field")
-        elif field.type in FLOATS:
-            field.default_value = _float_value(option, where, field.type)
+        elif kind in FLOATS:
+            field.default_value = _float_value(option, where, kind)
         else:
             field.default_value = uninterpreted_value(option)
 
@@ -256,7 +258,7 @@ class _Builder:
                 if taken is None:
                     taken = {other.name for other in message.field}
                     taken.update(oneof.name for oneof in message.oneof_decl)
-                name = f"_{field.name}"
+                name = field.name if field.name.startswith("_") else f"_{field.name}"
                 while name in taken:
                     name = f"X{name}"
                 taken.add(name)
@@ -324,6 +326,15 @@ def _set_options_of(declaration: Message, options: list[UninterpretedOption]) ->
     # A descriptor whose options were touched is not equal to one that has none.
     if options:
         set_options(declaration.options, options)
+
+
+def check_map_entry(message: DescriptorProto) -> None:
+    """Refuse an entry of a map that has anything but a key and a value."""
+    if message.options.map_entry:
+        fields = {(field.number, field.name, field.label) for field in message.field}
+        optional = LABELS["optional"]
+        if len(message.field) != 2 or fields != {(1, "key", optional), (2, "value", optional)}:
+            raise SchemaError(f'map entry "{message.name}" has other fields than key and value')
 
 
 def map_entry_name(field_name: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped]
 from google.protobuf.descriptor_pb2 import (  # type: ignore[import-untyped]
     DescriptorProto,
     FileDescriptorProto,
@@ -15,7 +16,7 @@ from google.protobuf.message import DecodeError, Message  # type: ignore[import-
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
 from broker.errors import SchemaError
-from broker.schema.protobuf_builder import build_file
+from broker.schema.protobuf_builder import build_file, check_map_entry
 from broker.schema.protobuf_known import KNOWN_IMPORTS, known_file
 from broker.schema.protobuf_normal_form import normal_form
 from broker.schema.protobuf_options import interpret
@@ -116,8 +117,16 @@ def parse_protobuf(text: str, resolved: Resolved) -> ProtobufSchema:
         descriptor = _decoded(text, FILE_NAME)
         files = _Files(resolved)
         files.add(descriptor)
-        text = print_file(descriptor, files.pool)
+        text = _printed(descriptor, files.pool)
     return _parse(text, resolved)
+
+
+def _printed(descriptor: FileDescriptorProto, pool: DescriptorPool) -> str:
+    try:
+        return print_file(descriptor, pool)
+    except (LookupError, ValueError) as error:
+        # What the library lets pass in a descriptor is more than texts can say.
+        raise SchemaError(f"the descriptor cannot be written as text: {error}") from None
 
 
 def _parse(text: str, resolved: Resolved) -> ProtobufSchema:
@@ -127,6 +136,7 @@ def _parse(text: str, resolved: Resolved) -> ProtobufSchema:
     if _interpret_options(written, files.pool):
         files = _Files(resolved)
         file = files.add(written)
+    _keep_defaults(written, file)
     names = dict(_places(file))
     return ProtobufSchema(
         canonical=print_file(written, files.pool),
@@ -139,6 +149,18 @@ def _parse(text: str, resolved: Resolved) -> ProtobufSchema:
     )
 
 
+def _keep_defaults(written: DescriptorProto, found: DescriptorProto) -> None:
+    # The pool writes the defaults of floats with more digits than say them exactly.
+    is_file = isinstance(written, FileDescriptorProto)
+    for part in ("extension",) if is_file else ("extension", "field"):
+        for field, other in zip(getattr(written, part), getattr(found, part), strict=True):
+            if field.HasField("default_value"):
+                other.default_value = field.default_value
+    nested = "message_type" if is_file else "nested_type"
+    for message, other in zip(getattr(written, nested), getattr(found, nested), strict=True):
+        _keep_defaults(message, other)
+
+
 def _decoded(text: str, name: str) -> FileDescriptorProto:
     if len(text) > TEXT_CHARACTERS_MAX:
         raise SchemaError(f"the descriptor has more than {TEXT_CHARACTERS_MAX} characters")
@@ -149,18 +171,31 @@ def _decoded(text: str, name: str) -> FileDescriptorProto:
         raise SchemaError("the text is neither a .proto file nor a descriptor in base64") from None
     if file.syntax not in ("", "proto2", "proto3"):
         raise SchemaError(f'syntax "{file.syntax}" is not supported')
-    for message in file.message_type:
-        _check_depth(message, 1)
-    file.name = name
     file.ClearField("source_code_info")
+    for message in file.message_type:
+        _check_message(message, 1)
+    _check_texts(file)
+    file.name = name
     return file
 
 
-def _check_depth(message: DescriptorProto, depth: int) -> None:
+def _check_message(message: DescriptorProto, depth: int) -> None:
     if depth > NESTING_MAX:
         raise SchemaError(f"messages are nested more than {NESTING_MAX} deep")
+    check_map_entry(message)
     for nested in message.nested_type:
-        _check_depth(nested, depth + 1)
+        _check_message(nested, depth + 1)
+
+
+def _check_texts(message: Message) -> None:
+    # Google's library lets strings of descriptors be no UTF-8, and then gives bytes.
+    for field, value in message.ListFields():
+        single = isinstance(value, str | bytes | int | float | Message)
+        for element in (value,) if single else value:
+            if isinstance(element, Message):
+                _check_texts(element)
+            elif isinstance(element, bytes) and field.type == FieldDescriptor.TYPE_STRING:
+                raise SchemaError(f'a "{field.name}" of the descriptor is no valid UTF-8')
 
 
 class _Files:

@@ -24,6 +24,7 @@ INTEGERS = {
     F.TYPE_UINT32: (0, 2**32 - 1),
     F.TYPE_FIXED64: (0, 2**64 - 1),
 }
+Named = tuple[int, str]  # a named type: message or enum, and its full name
 SCALARS = [number for number in range(1, 19) if number not in (10, 11, 14)]
 KEYS = [F.TYPE_STRING, F.TYPE_INT32, F.TYPE_BOOL, F.TYPE_SFIXED64]
 
@@ -46,16 +47,18 @@ def files(draw: st.DrawFn) -> FileDescriptorProto:
     names = draw(st.lists(TYPE_NAMES, min_size=1, max_size=4, unique=True))
     prefix = f".{file.package}" if file.package else ""
     count = draw(st.integers(0, len(names)))
-    known = [f"{prefix}.{name}" for name in names[:count]]
+    known = [(F.TYPE_MESSAGE, f"{prefix}.{name}") for name in names[:count]]
+    known += [(F.TYPE_ENUM, f"{prefix}.{name}") for name in names[count:]]
     for name in names[count:]:
         _fill_enum(draw, file.enum_type.add(name=name), proto3=proto3)
     for name in names[:count]:
         message = file.message_type.add(name=name)
         _fill_message(draw, message, known, proto3=proto3, scope=f"{prefix}.{name}", depth=1)
     has_service = draw(st.booleans())
-    if known and has_service:
+    if count and has_service:
         service = file.service.add(name="Service")
-        method = service.method.add(name="Call", input_type=known[0], output_type=known[-1])
+        method = service.method.add(name="Call", input_type=known[0][1])
+        method.output_type = known[count - 1][1]
         if draw(st.booleans()):
             method.server_streaming = True
         if draw(st.booleans()):
@@ -80,7 +83,7 @@ def _fill_enum(draw: st.DrawFn, enumeration: EnumDescriptorProto, *, proto3: boo
 def _fill_message(
     draw: st.DrawFn,
     message: DescriptorProto,
-    known: list[str],
+    known: list[Named],
     *,
     proto3: bool,
     scope: str,
@@ -125,7 +128,7 @@ def _add_synthetic_oneofs(message: DescriptorProto) -> None:
 def _add_nested(
     draw: st.DrawFn,
     message: DescriptorProto,
-    known: list[str],
+    known: list[Named],
     *,
     proto3: bool,
     scope: str,
@@ -141,7 +144,7 @@ def _add_map(
     draw: st.DrawFn,
     message: DescriptorProto,
     field: FieldDescriptorProto,
-    known: list[str],
+    known: list[Named],
     scope: str,
 ) -> None:
     entry = message.nested_type.add(name=map_entry_name(field.name))
@@ -154,10 +157,9 @@ def _add_map(
     field.type_name = f"{scope}.{entry.name}"
 
 
-def _set_type(draw: st.DrawFn, field: FieldDescriptorProto, known: list[str]) -> None:
+def _set_type(draw: st.DrawFn, field: FieldDescriptorProto, known: list[Named]) -> None:
     if known and draw(st.integers(0, 3)) == 0:
-        field.type = F.TYPE_MESSAGE
-        field.type_name = draw(st.sampled_from(known))
+        field.type, field.type_name = draw(st.sampled_from(known))
     else:
         field.type = draw(st.sampled_from(SCALARS))
 
@@ -182,6 +184,8 @@ def _set_default(draw: st.DrawFn, field: FieldDescriptorProto) -> None:
         field.default_value = draw(TEXTS)
     elif field.type == F.TYPE_BYTES:
         field.default_value = escaped_bytes(draw(st.binary(max_size=5)))
+    elif field.type == F.TYPE_ENUM:
+        field.default_value = field.type_name.rpartition(".")[2] + "_P0"
     elif field.type == F.TYPE_BOOL:
         field.default_value = draw(st.sampled_from(["true", "false"]))
     elif field.type == F.TYPE_DOUBLE:
