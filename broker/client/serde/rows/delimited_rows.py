@@ -7,10 +7,12 @@ first one is quoted also when it starts with anything but a letter or digit.
 """
 
 import re
+import string
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache
+from typing import TypeVar
 
 from broker.client.registry.api import SchemaRegistry
 from broker.client.serde.rows.columns_check import no_schema, unsupported_type
@@ -19,7 +21,6 @@ from broker.client.serde.rows.java_numbers import (
     as_double,
     decimal_text,
     double_text,
-    in_range,
     parse_base64,
     parse_decimal,
     parse_double,
@@ -45,7 +46,10 @@ from broker.schema.schema import ParsedSchema, Schema, SchemaKind
 DELIMITER_NAMES = {"SPACE": " ", "TAB": "\t"}
 LINE_ENDS = "\r\n"
 QUOTED = re.compile('"((?:[^"]++|"")*+)"')
-PLAIN_START = re.compile("[0-9A-Za-z]")
+# All signs of numbers, booleans and base64.
+NUMBER_SIGNS = frozenset(string.ascii_letters + string.digits + "+-./=")
+
+T = TypeVar("T")
 
 
 class DelimitedRows:
@@ -96,11 +100,14 @@ class DelimitedRowSerde:
     """Rows of scalar columns as separated values."""
 
     def __init__(self, columns: Sequence[Column], delimiter: str) -> None:
-        """Prepare a parser and a printer for each column."""
+        """Prepare what reads and writes the field of each column."""
+        self._names = [each.name for each in columns]
         self._delimiter = delimiter
-        self._parsers = [(each.name, parser_of(each.type)) for each in columns]
-        self._printers = [(each.name, printer_of(each.type)) for each in columns]
-        self._needs_quotes = re.compile(f'["\r\n{re.escape(delimiter)}]').search
+        self._parsers = [parser_of(each.type) for each in columns]
+        self._writers = [
+            writer_of(each.type, delimiter, is_first=index == 0)
+            for index, each in enumerate(columns)
+        ]
 
     def serialize(self, topic: str, value: Row | None) -> bytes | None:
         """The line of a row."""
@@ -121,28 +128,14 @@ class DelimitedRowSerde:
             raise undecodable(topic, "DELIMITED", error) from error
 
     def _line(self, row: Row) -> str:
-        if len(row) != len(self._printers):
-            raise Mismatch(f"{len(row)} values for {len(self._printers)} columns")
-        fields: list[str] = []
-        for (name, printer), value in zip(self._printers, row, strict=True):
-            try:
-                text = None if value is None else printer(value)
-            except ValueError as error:
-                raise inside(f".{name}", error) from None
-            if text is None:
-                fields.append("")
-            elif self._is_plain(text, is_first=not fields):
-                fields.append(text)
-            else:
-                fields.append('"' + text.replace('"', '""') + '"')
+        if len(row) != len(self._names):
+            raise Mismatch(f"{len(row)} values for {len(self._names)} columns")
+        pairs = zip(self._writers, row, strict=True)
+        try:
+            fields = ["" if value is None else writer(value) for writer, value in pairs]
+        except ValueError as error:
+            raise self._located(error, self._writers, row) from None
         return self._delimiter.join(fields)
-
-    def _is_plain(self, text: str, *, is_first: bool) -> bool:
-        if not text:
-            return not is_first
-        if is_first and PLAIN_START.match(text) is None:
-            return False
-        return text[0] > "#" and text[-1] > " " and self._needs_quotes(text) is None
 
     def _row(self, text: str) -> Row:
         if '"' in text or "\n" in text or "\r" in text:
@@ -151,20 +144,51 @@ class DelimitedRowSerde:
             fields = text.split(self._delimiter) if text else []
         if not fields:
             raise Mismatch("there are no fields")
-        if len(fields) != len(self._parsers):
-            raise Mismatch(f"{len(fields)} fields for {len(self._parsers)} columns")
-        row: list[object] = []
-        for (name, parser), field in zip(self._parsers, fields, strict=True):
+        if len(fields) != len(self._names):
+            raise Mismatch(f"{len(fields)} fields for {len(self._names)} columns")
+        pairs = zip(self._parsers, fields, strict=True)
+        try:
+            return tuple([parser(field) if field else None for parser, field in pairs])
+        except ValueError as error:
+            raise self._located(error, self._parsers, fields) from None
+
+    def _located(
+        self, error: ValueError, convert: Sequence[Callable[[T], object]], values: Sequence[T]
+    ) -> Mismatch:
+        """The error with its column, which is found by trying again."""
+        for name, function, value in zip(self._names, convert, values, strict=True):
             try:
-                row.append(parser(field) if field else None)
-            except ValueError as error:
-                raise inside(f".{name}", error) from None
-        return tuple(row)
+                if value not in (None, ""):
+                    function(value)
+            except ValueError as found:
+                return inside(f".{name}", found)
+        return inside("", error)
+
+
+def writer_of(data_type: DataType, delimiter: str, *, is_first: bool) -> Callable[[object], str]:
+    """What writes the field of a value that is not null, with quotes where they are needed."""
+    printer = printer_of(data_type)
+    if data_type is not STRING and not is_first and delimiter not in NUMBER_SIGNS:
+        return printer
+    special = re.escape(delimiter) + '"\r\n'
+    start = "0-9A-Za-z" if is_first else "^\0-#"
+    # The rule of Commons CSV: nothing special inside, and no space or control sign at the end.
+    is_plain = re.compile(
+        f"(?=[{start}])[^{special}]*(?<=[^\0- ])" + ("" if is_first else "|")
+    ).fullmatch
+
+    def write(value: object) -> str:
+        text = printer(value)
+        if is_plain(text) is not None:
+            return text
+        return '"' + text.replace('"', '""') + '"'
+
+    return write
 
 
 def first_record(text: str, delimiter: str) -> list[str]:
     """The fields of the first line that is not blank; none when there is no such line."""
-    plain = re.compile(f"[^\r\n{re.escape(delimiter)}]*")
+    plain = _plain_field(delimiter)
     text = text.lstrip(LINE_ENDS)
     if not text:
         return []
@@ -181,6 +205,11 @@ def first_record(text: str, delimiter: str) -> list[str]:
         if at == len(text) or text[at] in LINE_ENDS:
             return fields
         at += 1
+
+
+@lru_cache
+def _plain_field(delimiter: str) -> re.Pattern[str]:
+    return re.compile(f"[^\r\n{re.escape(delimiter)}]*")
 
 
 def _quoted_field(text: str, start: int, delimiter: str) -> tuple[str, int]:
@@ -201,15 +230,26 @@ def parser_of(data_type: DataType) -> Callable[[str], object]:
         return lambda text: parse_decimal(text, data_type)
     assert isinstance(data_type, Primitive)
     if data_type in INTEGER_RANGES:
-        low, high = INTEGER_RANGES[data_type]
-        return lambda text: parse_integer(text, low, high)
+        return _integer_parser(*INTEGER_RANGES[data_type])
     return PARSERS[data_type]
+
+
+def _integer_parser(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        # Short texts of digits alone are what most fields are.
+        if len(text) < 20 and text.isdigit() and text.isascii():
+            number = int(text)
+            if low <= number <= high:
+                return number
+        return parse_integer(text, low, high)
+
+    return parse
 
 
 PARSERS: dict[Primitive, Callable[[str], object]] = {
     BOOLEAN: lambda text: text.lower() == "true",
     DOUBLE: parse_double,
-    STRING: lambda text: text,
+    STRING: str,
     BYTES: parse_base64,
 }
 
@@ -220,7 +260,7 @@ def printer_of(data_type: DataType) -> Callable[[object], str]:
         return _print_decimal
     assert isinstance(data_type, Primitive)
     if data_type in INTEGER_RANGES:
-        return partial(_print_integer, data_type)
+        return _integer_printer(data_type)
     return PRINTERS[data_type]
 
 
@@ -234,10 +274,17 @@ def _print_decimal(value: object) -> str:
     return decimal_text(value)
 
 
-def _print_integer(data_type: Primitive, value: object) -> str:
-    if type(value) is not int:
-        raise _refusal(value, data_type)
-    return str(in_range(value, *INTEGER_RANGES[data_type]))
+def _integer_printer(data_type: Primitive) -> Callable[[object], str]:
+    low, high = INTEGER_RANGES[data_type]
+
+    def print_integer(value: object) -> str:
+        if type(value) is not int:
+            raise _refusal(value, data_type)
+        if not low <= value <= high:
+            raise Mismatch("the number is out of range")
+        return str(value)
+
+    return print_integer
 
 
 def _print_boolean(value: object) -> str:

@@ -91,6 +91,12 @@ def in_range(number: int, low: int, high: int) -> int:
 
 def parse_double(text: str) -> float:
     """As Double.parseDouble: spaces around it and a type suffix are allowed."""
+    if text.isascii() and text[-1:].isdigit() and "_" not in text:
+        # Such texts mean the same in Python; its names of infinity end with letters.
+        try:
+            return float(text)
+        except ValueError:
+            pass
     trimmed = text.strip(CONTROLS_AND_SPACE)
     found = DOUBLE.fullmatch(trimmed)
     if found is not None:
