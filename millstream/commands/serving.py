@@ -25,19 +25,21 @@ Service = Callable[[], AbstractContextManager[Started]]
 def serve(services: Iterable[Service], output: Output) -> None:
     """Start services in order, wait for SIGINT or SIGTERM, stop them in the opposite order."""
     stop = threading.Event()
+    starting = True
 
     def asked(number: int, frame: FrameType | None) -> None:
         del number, frame
         stop.set()
+        if starting:  # a service may wait long for what it needs: nobody has to wait with it
+            raise KeyboardInterrupt
 
     before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with ExitStack() as running:
             for service in services:
-                if stop.is_set():
-                    break
                 started = running.enter_context(service())
                 output.line(started.facts, started.text)
+            starting = False
             stop.wait()
     finally:
         for number, handler in before.items():

@@ -1,6 +1,7 @@
 """`millstream up`, `registry` and `schemas`: started, asked, stopped, started again."""
 
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -156,6 +157,17 @@ def test_a_port_that_is_taken_ends_the_command(tmp_path: Path, shell: Shell) -> 
             ["registry", "--data-dir", str(tmp_path), "--listen", address],
             catch_exceptions=False,
         )
+
+
+def test_a_registry_that_still_waits_for_its_cluster_can_be_stopped() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(STOP_SECONDS_MAX)
+        bootstrap = f"127.0.0.1:{silent.getsockname()[1]}"
+        with served("registry", "-b", bootstrap, "-l", "127.0.0.1:0") as running:
+            connection, _ = silent.accept()
+            with connection:
+                code, _, complaints = running.stop()
+                assert (code, complaints.strip()) == (130, "")
 
 
 def test_a_registry_is_on_a_cluster_or_on_its_own() -> None:
