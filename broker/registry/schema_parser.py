@@ -68,9 +68,15 @@ class SchemaParser:
             raise refusals.empty_schema()
         pinned = self._pinned(subject, schema)
         parsed = self.parse(subject, pinned)
-        text = parsed.normalized() if normalize else parsed.canonical
-        stored = Schema(text, schema.kind, pinned.references)
         try:
+            if not normalize:
+                # Another registry may have had another opinion of what is canonical: its texts
+                # stay what they are.
+                guid = guid_of(pinned, metadata, rule_set)
+                if self._state.id_of(context_of(subject), guid, schema.kind) is not None:
+                    return Candidate(subject, pinned, parsed, metadata, rule_set, guid)
+            text = parsed.normalized() if normalize else parsed.canonical
+            stored = Schema(text, schema.kind, pinned.references)
             guid = guid_of(stored, metadata, rule_set)
         except UnicodeEncodeError as error:
             raise refusals.invalid_schema(schema.kind, str(error)) from error

@@ -5,6 +5,7 @@ import uuid
 
 import pytest
 
+from broker.client.registry.api import SchemaRegistry
 from broker.registry.registry import Registry
 from broker.registry.values import Mode, SubjectConfig, SubjectVersion
 from broker.schema.compatibility.levels import CompatibilityLevel
@@ -115,12 +116,13 @@ def test_looking_up_says_what_is_missing(registry: Registry) -> None:
 
 
 def test_serdes_get_what_they_ask_for(registry: Registry) -> None:
-    schema_id = registry.register("a", record("x"))
-    assert registry.schema(schema_id) == record("x")
-    assert registry.schema(schema_id, subject="elsewhere") == record("x")
-    found = registry.lookup("a", record("x"))
+    client: SchemaRegistry = registry
+    schema_id = client.register("a", record("x"))
+    assert client.schema(schema_id) == record("x")
+    assert client.schema(schema_id, subject="elsewhere") == record("x")
+    found = client.lookup("a", record("x"))
     assert (found.subject, found.version, found.schema_id) == ("a", 1, schema_id)
-    assert registry.version("a") == found
+    assert client.version("a") == found
 
 
 def test_a_schema_is_found_by_its_guid_in_any_context(registry: Registry) -> None:

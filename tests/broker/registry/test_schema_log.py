@@ -5,6 +5,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,8 +22,11 @@ from broker.registry.state import RegistryState
 from broker.registry.values import Mode, SubjectConfig
 from broker.schema.compatibility.levels import CompatibilityLevel
 from broker.schema.schema import Reference, Schema, SchemaKind
+from tests.broker.registry.conftest import SETTINGS
 from tests.broker.registry.examples import record, referring, refused
+from tests.support.apache_kafka import ApacheKafka
 from tests.support.millstream_broker import MillstreamBroker
+from tests.support.peer import PeerMissing
 
 A_STRING = '{"subject":"a","version":1,"id":7,"schema":"\\"string\\"","deleted":false}'
 NOOP = '{"keytype":"NOOP","magic":0}'
@@ -163,6 +167,18 @@ def test_records_of_confluents_registry_are_read(broker: Broker, topic: str) -> 
         registry.set_level(None, CompatibilityLevel.NONE)
         keys = [key for key, _ in written(broker, topic)]
         assert keys[-1] == '{"keytype":"CONFIG","subject":null,"magic":0}'
+
+
+def test_a_text_that_another_registry_stored_is_found_as_it_is(broker: Broker, topic: str) -> None:
+    make_topic(broker, topic)
+    spaced = Schema('{"type": "record", "name": "A", "fields": []}')
+    text = json.dumps(spaced.text)
+    write(broker, topic, [(schema_key("a", 1), f'{{"id":7,"schema":{text}}}')])
+    with Registry(broker, topic=topic) as registry:
+        assert registry.register("a", spaced) == 7
+        assert registry.register("b", spaced) == 7
+        assert registry.version("b").schema == spaced
+        assert registry.register("a", spaced, normalize=True) == 8
 
 
 BAD_RECORDS = {
@@ -382,10 +398,21 @@ def test_threads_that_register_at_once_share_ids(registry: Registry) -> None:
 
 
 @pytest.mark.slow
-def test_a_registry_works_over_the_network(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with MillstreamBroker(tmp_path_factory.mktemp("network")) as served:
-        with Registry(served.bootstrap) as registry:
-            assert registry.register("a", record("x")) == 1
-        with Registry(served.bootstrap) as registry:
-            assert registry.register("a", record("x", "y")) == 2
-            assert registry.versions("a") == [1, 2]
+@pytest.mark.parametrize("peer", [MillstreamBroker, ApacheKafka])
+def test_a_registry_works_over_the_network(
+    tmp_path: Path, peer: type[MillstreamBroker] | type[ApacheKafka]
+) -> None:
+    try:
+        served = peer(tmp_path, settings=SETTINGS)
+    except PeerMissing as missing:
+        pytest.skip(f"no peer: {missing}")
+    with served, Registry(served.bootstrap) as old:
+        assert old.register("a", record("x")) == 1
+        with Registry(served.bootstrap) as new:
+            assert new.register("a", record("x", "y")) == 2
+            with refused(50004):
+                old.register("b", record("z"))
+            assert new.delete_subject("a") == [1, 2]
+            assert new.delete_subject("a", permanent=True) == [1, 2]
+        with Registry(served.bootstrap) as again:
+            assert again.register("a", record("x")) == 3
