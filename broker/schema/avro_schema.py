@@ -65,9 +65,6 @@ def parse_avro(text: str, resolved: Resolved) -> AvroSchema:
     known = frozenset(parser.names)
     source = read_json(text)
     root = parser.parse(source)
-    if root.name in known:
-        # The text is nothing but the name of a reference.
-        known = frozenset()
     return AvroSchema(
         root=root,
         source=source,

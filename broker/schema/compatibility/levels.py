@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from broker.schema.avro_schema import AvroSchema
-from broker.schema.compatibility import avro
+from broker.schema.compatibility import avro, json_schema, protobuf
+from broker.schema.json_schema import JsonSchema
+from broker.schema.protobuf_schema import ProtobufSchema
 from broker.schema.schema import ParsedSchema
 
 OTHER_KIND = "Incompatible because of different schema type"
@@ -68,8 +70,10 @@ def differences(new: ParsedSchema, old: ParsedSchema) -> list[str]:
     """What keeps data written with `old` from being read with `new`."""
     if isinstance(new, AvroSchema) and isinstance(old, AvroSchema):
         return avro.differences(new, old)
-    if new.kind == old.kind:
-        raise NotImplementedError(f"{new.kind} schemas are not compared yet")
+    if isinstance(new, JsonSchema) and isinstance(old, JsonSchema):
+        return json_schema.differences(new, old)
+    if isinstance(new, ProtobufSchema) and isinstance(old, ProtobufSchema):
+        return protobuf.differences(new, old)
     return [OTHER_KIND]
 
 

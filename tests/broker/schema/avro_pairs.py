@@ -112,6 +112,7 @@ def edit_type(given: Json, random: Random) -> None:
         given["type"] = kind[:3]
     elif isinstance(kind, dict) and kind["type"] == "enum":
         kind["symbols"] = random.sample("ABC", random.randint(1, 3))
+        kind.pop("default", None)
         if random.random() < 0.5:
             kind["default"] = kind["symbols"][0]
     elif isinstance(kind, dict) and kind["type"] == "fixed":

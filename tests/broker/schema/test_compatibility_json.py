@@ -4,6 +4,7 @@ import copy
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
 
 import pytest
@@ -15,8 +16,10 @@ from broker.schema.compatibility.json_difference import DESCRIPTIONS
 from broker.schema.compatibility.json_schema import differences
 from broker.schema.json_schema import JsonSchema, parse_json_schema
 from tests.broker.schema.case_files import CompatibilityCase, compatibility_cases
+from tests.broker.schema.schema_mutations import broken_texts
 
 CASES = compatibility_cases("json_compatibility.json")
+SAMPLES = tuple(json.dumps(schema) for case in CASES for schema in (case.old, case.new))
 MESSAGE = re.compile(r'\{errorType:"(\w+)", description:".*?path \'(.*?)\'.*"\}')
 
 Json = dict[str, object]
@@ -157,6 +160,16 @@ def test_each_rung_of_a_ladder_allows_what_the_one_before_allows(ladder: tuple[J
     for tight, loose in pairwise(ladder):
         assert found(loose, tight) == []
         assert found(tight, loose) != []
+
+
+@pytest.mark.slow
+@given(broken_texts(SAMPLES), broken_texts(SAMPLES))
+@settings(max_examples=200, deadline=None)
+def test_any_two_schemas_can_be_compared(old: str, new: str) -> None:
+    with suppress(SchemaError):
+        before, after = parse_json_schema(old, {}), parse_json_schema(new, {})
+        assert all(MESSAGE.fullmatch(each) for each in differences(after, before))
+        assert differences(before, before) == []
 
 
 def test_a_message_says_what_was_added_to_which_model() -> None:
