@@ -43,6 +43,8 @@ from broker.schema.protobuf_text import (
     ServiceNode,
 )
 
+IMPORTS_MAX = 1000
+
 SCALARS = {
     "double": FieldDescriptorProto.TYPE_DOUBLE,
     "float": FieldDescriptorProto.TYPE_FLOAT,
@@ -103,6 +105,8 @@ def _set_package(file: FileDescriptorProto, node: PackageNode) -> None:
 
 
 def _add_import(file: FileDescriptorProto, node: ImportNode) -> None:
+    if len(file.dependency) >= IMPORTS_MAX:
+        raise SchemaError(f"the file has more than {IMPORTS_MAX} imports")
     if node.path in file.dependency:
         raise SchemaError(f'import "{node.path}" appears twice')
     if node.modifier == "public":

@@ -47,6 +47,15 @@ message Decimal {
 }
 """
 
+_VARIANT = """
+syntax = "proto3";
+package confluent.type;
+message Variant {
+  bytes metadata = 1;
+  bytes value = 2;
+}
+"""
+
 _META = """
 syntax = "proto3";
 package confluent;
@@ -99,6 +108,7 @@ import public "confluent/type/decimal.proto";
 _TEXTS = {
     "confluent/meta.proto": _META,
     "confluent/type/decimal.proto": _DECIMAL,
+    "confluent/type/variant.proto": _VARIANT,
     "confluent/types/decimal.proto": _LEGACY_DECIMAL,
     "google/type/date.proto": _DATE,
     "google/type/timeofday.proto": _TIME_OF_DAY,

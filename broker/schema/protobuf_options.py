@@ -20,6 +20,7 @@ from google.protobuf.message_factory import GetMessageClass  # type: ignore[impo
 
 from broker.errors import SchemaError
 
+CACHED_CHARACTERS_MAX = 200
 RESERVED_NAME = "uninterpreted_option"
 
 # One option as it is shown: its name, and the lines of its value.
@@ -38,15 +39,18 @@ def set_options(options: Message, uninterpreted: Iterable[UninterpretedOption]) 
         else:
             parts = [part.name_part for part in option.name]
             text = _text_format(parts, option)
-            options.MergeFromString(_known_option(options.DESCRIPTOR.name, text))
+            known_option = _known_option if len(text) <= CACHED_CHARACTERS_MAX else _uncached
+            options.MergeFromString(known_option(options.DESCRIPTOR.name, text))
 
 
-@lru_cache(maxsize=1024)
-def _known_option(kind: str, text: str) -> bytes:
+def _uncached(kind: str, text: str) -> bytes:
     options = getattr(descriptor_pb2, kind)()
     _merge(text, options, None)
     content: bytes = options.SerializePartialToString()
     return content
+
+
+_known_option = lru_cache(maxsize=1024)(_uncached)
 
 
 def _merge(text: str, options: Message, pool: DescriptorPool | None) -> None:
@@ -80,22 +84,20 @@ def uninterpreted_value(option: UninterpretedOption) -> str:
 def interpret(options: Message, pool: DescriptorPool, scope: str) -> bool:
     """Set the custom options that the pool knows; whether there were any."""
     left = []
-    interpreted = b""
+    interpreted = None
     for option in options.uninterpreted_option:
         parts = _resolved_parts(option, pool, scope)
         if parts is None:
             left.append(option)
             continue
-        message = _options_class(options, pool)()
-        # What a repeated or nested option has so far is needed for what is added to it.
-        message.MergeFromString(interpreted)
-        _merge(_text_format(parts, option), message, pool)
-        interpreted = message.SerializePartialToString()
-    if not interpreted:
+        if interpreted is None:
+            interpreted = _options_class(options, pool)()
+        _merge(_text_format(parts, option), interpreted, pool)
+    if interpreted is None:
         return False
     del options.uninterpreted_option[:]
     options.uninterpreted_option.extend(left)
-    options.MergeFromString(interpreted)
+    options.MergeFromString(interpreted.SerializePartialToString())
     return True
 
 

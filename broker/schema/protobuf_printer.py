@@ -262,13 +262,16 @@ class _Members:
 
     def __init__(self, message: DescriptorProto) -> None:
         """Sort out the fields of a message."""
-        self._message = message
+        self._by_oneof: dict[int, list[FieldDescriptorProto]] = {}
         places = {nested.name: index for index, nested in enumerate(message.nested_type)}
         self._own: dict[int, int] = {}
         for field in message.field:
             index = places.get(field.type_name.rpartition(".")[2])
             if index is not None and _declares(field, message.nested_type[index]):
                 self._own[field.number] = index
+            oneof = self.oneof_of(field)
+            if oneof is not None:
+                self._by_oneof.setdefault(oneof, []).append(field)
         self.own_types = frozenset(self._own.values())
         self.printed = 0
 
@@ -284,7 +287,7 @@ class _Members:
 
     def fields_of_oneof(self, index: int) -> list[FieldDescriptorProto]:
         """The fields of a oneof."""
-        return [field for field in self._message.field if self.oneof_of(field) == index]
+        return self._by_oneof[index]
 
     def has_group(self, index: int) -> bool:
         """Whether one of the fields of a oneof is a group."""

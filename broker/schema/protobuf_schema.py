@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError, Message  # type: ignore[import-
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
 from broker.errors import SchemaError
-from broker.schema.protobuf_builder import build_file, check_map_entry
+from broker.schema.protobuf_builder import IMPORTS_MAX, build_file, check_map_entry
 from broker.schema.protobuf_known import KNOWN_IMPORTS, known_file
 from broker.schema.protobuf_normal_form import normal_form
 from broker.schema.protobuf_options import interpret
@@ -26,7 +26,6 @@ from broker.schema.schema import Resolved, SchemaKind
 
 # Records name messages by their places, never by the file, so the file's name has no meaning.
 FILE_NAME = "default.proto"
-IMPORTS_MAX = 1000
 IMPORT_DEPTH_MAX = 64
 
 # No text of a .proto file but the empty one has only these characters.

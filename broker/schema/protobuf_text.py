@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from google.protobuf.descriptor_pb2 import UninterpretedOption  # type: ignore[import-untyped]
 from lark import Lark, Token, Transformer
@@ -263,20 +263,21 @@ def _string_bytes(token: Token) -> bytes:
         raise SchemaError("unknown escape in a string", at=_where(token)) from None
 
 
+# What lark passes to the method of a rule, in the grammar's order: tokens, what other methods made,
+# and None for what is left out in brackets. Only the rule says which, so it is Any.
+Children = list[Any]
+
+
 class _Statements(Transformer[Token, FileNode]):
-    """Makes the tree while the text is read; each method has the name of a grammar's rule.
+    """Makes the tree while the text is read; each method has the name of a grammar's rule."""
 
-    The lists that lark passes hold tokens and what other methods made, in the grammar's order;
-    what is left out in brackets is None. They cannot have a type of their own.
-    """
-
-    def start(self, children: list) -> FileNode:  # type: ignore[type-arg]
+    def start(self, children: Children) -> FileNode:
         return FileNode(children[0] or "", [item for item in children[1:] if item is not None])
 
-    def nothing(self, _: list) -> None:  # type: ignore[type-arg]
+    def nothing(self, _: Children) -> None:
         return None
 
-    def syntax(self, children: list) -> str:  # type: ignore[type-arg]
+    def syntax(self, children: Children) -> str:
         syntax = self._utf8(children[-1])
         if len(children) == 2 or syntax not in ("proto2", "proto3"):
             raise SchemaError(
@@ -291,19 +292,19 @@ class _Statements(Transformer[Token, FileNode]):
         except UnicodeDecodeError:
             raise SchemaError("a string is no valid UTF-8") from None
 
-    def import_file(self, children: list) -> ImportNode:  # type: ignore[type-arg]
+    def import_file(self, children: Children) -> ImportNode:
         return ImportNode(self._utf8(children[1]), str(children[0] or ""))
 
-    def package(self, children: list) -> PackageNode:  # type: ignore[type-arg]
+    def package(self, children: Children) -> PackageNode:
         return PackageNode(str(children[0]))
 
     # Options
 
-    def option_statement(self, children: list) -> UninterpretedOption:  # type: ignore[type-arg]
+    def option_statement(self, children: Children) -> UninterpretedOption:
         option: UninterpretedOption = children[0]
         return option
 
-    def option(self, children: list) -> UninterpretedOption:  # type: ignore[type-arg]
+    def option(self, children: Children) -> UninterpretedOption:
         option = UninterpretedOption(name=children[0])
         value = children[1]
         match value:
@@ -323,22 +324,22 @@ class _Statements(Transformer[Token, FileNode]):
                 option.positive_int_value = value
         return option
 
-    def option_name(self, children: list) -> list[UninterpretedOption.NamePart]:  # type: ignore[type-arg]
+    def option_name(self, children: Children) -> list[UninterpretedOption.NamePart]:
         part = UninterpretedOption.NamePart
         return [
             child if isinstance(child, part) else part(name_part=str(child), is_extension=False)
             for child in children
         ]
 
-    def extension_name(self, children: list) -> UninterpretedOption.NamePart:  # type: ignore[type-arg]
+    def extension_name(self, children: Children) -> UninterpretedOption.NamePart:
         return UninterpretedOption.NamePart(name_part=str(children[0]), is_extension=True)
 
-    def number(self, children: list) -> int | float:  # type: ignore[type-arg]
+    def number(self, children: Children) -> int | float:
         sign, token = children
         value = float(token) if token.type == "FLOAT" else _integer(token)
         return -value if sign == "-" else value
 
-    def identifier(self, children: list) -> str | float:  # type: ignore[type-arg]
+    def identifier(self, children: Children) -> str | float:
         sign, token = children
         if sign is None:
             return str(token)
@@ -346,10 +347,10 @@ class _Statements(Transformer[Token, FileNode]):
             raise SchemaError(f'"{sign}{token}" is no number', at=_where(token))
         return float(f"{sign}{token}")
 
-    def text(self, children: list) -> bytes:  # type: ignore[type-arg]
+    def text(self, children: Children) -> bytes:
         return b"".join(map(_string_bytes, children))
 
-    def aggregate(self, children: list) -> Aggregate:  # type: ignore[type-arg]
+    def aggregate(self, children: Children) -> Aggregate:
         depth = 1
         parts = []
         for child in children:
@@ -362,66 +363,66 @@ class _Statements(Transformer[Token, FileNode]):
             raise SchemaError(f"an option's value is nested more than {NESTING_MAX} deep")
         return Aggregate(" ".join(parts), depth)
 
-    def nested_aggregate(self, children: list) -> Aggregate:  # type: ignore[type-arg]
+    def nested_aggregate(self, children: Children) -> Aggregate:
         return self.aggregate(children)
 
-    def options(self, children: list) -> list[UninterpretedOption]:  # type: ignore[type-arg]
+    def options(self, children: Children) -> list[UninterpretedOption]:
         return children
 
     # Messages
 
-    def message(self, children: list) -> MessageNode:  # type: ignore[type-arg]
+    def message(self, children: Children) -> MessageNode:
         return MessageNode(str(children[0]), children[1])
 
-    def message_body(self, children: list) -> list[Item]:  # type: ignore[type-arg]
+    def message_body(self, children: Children) -> list[Item]:
         return children
 
-    def field(self, children: list) -> FieldNode:  # type: ignore[type-arg]
+    def field(self, children: Children) -> FieldNode:
         label, type_name, name, number, options = children
         return FieldNode(
             label and str(label), str(type_name), str(name), _number(number), options or []
         )
 
-    def oneof_field(self, children: list) -> FieldNode:  # type: ignore[type-arg]
+    def oneof_field(self, children: Children) -> FieldNode:
         return self.field([None, *children])
 
-    def map_field(self, children: list) -> FieldNode:  # type: ignore[type-arg]
+    def map_field(self, children: Children) -> FieldNode:
         _, key, value, name, number, options = children
         return FieldNode(None, str(value), str(name), _number(number), options or [], key=str(key))
 
-    def group(self, children: list) -> FieldNode:  # type: ignore[type-arg]
+    def group(self, children: Children) -> FieldNode:
         label, name, number, options, body = children
         return FieldNode(
             label and str(label), str(name), str(name), _number(number), options or [], body=body
         )
 
-    def oneof_group(self, children: list) -> FieldNode:  # type: ignore[type-arg]
+    def oneof_group(self, children: Children) -> FieldNode:
         return self.group([None, *children])
 
-    def oneof(self, children: list) -> OneofNode:  # type: ignore[type-arg]
+    def oneof(self, children: Children) -> OneofNode:
         return OneofNode(str(children[0]), children[1:])
 
-    def extend(self, children: list) -> ExtendNode:  # type: ignore[type-arg]
+    def extend(self, children: Children) -> ExtendNode:
         return ExtendNode(str(children[0]), children[1:])
 
-    def reserved(self, children: list) -> Reserved:  # type: ignore[type-arg]
+    def reserved(self, children: Children) -> Reserved:
         if children and isinstance(children[0], list):
             return Reserved(names=children[0])
         return Reserved(ranges=children)
 
-    def reserved_names(self, children: list) -> list[str]:  # type: ignore[type-arg]
+    def reserved_names(self, children: Children) -> list[str]:
         return [self._utf8(name) for name in children]
 
-    def extensions(self, children: list) -> Extensions:  # type: ignore[type-arg]
+    def extensions(self, children: Children) -> Extensions:
         return Extensions(children[:-1], children[-1] or [])
 
-    def range(self, children: list) -> Range:  # type: ignore[type-arg]
+    def range(self, children: Children) -> Range:
         first, last = children
         if last is None:
             return Range(first, first)
         return Range(first, last if isinstance(last, int) else None)
 
-    def signed(self, children: list) -> int:  # type: ignore[type-arg]
+    def signed(self, children: Children) -> int:
         sign, token = children
         value = _integer(token)
         value = -value if sign == "-" else value
@@ -431,21 +432,21 @@ class _Statements(Transformer[Token, FileNode]):
 
     # Enums and services
 
-    def enumeration(self, children: list) -> EnumNode:  # type: ignore[type-arg]
+    def enumeration(self, children: Children) -> EnumNode:
         return EnumNode(str(children[0]), children[1:])
 
-    def enumeration_value(self, children: list) -> EnumValueNode:  # type: ignore[type-arg]
+    def enumeration_value(self, children: Children) -> EnumValueNode:
         name, number, options = children
         return EnumValueNode(str(name), number, options or [])
 
-    def service(self, children: list) -> ServiceNode:  # type: ignore[type-arg]
+    def service(self, children: Children) -> ServiceNode:
         return ServiceNode(str(children[0]), children[1:])
 
-    def method(self, children: list) -> MethodNode:  # type: ignore[type-arg]
+    def method(self, children: Children) -> MethodNode:
         name, (input_streams, input_type), (output_streams, output_type), *options = children
         return MethodNode(
             str(name), input_type, output_type, input_streams, output_streams, options
         )
 
-    def method_type(self, children: list) -> tuple[bool, str]:  # type: ignore[type-arg]
+    def method_type(self, children: Children) -> tuple[bool, str]:
         return children[0] is not None, str(children[1])

@@ -46,17 +46,17 @@ Pair = tuple[str, str]  # full names of a message in the old and the new schema
 class Kind(StrEnum):
     """Changes that are not allowed, by the names that the registry has for them."""
 
-    PACKAGE_CHANGED = "the package of the new schema at '{path}' is another than the old one"
-    MESSAGE_REMOVED = "the new schema has no message at '{path}' any more"
-    FIELD_KIND_CHANGED = "the field at '{path}' changed between scalar, map, group and message"
-    FIELD_SCALAR_KIND_CHANGED = "the scalar type of the field at '{path}' is written differently"
-    FIELD_NAMED_TYPE_CHANGED = "the field at '{path}' has another type of message"
-    FIELD_NUMERIC_LABEL_CHANGED = "the numeric field at '{path}' has another label"
-    REQUIRED_FIELD_ADDED = "the new schema adds a required field at '{path}'"
-    REQUIRED_FIELD_REMOVED = "the new schema has no required field at '{path}' any more"
-    ONEOF_FIELD_REMOVED = "the new schema has no field of the oneof at '{path}' any more"
-    MULTIPLE_FIELDS_MOVED_TO_ONEOF = "several fields moved into the oneof at '{path}'"
-    FIELD_MOVED_TO_EXISTING_ONEOF = "a field moved into the oneof at '{path}' beside older ones"
+    PACKAGE_CHANGED = "The package of the new schema at '{path}' is another than the old one"
+    MESSAGE_REMOVED = "The new schema has no message at '{path}' any more"
+    FIELD_KIND_CHANGED = "The field at '{path}' changed between scalar, map, group and message"
+    FIELD_SCALAR_KIND_CHANGED = "The scalar type of the field at '{path}' is written differently"
+    FIELD_NAMED_TYPE_CHANGED = "The field at '{path}' has another type of message"
+    FIELD_NUMERIC_LABEL_CHANGED = "The numeric field at '{path}' has another label"
+    REQUIRED_FIELD_ADDED = "The new schema adds a required field at '{path}'"
+    REQUIRED_FIELD_REMOVED = "The new schema has no required field at '{path}' any more"
+    ONEOF_FIELD_REMOVED = "The new schema has no field of the oneof at '{path}' any more"
+    MULTIPLE_FIELDS_MOVED_TO_ONEOF = "Several fields moved into the oneof at '{path}'"
+    FIELD_MOVED_TO_EXISTING_ONEOF = "A field moved into the oneof at '{path}' beside older ones"
 
 
 def differences(new: ProtobufSchema, old: ProtobufSchema) -> list[str]:
@@ -201,10 +201,12 @@ class _Comparison:
         old_fields: Mapping[int, FieldDescriptorProto],
         path: Path,
     ) -> None:
-        for name in dict.fromkeys(new.values()):
+        known_by_oneof: dict[str, list[int]] = {}
+        for number, name in new.items():
+            if number in old_fields:
+                known_by_oneof.setdefault(name, []).append(number)
+        for name, known in known_by_oneof.items():
             # Fields could not be set together before only if one oneof had them all.
-            numbers = [number for number, oneof in new.items() if oneof == name]
-            known = [number for number in numbers if number in old_fields]
             groups = {old.get(number, number) for number in known}
             if len(groups) > 1:
                 single = [number for number in known if number not in old]

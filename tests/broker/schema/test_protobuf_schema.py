@@ -195,6 +195,7 @@ def test_imports_are_found_among_the_references() -> None:
         ("google/type/date.proto", "google.type.Date"),
         ("google/type/timeofday.proto", "google.type.TimeOfDay"),
         ("confluent/type/decimal.proto", "confluent.type.Decimal"),
+        ("confluent/type/variant.proto", "confluent.type.Variant"),
         ("confluent/types/decimal.proto", "confluent.type.Decimal"),
         ("confluent/meta.proto", "confluent.Meta"),
     ],
