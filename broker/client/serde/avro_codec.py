@@ -17,6 +17,7 @@ from collections.abc import Callable
 import fastavro
 from fastavro import _read_py
 
+from broker.client.serde.avro_writers import writer_of
 from broker.errors import SchemaError
 from broker.schema.avro_schema import AvroSchema
 from broker.schema.avro_types import RECORDS, AvroType, children
@@ -30,9 +31,15 @@ Decode = Callable[[bytes], object]
 
 def encoder(schema: AvroSchema, prefix: bytes = b"") -> Encode:
     """A function from a value to bytes; what it raises is as various as values are."""
-    parsed, write, buffer = schema.fastavro, fastavro.schemaless_writer, io.BytesIO
+    parsed, fast = schema.fastavro, writer_of(schema.root)
+    write, buffer = fastavro.schemaless_writer, io.BytesIO
 
     def encode(value: object) -> bytes:
+        if fast is not None:
+            try:
+                return prefix + fast(value)
+            except Exception:  # whatever it was, fastavro knows better
+                pass
         out = buffer()
         out.write(prefix)
         write(out, parsed, value)
