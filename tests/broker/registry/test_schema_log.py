@@ -398,7 +398,9 @@ def test_threads_that_register_at_once_share_ids(registry: Registry) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("peer", [MillstreamBroker, ApacheKafka])
+@pytest.mark.parametrize(
+    "peer", [MillstreamBroker, pytest.param(ApacheKafka, marks=pytest.mark.peer)]
+)
 def test_a_registry_works_over_the_network(
     tmp_path: Path, peer: type[MillstreamBroker] | type[ApacheKafka]
 ) -> None:
