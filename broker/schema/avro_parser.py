@@ -173,11 +173,18 @@ def full_name(value: Json, namespace: str) -> str:
     if isinstance(given, str):
         namespace = given
     full = name if "." in name or not namespace else f"{namespace}.{name}"
-    for part in full.split("."):
-        checked_name(part, f'part of the name "{clipped(full)}"')
+    check_full_name(full, "name")
     if full in PRIMITIVES:
         raise SchemaError(f'types may not be named after primitives: "{full}"')
     return full
+
+
+def check_full_name(full: str, what: str) -> None:
+    """Namespaces may have any signs, as in Avro's Java library: hyphens are common there."""
+    *namespace, name = full.split(".")
+    checked_name(name, f'{what} "{clipped(full)}"')
+    if "" in namespace:
+        raise SchemaError(f'{what} "{clipped(full)}": empty part of the namespace')
 
 
 def checked_name(name: object, what: str) -> str:
@@ -214,8 +221,7 @@ def aliases(value: Json, namespace: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for each in text_list(value.get("aliases"), "aliases"):
         full = each if "." in each or not namespace else f"{namespace}.{each}"
-        for part in full.split("."):
-            checked_name(part, f'part of the alias "{clipped(full)}"')
+        check_full_name(full, "alias")
         found[full] = None
     return tuple(found)
 
