@@ -11,9 +11,11 @@ from broker.client.serde.models.conversion import (
     SAME,
     Conversion,
     class_check,
+    derived_first,
     made,
     reading_fields,
 )
+from broker.client.serde.models.program import Program
 from broker.client.serde.models.shapes import (
     ArrayShape,
     DecimalShape,
@@ -110,8 +112,8 @@ class AvroWriting(Conversion):
     def union(self, shape: UnionShape, x: str) -> str:
         """The first branch whose class the value has, with its name."""
         name, lines = self.program.name("union"), []
-        for option in shape.options:
-            test = _written_test(self, option)
+        for option in derived_first(shape.options):
+            test = written_test(self.program, option)
             lines.append(f"if {test}: return ({branch_name(option)!r}, {self.source(option, 'x')})")
         self.program.define(name, "x", *lines, "return refuse(x)")
         return f"{name}({x})"
@@ -192,12 +194,13 @@ class AvroReading(Conversion):
         return [*lines, *made(self.program, shape, parts)]
 
 
-def _written_test(writing: AvroWriting, option: Shape) -> str:
+def written_test(program: Program, option: Shape) -> str:
+    """The source of the question whether x is a value of one option of a union."""
     match option:
         case ModelShape(family=Family.DICT) | MapShape():
             return "isinstance(x, dict)"
         case ModelShape(cls=cls) | EnumShape(cls=cls):
-            return f"isinstance(x, {writing.program.constant('cls', cls)})"
+            return f"isinstance(x, {program.constant('cls', cls)})"
         case ArrayShape():
             return "isinstance(x, (list, tuple, set, frozenset))"
         case LiteralShape(values=known):

@@ -4,7 +4,7 @@ What is common to formats is here: models, containers, None. A format says how s
 how a record is made, and how its fields are read.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, assert_never
 
 from broker.client.serde.models import values
@@ -148,6 +148,15 @@ def reading_fields(shape: ModelShape) -> list[tuple[FieldShape, str, str]]:
             where = f"m[{field.attribute!r}]"
         found.append((field, f"a{index}", where))
     return found
+
+
+def derived_first(options: Iterable[Shape]) -> list[Shape]:
+    """The options of a union in the order in which a value is compared with their classes."""
+
+    def bases(option: Shape) -> int:
+        return len(option.cls.__mro__) if isinstance(option, ModelShape | EnumShape) else 0
+
+    return sorted(options, key=bases, reverse=True)
 
 
 def class_check(program: Program, shape: ModelShape) -> str:

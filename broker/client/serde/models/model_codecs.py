@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from broker.client.serde.avro_codec import decoder, encoder
 from broker.client.serde.framing import Codec, Decode, Encode, NotAllowed
+from broker.client.serde.models.avro_bytes import bytes_writer
 from broker.client.serde.models.avro_conversion import AvroReading, AvroWriting
 from broker.client.serde.models.avro_derivation import avro_schema_of
 from broker.client.serde.models.fitting import misfit
@@ -18,7 +19,7 @@ from broker.client.serde.models.protobuf_conversion import (
     ProtobufWriting,
 )
 from broker.client.serde.models.protobuf_derivation import protobuf_schema_of
-from broker.client.serde.models.shapes import Shape
+from broker.client.serde.models.shapes import Shape, is_recursive
 from broker.client.serde.wire_format import PREFIX_BYTES, frame, frame_indexes, read_indexes
 from broker.schema.avro_schema import AvroSchema, parse_avro
 from broker.schema.protobuf_schema import ProtobufSchema, parse_protobuf
@@ -42,10 +43,17 @@ def avro_codec(wanted: Any, namespace: str | None) -> ModelCodec:
     schema, title = avro_schema_of(shape), _name(wanted)
     reader = parse_avro(schema.text, {})
     to_value = AvroWriting(f"{title} to Avro").function(shape)
+    to_bytes = (
+        None if is_recursive(shape) else bytes_writer(f"{title} to bytes", shape, reader.root)
+    )
     from_value = AvroReading(f"Avro to {title}").function(shape)
 
     def open_encoder(schema_id: int, parsed: ParsedSchema) -> Encode:
-        encode = encoder(cast(AvroSchema, parsed), frame(schema_id))
+        prefix = frame(schema_id)
+        if to_bytes is not None and cast(AvroSchema, parsed).canonical == reader.canonical:
+            return checked(shape, lambda value: prefix + to_bytes(value))
+        # A schema of somebody else, or values that may be too deep.
+        encode = encoder(cast(AvroSchema, parsed), prefix)
         return checked(shape, lambda value: encode(to_value(value)))
 
     def open_decoder(writer: ParsedSchema) -> Decode:

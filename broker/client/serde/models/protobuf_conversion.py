@@ -14,6 +14,7 @@ from broker.client.serde.models.conversion import (
     SAME,
     Conversion,
     class_check,
+    derived_first,
     made,
     reading_fields,
 )
@@ -124,7 +125,8 @@ class ProtobufWriting(Conversion):
         name, lines = self.program.name("oneof"), []
         if isinstance(field.shape, OptionalShape):
             lines.append("if x is None: return {}")
-        for option in options_of(field, union):
+        options = {option.shape: option for option in options_of(field, union)}
+        for option in map(options.__getitem__, derived_first(union.options)):
             test = self._test(option.shape)
             lines.append(f"if {test}: return {{{option.name!r}: {self.source(option.shape, 'x')}}}")
         self.program.define(name, "x", *lines, "return refuse(x)")

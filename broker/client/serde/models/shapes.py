@@ -145,6 +145,13 @@ def enums_in(shape: Shape) -> list[EnumShape]:
     return [each for each in _named(shape, []) if isinstance(each, EnumShape)]
 
 
+def is_recursive(shape: Shape) -> bool:
+    """Whether a model contains itself, also by way of others."""
+    return any(
+        model in models_in(field.shape) for model in models_in(shape) for field in model.fields
+    )
+
+
 def _named(shape: Shape, met: list[ModelShape | EnumShape]) -> list[ModelShape | EnumShape]:
     match shape:
         case ModelShape():

@@ -13,7 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.client.serde import ModelSerde, avro, json_schema, protobuf
+from broker.client.serde.avro_codec import encoder
+from broker.client.serde.models.avro_bytes import bytes_writer
+from broker.client.serde.models.avro_conversion import AvroWriting
+from broker.client.serde.models.avro_derivation import avro_schema_of
+from broker.client.serde.models.hints import shape_of
 from broker.errors import RegistryError, SerdeError
+from broker.schema.avro_schema import parse_avro
 from tests.broker.client.serde.models.sample_models import (
     EVERYONE,
     LINES,
@@ -64,6 +70,15 @@ def test_every_tree_and_line_comes_back(form: Any, node: Node, line: Line) -> No
 @given(value=EVERYONE)
 def test_models_of_every_family_come_back(form: Any, value: Everyone) -> None:
     assert there_and_back(SERDES[form][Everyone], value) == value
+
+
+@pytest.mark.slow
+@given(value=ORDERS | EVERYONE)
+def test_avro_is_written_as_fastavro_writes_it(value: Order | Everyone) -> None:
+    shape = shape_of(type(value))
+    schema = parse_avro(avro_schema_of(shape).text, {})
+    by_dicts = encoder(schema)(AvroWriting("dicts").function(shape)(value))
+    assert bytes_writer("bytes", shape, schema.root)(value) == by_dicts
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -332,4 +347,21 @@ class Gesture(msgspec.Struct):
 def test_structs_with_tags_may_be_in_unions_of_every_format(form: Any) -> None:
     serde = form(Gesture, MemoryRegistry())
     for value in (Gesture(Click(5)), Gesture(Swipe(0.5), Gesture(None))):
+        assert there_and_back(serde, value) == value
+
+
+@dataclass(frozen=True)
+class GiftCard(Card):
+    giver: str
+
+
+@dataclass
+class Paid:
+    by: Card | GiftCard
+
+
+@pytest.mark.parametrize("form", BINARY)
+def test_a_derived_class_in_a_union_is_not_taken_for_its_base(form: Any) -> None:
+    serde = form(Paid, MemoryRegistry())
+    for value in (Paid(Card("5")), Paid(GiftCard("5", "ann"))):
         assert there_and_back(serde, value) == value
