@@ -1,52 +1,52 @@
 """`millstream`: the one command."""
 
 import sys
+from importlib import import_module
 
 import click
 
 from broker.errors import MillstreamError
-from millstream.commands.broker import broker
-from millstream.commands.configs import configs
-from millstream.commands.consume import consume
-from millstream.commands.demo import demo
-from millstream.commands.groups import groups
-from millstream.commands.log import log
-from millstream.commands.produce import produce
-from millstream.commands.registry import registry
-from millstream.commands.run import run
-from millstream.commands.schemas import schemas
-from millstream.commands.streams import streams
-from millstream.commands.topics import topics
-from millstream.commands.up import up
 
-COMMANDS = (
-    up,
-    broker,
-    topics,
-    groups,
-    produce,
-    consume,
-    configs,
-    log,
-    registry,
-    schemas,
-    run,
-    streams,
-    demo,
-)
+# Where the command of each name is; it has the same name there.
+COMMANDS = {
+    "up": "millstream.commands.up",
+    "broker": "millstream.commands.broker",
+    "topics": "millstream.commands.topics",
+    "groups": "millstream.commands.groups",
+    "produce": "millstream.commands.produce",
+    "consume": "millstream.commands.consume",
+    "configs": "millstream.commands.configs",
+    "log": "millstream.commands.log",
+    "registry": "millstream.commands.registry",
+    "schemas": "millstream.commands.schemas",
+    "run": "millstream.commands.run",
+    "streams": "millstream.commands.streams",
+    "demo": "millstream.commands.demo",
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """The commands, each loaded when it is called: none waits for what only others need."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name, loaded now."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="millstream")
 def command_line() -> None:
     """Stream processing for Python people.
 
     Every command that talks to a cluster works on a Millstream broker and on any Kafka.
     """
-
-
-for each in COMMANDS:
-    command_line.add_command(each)
 
 
 def main() -> None:
