@@ -10,6 +10,7 @@ from broker.errors import SchemaError
 from broker.schema.avro_types import MISSING, RECORDS, AvroType
 
 NODES_MAX = 20_000
+DEPTH_MAX = 100
 CONNECT_ENTRY = "io.confluent.connect.avro.MapEntry"
 
 
@@ -54,11 +55,20 @@ class _Walk:
     def __init__(self) -> None:
         self.open: list[AvroType] = []
         self.nodes = 0
+        self.depth = 0
 
     def node(self, given: AvroType) -> AvroNode:
         self.nodes += 1
         if self.nodes > NODES_MAX:
             raise SchemaError(f"the Avro schema stands for more than {NODES_MAX} types")
+        if self.depth >= DEPTH_MAX:
+            raise SchemaError(f"types of the Avro schema are more than {DEPTH_MAX} in each other")
+        self.depth += 1
+        found = self._node(given)
+        self.depth -= 1
+        return found
+
+    def _node(self, given: AvroType) -> AvroNode:
         if given.kind == "union":
             return self._union(given)
         if given.kind in RECORDS:

@@ -45,6 +45,7 @@ from broker.schema.datatypes import (
 from broker.schema.protobuf_known import known_file
 
 NODES_MAX = 20_000
+DEPTH_MAX = 100  # upb reads no deeper
 PRECISION_DEFAULT = 64
 DEFAULT_NAME = "ConnectDefault"
 
@@ -243,6 +244,8 @@ class _Reader:
                 f'the Protobuf message "{name}" contains itself',
                 hint="rows have no recursive types; read it with RegistryProtobufSerde",
             )
+        if len(self.open) >= DEPTH_MAX:
+            raise SchemaError(f"Protobuf messages are more than {DEPTH_MAX} in each other")
         self.open.append(name)
         fields = [
             self._named(union_name(each), StructType(tuple(map(self._field, each.fields))))

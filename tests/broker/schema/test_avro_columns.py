@@ -184,5 +184,11 @@ def test_a_short_text_that_stands_for_very_many_types_is_refused() -> None:
         read_back(text)
 
 
+def test_types_that_are_very_deep_in_each_other_are_refused() -> None:
+    text = '{"type": "array", "items": ' * 150 + '"int"' + "}" * 150
+    with pytest.raises(SchemaError, match="more than 100 in each other"):
+        read_back(text, single="ROWVAL")
+
+
 def test_a_value_alone_is_one_column() -> None:
     assert read_back('"double"', single="ROWVAL") == (Column("ROWVAL", DOUBLE),)

@@ -32,8 +32,8 @@ STRUCT = StructType((Field("X", INT),))
 def read_back(text: str, *, name: str | None = None, upper: bool = True) -> tuple[Column, ...]:
     """The columns of a text's message."""
     schema = parse_protobuf(text, {})
-    message = schema.message_class(name or schema.default_message)
-    return protobuf_columns(message.DESCRIPTOR, upper=upper)
+    message = schema.pool.FindMessageTypeByName(name or schema.default_message)
+    return protobuf_columns(message, upper=upper)
 
 
 def canonical(given: list[Column], nulls: Nulls = Nulls.NOTHING) -> str:
@@ -200,3 +200,9 @@ def test_a_short_text_that_stands_for_very_many_fields_is_refused() -> None:
     )
     with pytest.raises(SchemaError, match="more than 20000 fields"):
         read_back(f'syntax = "proto3"; {messages} message M30 {{ int32 a = 1; }}')
+
+
+def test_a_long_chain_of_messages_is_refused() -> None:
+    messages = "".join(f"message M{level} {{ M{level + 1} a = 1; }}" for level in range(2_000))
+    with pytest.raises(SchemaError, match="more than 100 in each other"):
+        read_back(f'syntax = "proto3"; {messages} message M2000 {{ int32 a = 1; }}')

@@ -63,8 +63,11 @@ class ProtobufRows:
     def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
         """The fields of the message that is named, else of the first."""
         _check_wrapped(self.name, options)
-        message = _message_class(_protobuf(schema), options.full_name)
-        return protobuf_columns(message.DESCRIPTOR, upper=options.schema_id is None)
+        found = _protobuf(schema)
+        name = options.full_name or found.default_message
+        found.indexes_of(name)
+        message = found.pool.FindMessageTypeByName(name)
+        return protobuf_columns(message, upper=options.schema_id is None)
 
 
 class ProtobufNosrRows:
@@ -182,7 +185,10 @@ def _parsed(columns: Sequence[Column], options: RowOptions) -> ProtobufSchema:
 def _message_class(schema: ProtobufSchema, name: str | None) -> type[Message]:
     name = name or schema.default_message
     schema.indexes_of(name)
-    return schema.message_class(name)
+    try:
+        return schema.message_class(name)
+    except RecursionError:  # Google's library makes the classes of all fields, one in the other
+        raise SchemaError(f'the Protobuf message "{name}" is too deep') from None
 
 
 def _protobuf(schema: ParsedSchema | None) -> ProtobufSchema:

@@ -135,7 +135,10 @@ class RegisteredRows:
                 f"schema {schema_id} is of kind {schema.kind}, not {self._codec.kind}",
                 hint="name the format that the topic was written with",
             )
-        return parse_schema(schema, resolve_references(self._registry, schema))
+        try:
+            return parse_schema(schema, resolve_references(self._registry, schema))
+        except RecursionError:
+            raise SchemaError(f"schema {schema_id} is too deep") from None
 
 
 def need_registry(name: str, registry: SchemaRegistry | None) -> SchemaRegistry:

@@ -338,6 +338,15 @@ def test_schemas_that_cannot_be_rows_raise_serde_errors() -> None:
             AVRO.serde([Column("B", INT)], OPTIONS, registry).deserialize("t", frame(1) + b"\0")
 
 
+def test_a_schema_that_is_too_deep_raises_a_serde_error() -> None:
+    chain: list[object] = [{**record(a="int"), "name": "r0"}]
+    chain += [{**record(a=f"r{level}"), "name": f"r{level + 1}"} for level in range(2_000)]
+    registry = MemoryRegistry()
+    registry.register("t-value", Schema(json.dumps(record(a=chain))))
+    with pytest.raises(SerdeError):
+        AVRO.serde([Column("B", INT)], OPTIONS, registry).deserialize("t", frame(1) + b"\0")
+
+
 def test_an_unknown_schema_is_an_error_of_the_bytes_but_a_broken_registry_is_not() -> None:
     class Broken(MemoryRegistry):
         def schema(self, schema_id: int, *, subject: str | None = None) -> Schema:

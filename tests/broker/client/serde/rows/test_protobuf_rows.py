@@ -296,6 +296,18 @@ def test_a_given_schema_that_does_not_suit_is_refused_at_once(
         PROTOBUF.serde(columns, RowOptions(schema_id=schema_id), registry)
 
 
+def test_a_chain_of_messages_that_is_too_long_is_refused() -> None:
+    messages = "".join(f"message M{level} {{ M{level + 1} a = 1; }}" for level in range(2_000))
+    registry, schema, schema_id = other(f"{messages} message M2000 {{ int32 a = 1; }}")
+    columns = [Column("B", INT)]
+    with pytest.raises(SchemaError, match="in each other"):
+        PROTOBUF.columns_of(schema, OPTIONS)
+    with pytest.raises(SchemaError, match="too deep"):
+        PROTOBUF.serde(columns, RowOptions(schema_id=schema_id), registry)
+    with pytest.raises(SerdeError, match="RecursionError"):
+        PROTOBUF.serde(columns, OPTIONS, registry).deserialize("t", frame(schema_id) + b"\0")
+
+
 def test_a_message_that_is_not_there_is_refused() -> None:
     _, schema, _ = other("message M { int32 a = 1; }")
     with pytest.raises(SchemaError, match='no message "Q"'):
