@@ -175,11 +175,16 @@ def _checked(url: str) -> str:
 
 
 def _unreachable(url: str, error: httpx.HTTPError) -> RegistryError:
+    hint = "see whether it runs and whether the url is right"
+    if "certificate" in str(error).lower():
+        hint = (
+            "give certificates=, a PEM file of the authority that vouches for the registry; "
+            "or certificate=, our own and its key, if the registry wants one"
+        )
     return RegistryError(
         UNREACHABLE,
-        f'the schema registry at "{url}" does not answer: {error or type(error).__name__}',
-        hint="see whether it runs and whether the url is right; "
-        "`millstream dev` starts one beside the broker",
+        f'the schema registry at "{url}" does not answer: {str(error) or type(error).__name__}',
+        hint=hint,
     )
 
 

@@ -1,6 +1,7 @@
 """An HTTP server that answers by a script, to see what a client does with each answer."""
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +38,9 @@ class ScriptedServer:
 
 
 @contextmanager
-def scripted_server(*answers: Answer) -> Iterator[ScriptedServer]:
+def scripted_server(
+    *answers: Answer, tls: ssl.SSLContext | None = None
+) -> Iterator[ScriptedServer]:
     """A server on a port of its own until the end of the block."""
     script = ScriptedServer(answers=list(answers))
 
@@ -64,6 +67,9 @@ def scripted_server(*answers: Answer) -> Iterator[ScriptedServer]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     script.url = f"http://127.0.0.1:{server.server_address[1]}"
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+        script.url = script.url.replace("http:", "https:")
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:

@@ -1,9 +1,11 @@
 """HttpSchemaRegistry: what goes over the wire, what comes of refusals, failures and outages."""
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -15,6 +17,7 @@ from broker.clock import SystemClock
 from broker.errors import ConfigError, RegistryError
 from broker.schema.schema import Reference, Schema, SchemaKind
 from tests.broker.client.registry.scripted_server import ScriptedServer, scripted_server
+from tests.broker.client.test_sasl import Authority, server_context
 
 TEXT = Schema('"string"')
 PROTO = Schema("message A {}", SchemaKind.PROTOBUF, (Reference("b.proto", "b", 3),))
@@ -277,6 +280,36 @@ def test_certificates_that_are_not_there_are_refused_at_once() -> None:
         HttpSchemaRegistry("https://127.0.0.1:1", certificates="/nowhere.pem")
 
 
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_registry_behind_tls_must_be_vouched_for(authority: Authority) -> None:
+    with scripted_server((200, ["a"]), tls=server_context(authority)) as server:
+        trusting = HttpSchemaRegistry(server.url, certificates=str(authority.file))
+        careless = HttpSchemaRegistry(server.url, verify=False)
+        with trusting, careless:
+            assert trusting.subjects() == careless.subjects() == ["a"]
+        with opened(server.url) as registry, pytest.raises(RegistryError) as found:
+            registry.subjects()
+        assert "certificates=" in found.value.hint
+
+
+def test_a_registry_that_wants_a_certificate_gets_ours(authority: Authority) -> None:
+    tls = server_context(authority)
+    tls.verify_mode = ssl.CERT_REQUIRED
+    tls.load_verify_locations(authority.file)
+    with (
+        scripted_server((200, ["a"]), tls=tls) as server,
+        HttpSchemaRegistry(
+            server.url, certificates=str(authority.file), certificate=authority.issue("client")
+        ) as registry,
+    ):
+        assert registry.subjects() == ["a"]
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (
@@ -297,6 +330,7 @@ def any_server() -> Iterator[ScriptedServer]:
         yield server
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     status=st.sampled_from([200, 404, 422, 500]),
