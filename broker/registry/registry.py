@@ -419,6 +419,9 @@ class Registry:
                 answer, records = think()
             if records:
                 self._log.append(records)
+                with self._lock:  # readers see all of a change or nothing
+                    for record in records:
+                        self._apply(record)
         return answer
 
     def _apply(self, record: Record) -> None:

@@ -42,7 +42,7 @@ class SchemaLog:
         replication_factor: int,
         apply: Callable[[Record], None],
     ) -> None:
-        """Nothing is asked of the broker yet; `apply` gets what is read and what was written."""
+        """Nothing is asked of the broker yet; `apply` gets each record that is read."""
         self._target = target
         self._topic = topic
         self._replication_factor = replication_factor
@@ -76,7 +76,7 @@ class SchemaLog:
                 raise _store_error(f'cannot write to topic "{self._topic}"', error) from error
 
     def append(self, records: Sequence[Record]) -> None:
-        """Write records, all or none, then apply them; RegistryError, and no change, if it fails.
+        """Write records, all or none; RegistryError if it fails.
 
         `ready` comes before, and nothing else writes between the two.
         """
@@ -92,8 +92,6 @@ class SchemaLog:
             if self._fenced:
                 raise self._fenced_error() from error
             raise _store_error(f'cannot write to topic "{self._topic}"', error) from error
-        for record in records:
-            self._apply(record)
 
     def close(self) -> None:
         """Let go of the producer."""
