@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 from broker.errors import ConfigError
 
 PORT_MAX = 65535
+CONNECTIONS_MAX = 1000  # more are answered with 503
 # Requests under way may take this long when the server is closed; then they are broken off.
 SHUTDOWN_GRACE_SECONDS = 5
 
@@ -55,6 +56,8 @@ class HttpServer:
             access_log=False,
             lifespan="off",
             server_header=False,
+            ws="none",
+            limit_concurrency=CONNECTIONS_MAX,
             timeout_graceful_shutdown=SHUTDOWN_GRACE_SECONDS,
         )
         self._listener = listener

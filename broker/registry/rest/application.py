@@ -149,7 +149,8 @@ class RestApplication:
         out = Exposition()
         name = "millstream_registry_requests_total"
         out.family(name, "counter", "Requests answered.")
-        for (method, path, status), count in sorted(self._counts.items()):
+        counts = dict(self._counts)  # at once: requests are counted meanwhile
+        for (method, path, status), count in sorted(counts.items()):
             out.sample(name, count, method=method, path=path, status=status)
         everything = registry.all_schemas(prefix=ALL_CONTEXTS)
         for what, text, count in (

@@ -215,6 +215,41 @@ def test_a_client_that_goes_away_in_the_middle_is_forgotten(
     assert client.get("/").json() == {}
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc",
+        b"GET /subjects\r\n\r\n",
+        b"GET /subjects HTTP/9.9\r\n\r\n",
+        b"POST /subjects/a HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"POST /subjects/a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_does_no_harm(
+    server: RegistryServer, client: httpx.Client, sent: bytes
+) -> None:
+    host, _, port = server.address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+        answer = connection.recv(100)
+    assert not answer.startswith(b"HTTP/1.1 5")
+    assert client.get("/").json() == {}
+
+
+def test_an_address_may_be_of_version_6(registry: Registry) -> None:
+    try:
+        server = RegistryServer(registry, listen="[::1]:0").start()
+    except ConfigError as error:
+        pytest.skip(f"no address of version 6 here: {error}")
+    try:
+        assert server.url.startswith("http://[::1]:")
+        assert httpx.get(server.url).json() == {}
+    finally:
+        server.close()
+
+
 def test_a_port_that_is_taken_is_refused(registry: Registry, server: RegistryServer) -> None:
     with pytest.raises(ConfigError, match="cannot listen"):
         RegistryServer(registry, listen=server.address).start()
