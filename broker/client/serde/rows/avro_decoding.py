@@ -12,7 +12,6 @@ from typing import cast
 import fastavro
 
 from broker.client.serde.rows.coercion import Convert, coercion, mismatch, scaled
-from broker.client.serde.rows.java_numbers import fit_decimal
 from broker.client.serde.rows.row_format import Row
 from broker.errors import SchemaError, SerdeError
 from broker.schema.avro_columns import avro_type
@@ -26,6 +25,7 @@ from broker.schema.datatypes import (
     MapType,
     StructType,
 )
+from broker.schema.java_numbers import fit_decimal
 
 Decode = Callable[[bytes], Row | None]
 

@@ -16,7 +16,6 @@ Compound types are the formats' own business.
 from collections.abc import Callable
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 
-from broker.client.serde.rows.java_numbers import double_text, fit_decimal
 from broker.errors import SerdeError
 from broker.schema.datatypes import (
     BIGINT,
@@ -30,6 +29,7 @@ from broker.schema.datatypes import (
     DataType,
     DecimalType,
 )
+from broker.schema.java_numbers import double_text, fit_decimal
 
 # From a value that is there to another one; None in place of a function leaves values alone.
 Convert = Callable[..., object]

@@ -16,16 +16,6 @@ from typing import TypeVar
 
 from broker.client.registry.api import SchemaRegistry
 from broker.client.serde.rows.columns_check import no_schema, unsupported_type
-from broker.client.serde.rows.java_numbers import (
-    INTEGER_RANGES,
-    as_double,
-    decimal_text,
-    double_text,
-    parse_base64,
-    parse_decimal,
-    parse_double,
-    parse_integer,
-)
 from broker.client.serde.rows.mismatch import Mismatch, inside, undecodable, unencodable
 from broker.client.serde.rows.none_rows import NullSerde
 from broker.client.serde.rows.row_format import Feature, Row, RowOptions
@@ -40,6 +30,16 @@ from broker.schema.datatypes import (
     DataType,
     DecimalType,
     Primitive,
+)
+from broker.schema.java_numbers import (
+    INTEGER_RANGES,
+    as_double,
+    decimal_text,
+    double_text,
+    parse_base64,
+    parse_decimal,
+    parse_double,
+    parse_integer,
 )
 from broker.schema.schema import ParsedSchema, Schema, SchemaKind
 

@@ -18,15 +18,6 @@ from functools import partial
 
 import msgspec
 
-from broker.client.serde.rows.java_numbers import (
-    INTEGER_RANGES,
-    fit_decimal,
-    in_range,
-    parse_base64,
-    parse_decimal,
-    parse_double,
-    parse_integer,
-)
 from broker.client.serde.rows.mismatch import Mismatch, inside
 from broker.schema.datatypes import (
     BOOLEAN,
@@ -41,6 +32,15 @@ from broker.schema.datatypes import (
     MapType,
     Primitive,
     StructType,
+)
+from broker.schema.java_numbers import (
+    INTEGER_RANGES,
+    fit_decimal,
+    in_range,
+    parse_base64,
+    parse_decimal,
+    parse_double,
+    parse_integer,
 )
 
 # From a JSON value that is not null.

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec.structs import astuple
 
-from broker.client.serde.rows.java_numbers import INTEGER_RANGES
 from broker.client.serde.rows.json_coercions import (
     coercion_of,
     decode_json,
@@ -35,6 +34,7 @@ from broker.schema.datatypes import (
     Primitive,
     StructType,
 )
+from broker.schema.java_numbers import INTEGER_RANGES
 
 # Ever new names must not make us build decoders all the time.
 LEARNING_MAX = 8

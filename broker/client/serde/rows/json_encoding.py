@@ -19,12 +19,6 @@ from math import isfinite
 
 import msgspec
 
-from broker.client.serde.rows.java_numbers import (
-    INTEGER_RANGES,
-    as_double,
-    decimal_text,
-    double_text,
-)
 from broker.client.serde.rows.mismatch import Mismatch, inside
 from broker.client.serde.rows.row_format import Row
 from broker.schema.datatypes import (
@@ -40,6 +34,12 @@ from broker.schema.datatypes import (
     MapType,
     Primitive,
     StructType,
+)
+from broker.schema.java_numbers import (
+    INTEGER_RANGES,
+    as_double,
+    decimal_text,
+    double_text,
 )
 
 # To what msgspec writes as we want it; from a value or null.

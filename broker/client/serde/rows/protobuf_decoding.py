@@ -14,7 +14,6 @@ from google.protobuf.descriptor import (  # type: ignore[import-untyped]
 from google.protobuf.message import Message  # type: ignore[import-untyped]
 
 from broker.client.serde.rows.coercion import Convert, coercion, mismatch
-from broker.client.serde.rows.java_numbers import fit_decimal
 from broker.client.serde.rows.protobuf_values import (
     date_of,
     decimal_of,
@@ -34,6 +33,7 @@ from broker.schema.datatypes import (
     MapType,
     StructType,
 )
+from broker.schema.java_numbers import fit_decimal
 from broker.schema.protobuf_columns import (
     WRAPPERS,
     entry_of,

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client.serde.rows.java_numbers import (
+from broker.schema.datatypes import DecimalType
+from broker.schema.java_numbers import (
     decimal_text,
     double_text,
     fit_decimal,
@@ -16,7 +17,6 @@ from broker.client.serde.rows.java_numbers import (
     parse_double,
     parse_integer,
 )
-from broker.schema.datatypes import DecimalType
 
 
 @pytest.mark.parametrize(
