@@ -9,6 +9,7 @@ from broker.client.serde.framing import Codec, Decode, Encode, NotAllowed
 from broker.client.serde.models.avro_bytes import bytes_writer
 from broker.client.serde.models.avro_conversion import AvroReading, AvroWriting
 from broker.client.serde.models.avro_derivation import avro_schema_of
+from broker.client.serde.models.avro_parsing import bytes_reader
 from broker.client.serde.models.fitting import misfit
 from broker.client.serde.models.hints import shape_of
 from broker.client.serde.models.json_codec import JsonCodec
@@ -19,7 +20,7 @@ from broker.client.serde.models.protobuf_conversion import (
     ProtobufWriting,
 )
 from broker.client.serde.models.protobuf_derivation import protobuf_schema_of
-from broker.client.serde.models.shapes import Shape, is_recursive
+from broker.client.serde.models.shapes import Shape, is_recursive, models_in
 from broker.client.serde.wire_format import PREFIX_BYTES, frame, frame_indexes, read_indexes
 from broker.schema.avro_schema import AvroSchema, parse_avro
 from broker.schema.protobuf_schema import ProtobufSchema, parse_protobuf
@@ -38,14 +39,13 @@ class ModelCodec:
 
 
 def avro_codec(wanted: Any, namespace: str | None) -> ModelCodec:
-    """Avro by fastavro; bytes are read as the model's schema sees them."""
+    """Avro: by generated functions for the own schema, by fastavro for those of others."""
     shape = shape_of(wanted, namespace=namespace)
     schema, title = avro_schema_of(shape), _name(wanted)
     reader = parse_avro(schema.text, {})
     to_value = AvroWriting(f"{title} to Avro").function(shape)
-    to_bytes = (
-        None if is_recursive(shape) else bytes_writer(f"{title} to bytes", shape, reader.root)
-    )
+    deep = is_recursive(shape)
+    to_bytes = None if deep else bytes_writer(f"{title} to bytes", shape, reader.root)
     from_value = AvroReading(f"Avro to {title}").function(shape)
 
     def open_encoder(schema_id: int, parsed: ParsedSchema) -> Encode:
@@ -56,7 +56,13 @@ def avro_codec(wanted: Any, namespace: str | None) -> ModelCodec:
         encode = encoder(cast(AvroSchema, parsed), prefix)
         return checked(shape, lambda value: encode(to_value(value)))
 
+    # Arrays of models without fields take no bytes, so that their counts have no limit.
+    empty = not all(model.fields for model in models_in(shape))
+    from_bytes = None if deep or empty else bytes_reader(f"bytes to {title}", shape, reader.root)
+
     def open_decoder(writer: ParsedSchema) -> Decode:
+        if from_bytes is not None and cast(AvroSchema, writer).canonical == reader.canonical:
+            return lambda data: from_bytes(data, PREFIX_BYTES)
         decode = decoder(cast(AvroSchema, writer), reader, skip=PREFIX_BYTES)
         return lambda data: from_value(decode(data))
 

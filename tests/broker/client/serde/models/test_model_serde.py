@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.client.serde import ModelSerde, avro, json_schema, protobuf
-from broker.client.serde.avro_codec import encoder
+from broker.client.serde.avro_codec import decoder, encoder
 from broker.client.serde.models.avro_bytes import bytes_writer
-from broker.client.serde.models.avro_conversion import AvroWriting
+from broker.client.serde.models.avro_conversion import AvroReading, AvroWriting
 from broker.client.serde.models.avro_derivation import avro_schema_of
+from broker.client.serde.models.avro_parsing import bytes_reader
 from broker.client.serde.models.hints import shape_of
 from broker.errors import RegistryError, SerdeError
 from broker.schema.avro_schema import parse_avro
@@ -74,11 +75,13 @@ def test_models_of_every_family_come_back(form: Any, value: Everyone) -> None:
 
 @pytest.mark.slow
 @given(value=ORDERS | EVERYONE)
-def test_avro_is_written_as_fastavro_writes_it(value: Order | Everyone) -> None:
+def test_avro_is_written_and_read_as_fastavro_does(value: Order | Everyone) -> None:
     shape = shape_of(type(value))
     schema = parse_avro(avro_schema_of(shape).text, {})
     by_dicts = encoder(schema)(AvroWriting("dicts").function(shape)(value))
     assert bytes_writer("bytes", shape, schema.root)(value) == by_dicts
+    assert bytes_reader("value", shape, schema.root)(by_dicts, 0) == value
+    assert AvroReading("value").function(shape)(decoder(schema)(by_dicts)) == value
 
 
 @pytest.mark.parametrize("form", FORMATS)
