@@ -44,6 +44,7 @@ from broker.schema.protobuf_text import (
 )
 
 IMPORTS_MAX = 1000
+PACKAGE_PARTS_MAX = 100
 
 SCALARS = {
     "double": FieldDescriptorProto.TYPE_DOUBLE,
@@ -101,6 +102,9 @@ def build_file(node: FileNode, name: str) -> FileDescriptorProto:
 def _set_package(file: FileDescriptorProto, node: PackageNode) -> None:
     if file.HasField("package"):
         raise SchemaError("the file has more than one package")
+    # Names are looked for in every part of the package around them.
+    if node.name.count(".") >= PACKAGE_PARTS_MAX:
+        raise SchemaError(f"the package has more than {PACKAGE_PARTS_MAX} parts")
     file.package = node.name
 
 

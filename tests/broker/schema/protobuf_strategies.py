@@ -18,6 +18,9 @@ KEYWORDS = ("message", "enum", "option", "map", "optional", "reserved", "to", "m
 FIELD_NAMES = NAMES | st.sampled_from(KEYWORDS)
 TYPE_NAMES = st.from_regex(r"[A-Z][A-Za-z0-9]{0,4}", fullmatch=True)
 TEXTS = st.text(max_size=6)
+# Google's library takes defaults that are too small for all their digits for wrong ones.
+FLOATS = st.floats(allow_subnormal=False)
+SINGLE_FLOATS = st.floats(width=32, allow_subnormal=False)
 INTEGERS = {
     F.TYPE_INT32: (-(2**31), 2**31 - 1),
     F.TYPE_SINT64: (-(2**63), 2**63 - 1),
@@ -189,8 +192,8 @@ def _set_default(draw: st.DrawFn, field: FieldDescriptorProto) -> None:
     elif field.type == F.TYPE_BOOL:
         field.default_value = draw(st.sampled_from(["true", "false"]))
     elif field.type == F.TYPE_DOUBLE:
-        field.default_value = float_text(draw(st.floats()))
+        field.default_value = float_text(draw(FLOATS))
     elif field.type == F.TYPE_FLOAT:
-        field.default_value = float_text(draw(st.floats(width=32)), single=True)
+        field.default_value = float_text(draw(SINGLE_FLOATS), single=True)
     elif field.type in INTEGERS:
         field.default_value = str(draw(st.integers(*INTEGERS[field.type])))

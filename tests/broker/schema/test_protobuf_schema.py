@@ -315,6 +315,8 @@ ERRORS = [
     ('import "default.proto";', "is the file itself"),
     ('import "google/protobuf/any.proto"; import "google/protobuf/any.proto";', "twice"),
     ("package a; package b;", "more than one package"),
+    (f"package {'a.' * 100}a;", "more than 100 parts"),
+    ("".join(f'import "{i}.proto";' for i in range(1001)), "more than 1000 imports"),
     ("message A {" * 40 + "}" * 40, "nested more than 32 deep"),
     ("option (x) = " + "{ a " * 40 + "}" * 40 + ";", "nested more than 32 deep"),
     ("message A {" * 5_000, "the text ends"),
