@@ -6,6 +6,7 @@ schema: see broker/schema/protobuf_columns.py.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from google.protobuf.message import Message  # type: ignore[import-untyped]
 
@@ -178,7 +179,13 @@ class _ProtobufCodec:
 
 
 def _parsed(columns: Sequence[Column], options: RowOptions) -> ProtobufSchema:
-    text = protobuf_text(columns, name=options.full_name, nulls=_NULLS[options.nullable])
+    return _parsed_once(tuple(columns), options.full_name, _NULLS[options.nullable])
+
+
+# Parsing takes milliseconds, and a serde asks for its schema more than once.
+@lru_cache(maxsize=64)
+def _parsed_once(columns: tuple[Column, ...], name: str | None, nulls: Nulls) -> ProtobufSchema:
+    text = protobuf_text(columns, name=name, nulls=nulls)
     return parse_protobuf(text, {})
 
 

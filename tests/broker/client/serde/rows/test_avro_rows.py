@@ -96,6 +96,16 @@ def test_a_single_column_is_written_alone(
     assert serde.deserialize("t", data) == (None if value is None else (value,))
 
 
+@pytest.mark.slow
+@given(columns_and_rows())
+def test_a_given_schema_is_written_to_as_ones_own(given: Given) -> None:
+    columns, row = given
+    registry = MemoryRegistry()
+    data = AVRO.serde(columns, OPTIONS, registry).serialize("t", row)
+    options = RowOptions(schema_id=registry.version("t-value").schema_id)
+    assert AVRO.serde(columns, options, registry).serialize("u", row) == data
+
+
 def test_a_null_row_is_a_null_record() -> None:
     serde = AVRO.serde([Column("A", INT)], OPTIONS, MemoryRegistry())
     assert serde.serialize("t", None) is None
