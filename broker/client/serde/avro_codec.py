@@ -9,6 +9,7 @@ counts through arrays of items that take no bytes for as long as the bytes say. 
     recursive types, few bytes      read at once: each level takes a byte at least
     recursive types, many bytes     read by fastavro's Python code, which Python stops in time
     arrays of items without bytes   SchemaError when they are to be read
+    decimals of very many digits    ValueError; see avro_decimals
 """
 
 import io
@@ -17,6 +18,7 @@ from collections.abc import Callable
 import fastavro
 from fastavro import _read_py
 
+from broker.client.serde.avro_decimals import with_exact_decimals
 from broker.client.serde.avro_writers import writer_of
 from broker.errors import SchemaError
 from broker.schema.avro_schema import AvroSchema
@@ -64,8 +66,9 @@ def decoder(writer: AvroSchema, reader: AvroSchema | None = None, *, skip: int =
             "the Avro schema has arrays of items that take no bytes, which have no limit",
             hint="change the items of the array; a count would say the same",
         )
-    written, buffer = writer.fastavro, io.BytesIO
-    wanted = None if reader is None or reader.fastavro == written else reader.fastavro
+    written, buffer = with_exact_decimals(writer.fastavro), io.BytesIO
+    wanted = None if reader is None else with_exact_decimals(reader.fastavro)
+    wanted = None if wanted == written else wanted
     read = fastavro.schemaless_reader
 
     def decode(data: bytes) -> object:

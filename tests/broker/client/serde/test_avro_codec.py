@@ -116,6 +116,54 @@ def test_lengths_at_the_borders_of_bytes_have_fastavros_bytes(size: int) -> None
         assert encoder(known)(value) == by_fastavro(known, value)
 
 
+@pytest.mark.parametrize("size", [None, 5, 40])
+@pytest.mark.parametrize("optional", [False, True])
+def test_decimals_are_read_exactly_whatever_their_schema_says(
+    size: int | None, optional: bool
+) -> None:
+    decimal: Json = {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}
+    plain: Json = "bytes"
+    if size is not None:
+        plain = {"type": "fixed", "name": "F", "size": size}
+        decimal = {**decimal, **plain}
+    typed, untyped = (["null", each] if optional else each for each in (decimal, plain))
+    for unscaled in (0, 1, -1, 12_34, -99_99, 2**35 + 7, -(2**39)):
+        data = unscaled.to_bytes(size or 6, "big", signed=True)
+        encoded = encoder(parsed(untyped))(data)
+        assert decoder(parsed(typed))(encoded) == Decimal(unscaled).scaleb(-2)
+        assert decoder(parsed(typed), parsed(typed))(encoded) == Decimal(unscaled).scaleb(-2)
+
+
+def test_a_decimal_of_a_million_bytes_is_refused_before_it_takes_minutes() -> None:
+    data = encoder(parsed("bytes"))(b"\x7f" * 1_000_000)
+    with pytest.raises(ValueError, match="1000000 bytes"):
+        decoder(parsed(DECIMAL))(data)
+
+
+def test_decimals_within_recursive_records_are_read_exactly_too() -> None:
+    schema = {
+        "type": "record",
+        "name": "Node",
+        "fields": [
+            {"name": "price", "type": DECIMAL},
+            {"name": "next", "type": ["null", "Node"]},
+        ],
+    }
+    value: object = None
+    for number in range(90):  # more bytes than are read at once
+        value = {"price": Decimal(number).scaleb(-2), "next": value}
+    assert decoder(parsed(schema))(encoder(parsed(schema))(value)) == value
+
+
+def test_a_reader_may_see_decimals_in_a_record_that_has_changed() -> None:
+    old = {"type": "record", "name": "R", "fields": [{"name": "price", "type": DECIMAL}]}
+    added = {"name": "note", "type": "string", "default": "x"}
+    new = {**old, "fields": [{"name": "price", "type": DECIMAL}, added]}
+    data = encoder(parsed(old))({"price": Decimal("1.50")})
+    found = decoder(parsed(old), parsed(new))(data)
+    assert found == {"price": Decimal("1.50"), "note": "x"}
+
+
 def test_what_is_a_matter_of_choice_is_left_to_fastavro() -> None:
     assert writer_of(parsed(["null", "string", "long"]).root) is None
     assert encoder(parsed(["null", "string", "long"]), b"p")(3) == b"p\4\6"
