@@ -11,6 +11,7 @@ from typing import cast
 
 import fastavro
 
+from broker.client.serde.rows.avro_flat_decoding import flat_reader, is_flat
 from broker.client.serde.rows.coercion import Convert, coercion, mismatch, scaled
 from broker.client.serde.rows.row_format import Row
 from broker.errors import SchemaError, SerdeError
@@ -38,6 +39,10 @@ def row_reader(node: AvroNode, columns: Sequence[Column], *, skip: int) -> Decod
             hint="set WRAP_SINGLE_VALUE to false if the topic holds single values",
         )
     parts = _parts(node, [(each.name, each.type) for each in columns], "")
+    if is_flat(node):
+        # There a number's range is looked at while it is read.
+        wanted = [(name, None if convert is _int else convert) for _, name, convert in parts]
+        return flat_reader(node, wanted, skip=skip)
     project = _compiled(parts, "lambda record: ({})", "{value},", by_get=False)
     return _reading(node, cast(Callable[[object], Row], project), skip)
 

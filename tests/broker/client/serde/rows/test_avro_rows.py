@@ -338,6 +338,84 @@ def test_broken_bytes_raise_serde_errors_and_nothing_else(
             serde.deserialize("t", each)
 
 
+FLAT = record(
+    a="boolean",
+    b=["null", "int"],
+    c=["long", "null"],
+    d="float",
+    e=["null", "double"],
+    f="string",
+    g=["bytes", "null"],
+    h={"type": "enum", "name": "e", "symbols": ["X", "Y"]},
+    i="long",
+)
+FLAT_VALUES = st.fixed_dictionaries(
+    {
+        "a": st.booleans(),
+        "b": st.none() | st.integers(-(2**31), 2**31 - 1),
+        "c": st.none() | st.integers(-(2**63), 2**63 - 1),
+        "d": st.floats(width=32, allow_nan=False),
+        "e": st.none() | st.floats(allow_nan=False),
+        "f": st.text(max_size=5),
+        "g": st.none() | st.binary(max_size=5),
+        "h": st.sampled_from(["X", "Y"]),
+        "i": st.integers(-(2**63), 2**63 - 1),
+    }
+)
+
+
+@pytest.mark.slow
+@given(FLAT_VALUES, st.permutations(list("abcdefghi")), st.data())
+def test_flat_records_are_read_as_fastavro_reads_them(
+    value: dict[str, object], names: list[str], data: st.DataObject
+) -> None:
+    schema = fastavro.parse_schema(FLAT)
+    registry = MemoryRegistry()
+    registry.register("t-value", Schema(json.dumps(FLAT)))
+    types = {
+        each.name: each.type
+        for each in AVRO.columns_of(parse_schema(Schema(json.dumps(FLAT))), OPTIONS)
+    }
+    columns = [Column(name.upper(), types[name.upper()]) for name in names[:5]]
+    serde = AVRO.serde(columns, OPTIONS, registry)
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, schema, value)
+    content = bytearray(out.getvalue())
+    whole = serde.deserialize("t", frame(1) + bytes(content))
+    expected = fastavro.schemaless_reader(io.BytesIO(bytes(content)), schema, None)
+    assert isinstance(expected, dict)
+    assert whole == tuple(expected[name] for name in names[:5])
+    content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(SerdeError):
+        broken = serde.deserialize("t", frame(1) + bytes(content))
+        read = fastavro.schemaless_reader(io.BytesIO(bytes(content)), schema, None)
+        assert isinstance(read, dict)
+        assert repr(broken) == repr(tuple(read[name] for name in names[:5]))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x02",  # the number ends in the prefix of the next field
+        b"\x04\x02\x00",  # no such branch
+        b"\x02" + b"\xff" * 11 + b"\x01\x00",  # a number of too many bytes
+        b"\x02" + b"\xff" * 9 + b"\x03\x00",  # more than 64 bits
+        b"\x00\x09abcdefgh",  # a negative length
+        b"\x00\x08abc",  # a length beyond the end
+        b"\x00\x02\xff",  # no UTF-8
+        b"\x00\x00\x00",  # a byte too many
+    ],
+)
+def test_flat_records_that_are_broken_are_refused(data: bytes) -> None:
+    registry = MemoryRegistry()
+    columns = [Column("A", BIGINT), Column("B", STRING)]
+    registry.register("t-value", Schema(json.dumps(record(a=["null", "long"], b="string"))))
+    serde = AVRO.serde(columns, OPTIONS, registry)
+    assert serde.deserialize("t", frame(1) + b"\x02\x01\x02x") == (-1, "x")
+    with pytest.raises(SerdeError):
+        serde.deserialize("t", frame(1) + data)
+
+
 def test_schemas_that_cannot_be_rows_raise_serde_errors() -> None:
     recursive = record(a=["null", "r"])
     countless = record(a={"type": "array", "items": "null"})
