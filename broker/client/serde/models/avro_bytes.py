@@ -1,6 +1,6 @@
 """Models straight to Avro's bytes, without the dict that fastavro would need.
 
-The functions are generated for one model and the schema that was derived from it. They take a third of
+The functions are generated for one model and the schema that was derived from it. They take half
 the time, for fastavro asks of every value what its schema says. Models that contain themselves are
 left to fastavro, whose values are measured for their depth first.
 """
