@@ -12,6 +12,7 @@ from typing import assert_never
 
 from broker.errors import SchemaError
 from broker.schema.avro_tree import AvroNode
+from broker.schema.column_names import struct_of
 from broker.schema.datatypes import (
     BIGINT,
     BOOLEAN,
@@ -91,10 +92,8 @@ def avro_columns(
             f"the Avro schema is no record but {node.kind}",
             hint="set WRAP_SINGLE_VALUE to false to have its value as one column",
         )
-    columns = tuple(
-        Column(field_name(each.name, upper), avro_type(each.type, upper=upper))
-        for each in node.fields
-    )
+    fields = _struct(node, upper).fields
+    columns = tuple(Column(each.name, each.type) for each in fields)
     if not columns:
         raise SchemaError(f'the Avro record "{node.name}" has no fields that could be columns')
     return columns
@@ -118,13 +117,19 @@ def avro_type(node: AvroNode, *, upper: bool = True) -> DataType:
         # Connect's keys may be of any type; columns read them as text.
         return ArrayType(inner) if node.kind == "array" else MapType(STRING, inner)
     if node.kind in ("record", "union"):
-        return StructType(
-            tuple(
-                Field(field_name(each.name, upper), avro_type(each.type, upper=upper))
-                for each in node.fields
-            )
-        )
+        return _struct(node, upper)
     raise SchemaError(f'values of the Avro type "{node.kind}" alone cannot be columns')
+
+
+def _struct(node: AvroNode, upper: bool) -> StructType:
+    where = f'the Avro record "{node.name}"' if node.name else "an Avro union"
+    return struct_of(
+        (
+            Field(field_name(each.name, upper), avro_type(each.type, upper=upper))
+            for each in node.fields
+        ),
+        where,
+    )
 
 
 def _decimal(node: AvroNode) -> DecimalType:

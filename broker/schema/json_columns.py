@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 from broker.errors import SchemaError
+from broker.schema.column_names import struct_of
 from broker.schema.datatypes import (
     BIGINT,
     BOOLEAN,
@@ -231,13 +232,12 @@ class _Reader:
             return MapType(STRING, self.type(Place(more, place.base), path, depth + 1))
         if not isinstance(properties, dict) or not properties:
             raise _wrong(path, "it is an object of which no properties are known")
-        fields: dict[str, Field] = {}
+        fields = []
         for name in ordered(properties):
             inner = f"{path}.{name}" if path else name
             found = self.type(Place(properties[name], place.base), inner, depth + 1)
-            shown = name.upper() if self.upper else name
-            fields[shown] = Field(shown, found)
-        return StructType(tuple(fields.values()))
+            fields.append(Field(name.upper() if self.upper else name, found))
+        return struct_of(fields, f'the JSON schema at "{path or "#"}"')
 
 
 def ordered(properties: Json) -> list[str]:

@@ -23,6 +23,7 @@ from google.protobuf.descriptor_pool import DescriptorPool  # type: ignore[impor
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
 from broker.errors import SchemaError
+from broker.schema.column_names import struct_of
 from broker.schema.datatypes import (
     BIGINT,
     BOOLEAN,
@@ -248,12 +249,12 @@ class _Reader:
             raise SchemaError(f"Protobuf messages are more than {DEPTH_MAX} in each other")
         self.open.append(name)
         fields = [
-            self._named(union_name(each), StructType(tuple(map(self._field, each.fields))))
+            self._named(union_name(each), struct_of(map(self._field, each.fields), "a oneof"))
             for each in unions(message)
         ]
         fields.extend(map(self._field, fields_outside(message)))
         self.open.pop()
-        return StructType(tuple(fields))
+        return struct_of(fields, f'the Protobuf message "{name}"')
 
     def _named(self, name: str, data_type: DataType) -> Field:
         return Field(name.upper() if self.upper else name, data_type)

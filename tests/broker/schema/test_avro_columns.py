@@ -168,6 +168,11 @@ def test_types_of_other_schemas_have_columns(text: str, expected: str) -> None:
             '{"type": "record", "name": "r", "fields": [{"name": "a", "type": ["null", "r"]}]}',
             "contains itself",
         ),
+        (
+            '{"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}, '
+            '{"name": "A", "type": "int"}]}',
+            'two fields of the Avro record "r" are named "A"',
+        ),
     ],
 )
 def test_schemas_without_columns_are_refused(text: str, message: str) -> None:

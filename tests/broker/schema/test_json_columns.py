@@ -175,6 +175,10 @@ def test_refs_are_followed_into_definitions_and_other_schemas() -> None:
         ('{"properties": {"a": {"$ref": "#"}}}', "contains itself"),
         ('{"properties": {"a": {"type": "array"}}}', "does not say a type"),
         ('{"properties": {"a": {"type": "integer", "connect.type": "x"}}}', "connect.type"),
+        (
+            '{"properties": {"a": {"type": "string"}, "A": {"type": "string"}}}',
+            'two fields of the JSON schema at "#" are named "A"',
+        ),
     ],
 )
 def test_schemas_without_columns_are_refused(text: str, message: str) -> None:

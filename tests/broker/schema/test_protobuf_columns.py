@@ -206,3 +206,10 @@ def test_a_long_chain_of_messages_is_refused() -> None:
     messages = "".join(f"message M{level} {{ M{level + 1} a = 1; }}" for level in range(2_000))
     with pytest.raises(SchemaError, match="more than 100 in each other"):
         read_back(f'syntax = "proto3"; {messages} message M2000 {{ int32 a = 1; }}')
+
+
+def test_names_that_differ_only_in_case_need_their_case() -> None:
+    text = 'syntax = "proto3"; message M { int32 a = 1; int32 A = 2; }'
+    with pytest.raises(SchemaError, match='two fields of the Protobuf message "M"'):
+        read_back(text)
+    assert [each.name for each in read_back(text, upper=False)] == ["a", "A"]

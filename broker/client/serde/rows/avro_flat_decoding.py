@@ -109,7 +109,7 @@ class _Function:
             case "enum":
                 self._number(level, 31)
                 self.bound[f"{name}_symbols"] = node.symbols
-                self.add(level, 'if number & 1: raise wrong("enum")')
+                self.add(level, 'if number & 1: raise wrong("symbol")')
                 self.add(level, f"{name} = {name}_symbols[number >> 1]")
             case _:
                 self._number(level, _RANGES[node.kind])
