@@ -12,6 +12,7 @@ counts through arrays of items that take no bytes for as long as the bytes say. 
     decimals of very many digits    ValueError; see avro_decimals
 """
 
+import copy
 import io
 from collections.abc import Callable
 
@@ -19,6 +20,7 @@ import fastavro
 from fastavro import _read_py
 
 from broker.client.serde.avro_decimals import with_exact_decimals
+from broker.client.serde.avro_default_values import with_default_values
 from broker.client.serde.avro_writers import writer_of
 from broker.errors import SchemaError
 from broker.schema.avro_schema import AvroSchema
@@ -33,7 +35,7 @@ Decode = Callable[[bytes], object]
 
 def encoder(schema: AvroSchema, prefix: bytes = b"") -> Encode:
     """A function from a value to bytes; what it raises is as various as values are."""
-    parsed, fast = schema.fastavro, writer_of(schema.root)
+    parsed, fast = _with_defaults(schema), writer_of(schema.root)
     write, buffer = fastavro.schemaless_writer, io.BytesIO
 
     def encode(value: object) -> bytes:
@@ -66,34 +68,56 @@ def decoder(writer: AvroSchema, reader: AvroSchema | None = None, *, skip: int =
             "the Avro schema has arrays of items that take no bytes, which have no limit",
             hint="change the items of the array; a count would say the same",
         )
-    written, buffer = with_exact_decimals(writer.fastavro), io.BytesIO
-    wanted = None if reader is None else with_exact_decimals(reader.fastavro)
-    wanted = None if wanted == written else wanted
-    read = fastavro.schemaless_reader
+    written = with_exact_decimals(writer.fastavro)
+    wanted = None
+    if reader is not None and reader.resolved != writer.resolved:
+        wanted = with_exact_decimals(_with_defaults(reader))
+    decode = _reading(fastavro.schemaless_reader, written, wanted, skip)
+    if recursive:
+        carefully = _reading(_read_py.schemaless_reader, written, wanted, skip)
+        decode = _by_length(decode, carefully, DEPTH_MAX + skip)
+    if reader is None or wanted is None or not _has_changeable_default(reader.root):
+        return decode
+    # fastavro gives each record the same list; who changes it would change those to come.
+    return lambda data: copy.deepcopy(decode(data))
+
+
+def _by_length(short: Decode, long: Decode, limit: int) -> Decode:
+    return lambda data: short(data) if len(data) <= limit else long(data)
+
+
+def _reading(read: Callable[..., object], written: object, wanted: object, skip: int) -> Decode:
+    buffer = io.BytesIO
 
     def decode(data: bytes) -> object:
         source = buffer(data)
         source.seek(skip)
-        found: object = read(source, written, wanted)
+        found = read(source, written, wanted)
         if source.tell() != len(data):
             raise ValueError(f"{len(data) - source.tell()} bytes are left over")
         return found
 
-    if not recursive:
-        return decode
-    carefully = _read_py.schemaless_reader
+    return decode
 
-    def decode_recursive(data: bytes) -> object:
-        if len(data) - skip <= DEPTH_MAX:
-            return decode(data)
-        source = buffer(data)
-        source.seek(skip)
-        found: object = carefully(source, written, wanted)
-        if source.tell() != len(data):
-            raise ValueError(f"{len(data) - source.tell()} bytes are left over")
-        return found
 
-    return decode_recursive
+def _has_changeable_default(root: AvroType) -> bool:
+    seen: set[int] = set()
+    waiting = [root]
+    while waiting:
+        each = waiting.pop()
+        if id(each) not in seen:
+            seen.add(id(each))
+            waiting += children(each)
+            if any(isinstance(field.default, dict | list) for field in each.fields):
+                return True
+    return False
+
+
+def _with_defaults(schema: AvroSchema) -> object:
+    try:
+        return with_default_values(schema.fastavro)
+    except Exception as error:  # a date that Python's calendar does not have
+        raise SchemaError(f"a default of the Avro schema is no value: {error}") from error
 
 
 def depth_exceeds(value: object, limit: int) -> bool:

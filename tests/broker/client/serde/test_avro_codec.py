@@ -3,6 +3,7 @@
 import io
 import json
 from collections import UserDict
+from datetime import date
 from decimal import Decimal
 from enum import IntEnum
 
@@ -162,6 +163,48 @@ def test_a_reader_may_see_decimals_in_a_record_that_has_changed() -> None:
     data = encoder(parsed(old))({"price": Decimal("1.50")})
     found = decoder(parsed(old), parsed(new))(data)
     assert found == {"price": Decimal("1.50"), "note": "x"}
+
+
+DEFAULTS: list[tuple[Json, Json, object]] = [
+    ("bytes", "\u00ff", b"\xff"),
+    (["bytes", "null"], "a", b"a"),
+    (["null", "bytes"], None, None),
+    ({"type": "fixed", "name": "F", "size": 2}, "ab", b"ab"),
+    (DECIMAL, "\u0001", Decimal("0.01")),
+    ({"type": "int", "logicalType": "date"}, 1, date(1970, 1, 2)),
+    ({"type": "array", "items": "bytes"}, ["a"], [b"a"]),
+    ({"type": "map", "values": DECIMAL}, {"k": "\u0002"}, {"k": Decimal("0.02")}),
+    (POINT, {"x": 3}, {"x": 3, "y": True}),
+    (
+        {"type": "record", "name": "In", "fields": [{"name": "b", "type": "bytes"}]},
+        {"b": "z"},
+        {"b": b"z"},
+    ),
+    ({"type": "enum", "name": "E", "symbols": ["A"]}, "A", "A"),
+    ("string", "text", "text"),
+]
+
+
+@pytest.mark.parametrize(("kind", "default", "expected"), DEFAULTS, ids=str)
+def test_defaults_are_values_of_their_types_both_ways(
+    kind: Json, default: Json, expected: object
+) -> None:
+    old = parsed({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]})
+    fields = [{"name": "a", "type": "int"}, {"name": "b", "type": kind, "default": default}]
+    new = parsed({"type": "record", "name": "R", "fields": fields})
+    assert decoder(old, new)(encoder(old)({"a": 1})) == {"a": 1, "b": expected}
+    assert decoder(new)(encoder(new)({"a": 1})) == {"a": 1, "b": expected}
+
+
+def test_who_changes_a_default_changes_no_record_to_come() -> None:
+    old = parsed({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]})
+    tags = {"name": "tags", "type": {"type": "array", "items": "string"}, "default": []}
+    new = parsed({"type": "record", "name": "R", "fields": [tags]})
+    decode, data = decoder(old, new), encoder(old)({"a": 1})
+    found = decode(data)
+    assert isinstance(found, dict)
+    found["tags"].append("x")
+    assert decode(data) == {"tags": []}
 
 
 def test_what_is_a_matter_of_choice_is_left_to_fastavro() -> None:
