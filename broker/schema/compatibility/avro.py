@@ -14,11 +14,15 @@ bytes would silently be read as other numbers.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from broker.errors import SchemaError
 from broker.schema.avro_schema import AvroSchema
 from broker.schema.avro_types import MISSING, NAMED, RECORDS, AvroField, AvroType
+
+# Types that are used again and again can differ in more places than there is time to count.
+DIFFERENCES_MAX = 100
 
 # Which types of writers each type of reader reads beside its own.
 PROMOTIONS: dict[str, frozenset[str]] = {
@@ -82,6 +86,11 @@ class ReaderCheck:
     def __init__(self) -> None:
         """Nothing compared yet."""
         self._compatible: set[tuple[int, int]] = set()
+        # With the path where the pair was compared, for it may be met in other places.
+        self._incompatible: dict[tuple[int, int], tuple[str, list[Incompatibility]]] = {}
+        # Compatible if pairs under way are; what was assumed inside a circle is only known when the
+        # whole circle is done.
+        self._provisional: dict[tuple[int, int], None] = {}
         self._under_way: set[tuple[int, int]] = set()
         self._assumptions = 0
 
@@ -90,16 +99,27 @@ class ReaderCheck:
         pair = (id(reader), id(writer))
         if pair in self._compatible:
             return []
-        if pair in self._under_way:
+        if known := self._incompatible.get(pair):
+            start, found = len(known[0]), known[1]
+            return [replace(each, path=path + each.path[start:]) for each in found]
+        if pair in self._under_way or pair in self._provisional:
             self._assumptions += 1
             return []
         self._under_way.add(pair)
-        before = self._assumptions
-        found = list(self._compare(reader, writer, path))
+        assumed, kept = self._assumptions, len(self._provisional)
+        found = list(islice(self._compare(reader, writer, path), DIFFERENCES_MAX))
         self._under_way.remove(pair)
-        # What was assumed inside a circle is only known when the whole circle is done.
-        if not found and (before == self._assumptions or not self._under_way):
+        if found:
+            self._incompatible[pair] = (path, found)
+            while len(self._provisional) > kept:  # they may have counted on this pair
+                self._provisional.popitem()
+        elif assumed == self._assumptions:
             self._compatible.add(pair)
+        else:
+            self._provisional[pair] = None
+        if not self._under_way:
+            self._compatible.update(self._provisional)
+            self._provisional.clear()
         return found
 
     def _compare(self, reader: AvroType, writer: AvroType, path: str) -> Iterator[Incompatibility]:

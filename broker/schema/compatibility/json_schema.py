@@ -30,6 +30,9 @@ from broker.schema.compatibility.json_parts import (
 from broker.schema.json_schema import JsonSchema
 
 COMPARISONS_MAX = 50_000
+# What is referred to again and again can differ in more places than there is time to count.
+DIFFERENCES_MAX = 100
+NOTHING: list[Difference] = []
 IF_WORDS = ("if", "then", "else")
 
 Pair = tuple[tuple[Key, ...], Key]
@@ -51,6 +54,9 @@ class JsonComparison:
         """Nothing compared yet."""
         # Paths in here start where the pair is, because a pair may be in several places.
         self._found: dict[Pair, list[Difference]] = {}
+        # Compatible if pairs under way are; what was assumed inside a circle is only known when the
+        # whole circle is done.
+        self._provisional: dict[Pair, None] = {}
         self._under_way: set[Pair] = set()
         self._assumptions = 0
         self._comparisons = 0
@@ -70,16 +76,22 @@ class JsonComparison:
         pair = (tuple(each.key for each in old), new.key)
         found = self._found.get(pair)
         if found is None:
-            if pair in self._under_way:
+            if pair in self._under_way or pair in self._provisional:
                 self._assumptions += 1
                 return []
             self._under_way.add(pair)
-            before = self._assumptions
-            found = self._unmet(old, new, "")
+            assumed, kept = self._assumptions, len(self._provisional)
+            found = self._unmet(old, new, "")[:DIFFERENCES_MAX]
             self._under_way.remove(pair)
-            # What was assumed inside a circle is only known when the whole circle is done.
-            if found or before == self._assumptions or not self._under_way:
+            if found or assumed == self._assumptions:
                 self._found[pair] = found
+            else:
+                self._provisional[pair] = None
+            while found and len(self._provisional) > kept:  # they may have counted on this pair
+                self._provisional.popitem()
+            if not self._under_way:
+                self._found.update(dict.fromkeys(self._provisional, NOTHING))
+                self._provisional.clear()
         return [Difference(each.kind, f"{path}{each.path}") for each in found]
 
     def _unmet(self, old: Parts, new: Part, path: str) -> list[Difference]:
