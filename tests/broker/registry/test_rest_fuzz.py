@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 import httpx
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker import Broker
@@ -149,7 +149,6 @@ async def _send(application: RestApplication, sent: list[Sent]) -> list[httpx.Re
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
 @given(sent=st.lists(requests, min_size=1, max_size=12))
 def test_no_request_makes_the_server_fail(broker: Broker, sent: list[Sent]) -> None:
     still_there = Sent("GET", "/subjects", {}, b"")
