@@ -112,7 +112,11 @@ class Negation:
 
 @dataclass(frozen=True, slots=True)
 class Comparing:
-    """left op right on two values of one type; false if either is null, unless DISTINCT."""
+    """left op right; false if either is null, unless DISTINCT.
+
+    Both have one type, or are numbers of two types that compare by their values; a DOUBLE beside a
+    DECIMAL is the decimal number that its text shows.
+    """
 
     operator: str
     left: "TypedExpression"
@@ -167,6 +171,19 @@ class NullTest:
     """value IS NULL."""
 
     value: "TypedExpression"
+
+    @property
+    def type(self) -> DataType:
+        """BOOLEAN."""
+        return BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """value IN (choices), all of one type; null is never among them."""
+
+    value: "TypedExpression"
+    choices: tuple["TypedExpression", ...]
 
     @property
     def type(self) -> DataType:
@@ -238,6 +255,7 @@ TypedExpression = (
     | Either
     | Opposite
     | NullTest
+    | Among
     | Matching
     | Choosing
     | NewArray

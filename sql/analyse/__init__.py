@@ -1,0 +1,1 @@
+"""What statements mean: names resolved, types known."""
