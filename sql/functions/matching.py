@@ -2,18 +2,23 @@
 
 An argument is a type, None for a NULL of no type, LambdaArgument, or UnitArgument. Matching is
 tried with the types as they are, then with the conversions that happen by themselves (INT to BIGINT
-to DECIMAL to DOUBLE). Of several overloads that match, the one with fewer surprises wins: one that
-is not variadic, has more fixed parameters, fewer variables, no ANY, its variadic parameter later.
+to DECIMAL to DOUBLE, and STRING to times and BYTES). Of several overloads that match, the one with
+fewer surprises wins: one that is not variadic, has more fixed parameters, fewer of them with
+variables, no ANY, its variadic parameter later. Two equally good ones are the user's to tell apart.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from sql.datatypes import (
     BIGINT,
+    BYTES,
+    DATE,
     DOUBLE,
     INT,
+    STRING,
+    TIME,
+    TIMESTAMP,
     ArrayType,
     DataType,
     DecimalType,
@@ -57,8 +62,6 @@ class UnitArgument:
 
 Argument = DataType | LambdaArgument | UnitArgument | None
 Bindings = dict[str, DataType]
-
-S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,14 @@ def _fits(pattern: Pattern, argument: Argument, bindings: Bindings, *, convert: 
                 and _fits(value, argument.value, bindings, convert=convert)
             )
         case _:
-            return argument == pattern or (convert and converts(argument, pattern))
+            return argument == pattern or (convert and _becomes(argument, pattern))
+
+
+def _becomes(given: DataType, wanted: DataType) -> bool:
+    """Whether an argument is converted for a parameter: also texts that are times or bytes."""
+    if given is STRING:
+        return wanted in (DATE, TIME, TIMESTAMP, BYTES)
+    return converts(given, wanted)
 
 
 def _bind(name: str, argument: DataType, bindings: Bindings, *, convert: bool) -> bool:
@@ -200,21 +210,21 @@ def rank(signature: Signature) -> tuple[bool, int, int, bool, int]:
     """Smaller is preferred."""
     parameters = signature.parameters
     places = [n for n, each in enumerate(parameters) if each.variadic]
-    variables = sum(_variables(each.pattern) for each in parameters)
     any_variadic = any(isinstance(parameters[n].pattern, AnyType) for n in places)
+    variable = sum(_has_variable(each.pattern) for each in parameters) + any_variadic
     fixed = len(parameters) - len(places)
-    return bool(places), -fixed, variables, any_variadic, -places[0] if places else 0
+    return bool(places), -fixed, variable, any_variadic, -places[0] if places else 0
 
 
-def _variables(pattern: Pattern) -> int:
+def _has_variable(pattern: Pattern) -> bool:
     match pattern:
         case Variable():
-            return 1
+            return True
         case ArrayPattern(element=element):
-            return _variables(element)
+            return _has_variable(element)
         case MapPattern(key=key, value=value):
-            return _variables(key) + _variables(value)
+            return _has_variable(key) or _has_variable(value)
         case LambdaPattern(inputs=inputs, result=result):
-            return sum(map(_variables, inputs)) + _variables(result)
+            return any(map(_has_variable, (*inputs, result)))
         case _:
-            return 0
+            return False

@@ -14,7 +14,7 @@ makes the result null without a call, unless `nulls=True`. Whatever it raises ma
 and is logged. Where the result's type depends on the arguments' (decimals), `result_type` gives it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -80,9 +80,11 @@ class UndoableAggregator(Aggregator, Protocol):
         ...
 
 
-# Makes an aggregator from the types of all arguments and the values of the literal ones at the end
-# of the call, as the signature's `constants` says how many.
-MakeAggregator = Callable[[tuple[DataType, ...], tuple[object, ...]], Aggregator]
+# The settings of the query, by their names: ksql.functions.collect_list.limit and the like.
+Settings = Mapping[str, object]
+# Makes an aggregator from the types of all arguments, the values of the literal ones at the end of
+# the call (as `AggregateOverload.literals` says how many) and the query's settings.
+MakeAggregator = Callable[[tuple[DataType, ...], tuple[object, ...], Settings], Aggregator]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,14 @@ class AggregateOverload:
     make: MakeAggregator
     constants: int = 0
     undoable: bool = False
+
+    def literals(self, arguments: int) -> int:
+        """How many of a call's arguments, at its end, are literals."""
+        parameters = self.signature.parameters
+        columns = len(parameters) - self.constants
+        if any(each.variadic for each in parameters[columns:]):
+            return arguments - columns
+        return self.constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +128,11 @@ class Function:
     overloads: list[Overload] = field(default_factory=list)
     author: str = "Millstream"
     version: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The name as its declaration writes it, which is how errors show it."""
+        return self.overloads[0].signature.name
 
 
 @dataclass(slots=True)
@@ -175,7 +190,7 @@ class Family:
         return declare
 
     def _add(self, signature: Signature, description: str, overload: Overload) -> None:
-        name = signature.name
+        name = signature.name.upper()
         function = self.functions.setdefault(name, Function(name, self.category, description))
         assert not function.overloads or type(function.overloads[0]) is type(overload), name
         function.description = function.description or description
@@ -218,13 +233,37 @@ class FunctionRegistry:
                 if (matched := match(overload.signature, arguments, convert=convert)) is not None
             ]
             if found:
+                ranks = sorted(rank(overload.signature) for overload, _ in found)
+                if len(ranks) > 1 and ranks[0] == ranks[1]:
+                    raise _unclear(function, arguments)
                 return min(found, key=lambda each: rank(each[0].signature))
-        shown = ", ".join("null" if each is None else str(each) for each in arguments)
-        alternatives = "\n".join(str(each.signature) for each in function.overloads)
-        raise StatementFailed(
-            f"Function '{name}' does not accept parameters ({shown}).\n"
-            f"Valid alternatives are:\n{alternatives}"
-        )
+        raise _not_accepted(function, arguments)
+
+
+def _unclear(function: Function, arguments: Sequence[Argument]) -> StatementFailed:
+    return StatementFailed(
+        f"Function '{function.shown}' cannot be resolved due to ambiguous method parameters "
+        f"{_shown(arguments)}.\nUse CAST() to explicitly cast your parameters to one of the "
+        f"supported function calls.\nValid function calls are:\n{_calls(function)}"
+    )
+
+
+def _not_accepted(function: Function, arguments: Sequence[Argument]) -> StatementFailed:
+    return StatementFailed(
+        f"Function '{function.shown}' does not accept parameters {_shown(arguments)}.\n"
+        f"Valid alternatives are:\n{_calls(function)}"
+    )
+
+
+def _shown(arguments: Sequence[Argument]) -> str:
+    return f"({', '.join('null' if each is None else str(each) for each in arguments)})"
+
+
+def _calls(function: Function) -> str:
+    calls = "\n".join(str(each.signature) for each in function.overloads)
+    return (
+        f"{calls}\nFor detailed information on a function run: DESCRIBE FUNCTION <Function-Name>;"
+    )
 
 
 def result_of(

@@ -5,7 +5,14 @@ import pytest
 from sql.datatypes import BIGINT, BOOLEAN, DOUBLE, INT, STRING, ArrayType, DataType, DecimalType
 from sql.errors import StatementFailed
 from sql.functions.matching import Argument, LambdaArgument
-from sql.functions.registry import Family, FunctionRegistry, Scalar, result_of
+from sql.functions.registry import (
+    AggregateOverload,
+    Family,
+    FunctionRegistry,
+    Scalar,
+    result_of,
+)
+from sql.functions.signature_text import read_signature
 
 family = Family("TEST")
 
@@ -71,3 +78,39 @@ def test_a_call_that_nothing_takes_is_told_what_there_is() -> None:
     assert "HALF(DOUBLE number)" in str(caught.value)
     with pytest.raises(StatementFailed, match="Can't find any functions with the name 'NONE'"):
         registry.resolve("NONE", ())
+
+
+def test_a_call_that_two_overloads_take_equally_well_is_ambiguous() -> None:
+    unclear = Family("TEST")
+    for signature in ("least(a INT, more INT...) -> INT", "least(a BIGINT, more BIGINT...) -> INT"):
+        unclear.scalar(signature)(anything)
+    known = FunctionRegistry([unclear])
+    with pytest.raises(StatementFailed, match="ambiguous method parameters \\(null, null\\)\\."):
+        known.resolve("LEAST", (None, None))
+    overload, _ = known.resolve("Least", (BIGINT, INT))
+    assert "BIGINT a" in str(overload.signature)
+
+
+def test_texts_are_taken_for_times_but_not_for_numbers() -> None:
+    times = Family("TEST")
+    times.scalar("later(day DATE) -> DATE")(anything)
+    times.scalar("larger(number DOUBLE) -> DOUBLE")(anything)
+    known = FunctionRegistry([times])
+    known.resolve("LATER", (STRING,))
+    with pytest.raises(StatementFailed, match="Function 'larger' does not accept"):
+        known.resolve("LARGER", (STRING,))
+
+
+@pytest.mark.parametrize(
+    ("signature", "constants", "arguments", "literals"),
+    [
+        ("F(value BIGINT) -> BIGINT", 0, 1, 0),
+        ("F(value BIGINT, texts STRING..., size INT) -> BIGINT", 1, 5, 1),
+        ("F(value BIGINT, size INT, texts STRING...) -> BIGINT", 2, 5, 4),
+    ],
+)
+def test_the_literals_of_an_aggregate_are_its_last_arguments(
+    signature: str, constants: int, arguments: int, literals: int
+) -> None:
+    overload = AggregateOverload(read_signature(signature), anything, constants)  # type: ignore[arg-type]
+    assert overload.literals(arguments) == literals
