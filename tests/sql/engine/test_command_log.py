@@ -68,7 +68,7 @@ def test_a_record_that_is_no_command_is_damage_and_stays_unread(broker: Broker) 
 
     def read_on() -> None:
         for each in log.unread():
-            read.append(each.command)  # noqa: PERF401 - what came before the damage counts
+            read.append(each.command)
 
     for _ in range(2):
         with pytest.raises(DamagedCommand):

@@ -1,0 +1,1 @@
+"""The engine: statements carried out, queries running."""

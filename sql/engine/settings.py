@@ -1,0 +1,266 @@
+"""SqlConfig: settings of a server by ksqlDB's names, with its defaults; sessions override some."""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+
+from sql.errors import StatementFailed
+from streams.config import StreamsConfig
+
+STREAMS_PREFIX = "ksql.streams."
+CLIENT_PREFIXES = ("consumer.", "producer.", "main.consumer.", "restore.consumer.")
+
+# What a session may override with SET, and the defaults. None: no default.
+EDITABLE: Mapping[str, object] = {
+    "ksql.persistence.default.format.key": "KAFKA",
+    "ksql.persistence.default.format.value": None,
+    "ksql.persistence.wrap.single.values": True,
+    "ksql.output.topic.name.prefix": "",
+    "ksql.create.or.replace.enabled": True,
+    "ksql.fail.on.deserialization.error": False,
+    "ksql.fail.on.production.error": True,
+    "ksql.timestamp.throw.on.invalid": False,
+    "ksql.headers.columns.enabled": True,
+    "ksql.insert.into.values.enabled": True,
+    "ksql.lambdas.enabled": True,
+    "ksql.suppress.enabled": True,
+    "ksql.suppress.buffer.size.bytes": -1,
+    "ksql.variable.substitution.enable": True,
+    "ksql.query.pull.table.scan.enabled": True,
+    "ksql.query.pull.range.scan.enabled": True,
+    "ksql.query.pull.stream.enabled": True,
+    "ksql.query.pull.interpreter.enabled": True,
+    "ksql.query.pull.enable.standby.reads": False,
+    "ksql.query.pull.max.allowed.offset.lag": (1 << 63) - 1,
+    "ksql.query.pull.consistency.token.enabled": False,
+    "ksql.query.pull.limit.clause.enabled": True,
+    "ksql.query.pull.forwarding.timeout.ms": 20_000,
+    "ksql.query.push.v2.enabled": False,
+    "ksql.query.push.v2.alos.enabled": True,
+    "ksql.query.push.v2.continuation.tokens.enabled": False,
+    "ksql.query.push.v2.interpreter.enabled": True,
+    "ksql.query.push.v2.new.latest.delay.ms": 5_000,
+    "ksql.assert.topic.default.timeout.ms": 1_000,
+    "ksql.assert.schema.default.timeout.ms": 1_000,
+    "ksql.websocket.connection.max.timeout.ms": 0,
+    "ksql.stream.stream.within.enabled": True,
+    "ksql.new.query.planner.enabled": False,
+    "ksql.rowpartition.rowoffset.enabled": True,
+    "ksql.cast.strings.preserve.nulls": True,
+    "ksql.nested.error.set.null": True,
+    "ksql.json_sr.converter.deserializer.enabled": True,
+}
+# What only the server's start decides.
+FIXED: Mapping[str, object] = {
+    "ksql.service.id": "default_",
+    "ksql.internal.topic.replicas": -1,
+    "ksql.internal.topic.min.insync.replicas": 1,
+    "ksql.queries.file": None,
+    "ksql.schema.registry.url": "",
+    "ksql.connect.url": "",
+    "ksql.extension.dir": "ext",
+    "ksql.udfs.enabled": True,
+    "ksql.udf.collect.metrics": False,
+    "ksql.query.persistent.active.limit": (1 << 31) - 1,
+    "ksql.max.push.queries": 100,
+    "ksql.query.pull.max.qps": (1 << 31) - 1,
+    "ksql.query.pull.max.concurrent.requests": (1 << 31) - 1,
+    "ksql.query.pull.max.hourly.bandwidth.megabytes": (1 << 31) - 1,
+    "ksql.query.push.buffer.rows": 1_000,
+    "ksql.query.push.v2.registry.installed": False,
+    "ksql.query.push.v2.max.hourly.bandwidth.megabytes": (1 << 31) - 1,
+    "ksql.query.retry.backoff.initial.ms": 15_000,
+    "ksql.query.retry.backoff.max.ms": 900_000,
+    "ksql.query.error.max.queue.size": 10,
+    "ksql.query.cleanup.shutdown.timeout.ms": 30_000,
+    "ksql.hidden.topics": "_confluent.*,__confluent.*,_schemas,__consumer_offsets,"
+    "__transaction_state,connect-configs,connect-offsets,connect-status,connect-statuses",
+    "ksql.readonly.topics": "_confluent.*,__confluent.*,_schemas,__consumer_offsets,"
+    "__transaction_state,connect-configs,connect-offsets,connect-status,connect-statuses",
+    "ksql.properties.overrides.denylist": "",
+    "ksql.metastore.backup.location": "",
+    "ksql.heartbeat.enable": False,
+    "ksql.heartbeat.send.interval.ms": 100,
+    "ksql.heartbeat.window.ms": 2_000,
+    "ksql.heartbeat.missed.threshold.ms": 3,
+    "ksql.lag.reporting.enable": False,
+    "ksql.shutdown.timeout.ms": 300_000,
+    "ksql.idle.connection.timeout.seconds": 600,
+    "ksql.runtime.feature.shared.enabled": False,
+    "ksql.server.command.response.timeout.ms": 5_000,
+    "ksql.server.error.messages": "",
+    "ksql.logging.processing.topic.auto.create": False,
+    "ksql.logging.processing.stream.auto.create": False,
+    "ksql.logging.processing.topic.name": "",
+    "ksql.logging.processing.topic.partitions": 1,
+    "ksql.logging.processing.topic.replication.factor": -1,
+    "ksql.logging.processing.stream.name": "KSQL_PROCESSING_LOG",
+    "ksql.logging.processing.rows.include": False,
+    "ksql.access.validator.enable": "auto",
+    "ksql.authentication.plugin.class": "",
+    "listeners": "http://0.0.0.0:8088",
+}
+# Of the topologies; sessions may override them, with the prefix "ksql.streams." or without.
+STREAMS_DEFAULTS: Mapping[str, object] = {
+    "auto.offset.reset": "latest",
+    "cache.max.bytes.buffering": 10 * 1024 * 1024,
+    "commit.interval.ms": 2_000,
+    "num.stream.threads": 4,
+    "processing.guarantee": "at_least_once",
+}
+OUR_STREAMS_NAMES = frozenset(each.name for each in fields(StreamsConfig))
+NOT_OF_SESSIONS = frozenset({"application.id", "state.dir", "bootstrap.servers", "client.id"})
+KAFKA_CLIENT_NAMES = frozenset(
+    {
+        "acks",
+        "allow.auto.create.topics",
+        "batch.size",
+        "buffer.memory",
+        "compression.type",
+        "delivery.timeout.ms",
+        "enable.idempotence",
+        "fetch.max.bytes",
+        "fetch.max.wait.ms",
+        "fetch.min.bytes",
+        "isolation.level",
+        "linger.ms",
+        "max.block.ms",
+        "max.in.flight.requests.per.connection",
+        "max.partition.fetch.bytes",
+        "max.poll.interval.ms",
+        "max.request.size",
+        "request.timeout.ms",
+        "retries",
+        "retry.backoff.ms",
+    }
+)
+
+
+class SqlConfig(Mapping[str, object]):
+    """The settings of a server, overridden or not; unknown names are refused.
+
+    >>> SqlConfig({"ksql.service.id": "shop_"})["ksql.service.id"]
+    'shop_'
+    """
+
+    def __init__(self, values: Mapping[str, object] | None = None) -> None:
+        """Settings by name; texts become what the setting must be."""
+        self._given = {
+            plain_name(name): converted(name, value) for name, value in (values or {}).items()
+        }
+
+    def __getitem__(self, name: str) -> object:
+        """The value of a setting; of streams without the prefix."""
+        if name in self._given:
+            return self._given[name]
+        for defaults in (EDITABLE, FIXED, STREAMS_DEFAULTS):
+            if name in defaults:
+                return defaults[name]
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """All names that have a value or a default."""
+        return iter(sorted({*EDITABLE, *FIXED, *STREAMS_DEFAULTS, *self._given}))
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len({*EDITABLE, *FIXED, *STREAMS_DEFAULTS, *self._given})
+
+    @property
+    def given(self) -> Mapping[str, object]:
+        """What is not left at its default."""
+        return self._given
+
+    def with_session(self, overrides: Mapping[str, object]) -> "SqlConfig":
+        """The settings under a session's overrides."""
+        if not overrides:
+            return self
+        return SqlConfig({**self._given, **overrides})
+
+    def text(self, name: str) -> str:
+        """A setting that is text."""
+        return str(self[name])
+
+    def whole(self, name: str) -> int:
+        """A setting that is a whole number."""
+        value = self[name]
+        assert isinstance(value, int), name
+        return value
+
+    def flag(self, name: str) -> bool:
+        """A setting that is true or false."""
+        return bool(self[name])
+
+    def streams_settings(self) -> dict[str, object]:
+        """What a StreamsApp is given: settings of streams and of its clients."""
+        found: dict[str, object] = {}
+        for name in self:
+            if is_of_ksql(name):
+                continue
+            snake = name.replace(".", "_")
+            if snake in OUR_STREAMS_NAMES or name == "cache.max.bytes.buffering":
+                found[snake] = self[name]
+            elif name.startswith(CLIENT_PREFIXES):
+                found[name] = self[name]
+        return found
+
+    def check_override(self, name: str) -> None:
+        """Refuse names that are unknown or that a session cannot set."""
+        plain = plain_name(name)
+        denied = [each.strip() for each in self.text(DENYLIST).split(",") if each.strip()]
+        if plain in FIXED or plain in NOT_OF_SESSIONS or plain in denied or name in denied:
+            raise StatementFailed(
+                "One or more properties overrides set locally are prohibited by the KSQL server "
+                f"(use UNSET to reset their default value): [{name}]"
+            )
+
+
+DENYLIST = "ksql.properties.overrides.denylist"
+
+
+def is_of_ksql(name: str) -> bool:
+    """Whether a setting is of the server itself, not of what it runs on."""
+    return name.startswith("ksql.") or name == "listeners"
+
+
+def plain_name(name: str) -> str:
+    """A setting's one name, without the prefix of streams; refused if there is none."""
+    plain = name[len(STREAMS_PREFIX) :] if name.startswith(STREAMS_PREFIX) else name
+    if plain in EDITABLE or plain in FIXED or plain in STREAMS_DEFAULTS:
+        return plain
+    if plain.startswith("ksql.functions."):
+        return plain
+    if plain.replace(".", "_") in OUR_STREAMS_NAMES or plain in KAFKA_CLIENT_NAMES:
+        return plain
+    if plain.startswith(CLIENT_PREFIXES):
+        return plain
+    near = difflib.get_close_matches(plain, [*EDITABLE, *FIXED, *STREAMS_DEFAULTS], n=1)
+    raise StatementFailed(
+        f"Unknown property: {name}", hint=f'did you mean "{near[0]}"?' if near else ""
+    )
+
+
+def converted(name: str, value: object) -> object:
+    """A value as its setting must be; text becomes a number or a truth value."""
+    plain = plain_name(name)
+    default = next(
+        (each[plain] for each in (EDITABLE, FIXED, STREAMS_DEFAULTS) if plain in each), None
+    )
+    if default is None or isinstance(default, str):
+        return value if value is None else str(value)
+    if isinstance(default, bool):
+        if isinstance(value, bool):
+            return value
+        if str(value).lower() in ("true", "false"):
+            return str(value).lower() == "true"
+        raise _wrong(name, value, "Expected value to be either true or false")
+    if isinstance(value, bool):
+        raise _wrong(name, value, "it must be a whole number")
+    try:
+        return int(str(value))
+    except ValueError:
+        raise _wrong(name, value, "it must be a whole number") from None
+
+
+def _wrong(name: str, value: object, why: str) -> StatementFailed:
+    return StatementFailed(f"Invalid value {value} for configuration {name}: {why}")

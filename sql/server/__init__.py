@@ -1,0 +1,1 @@
+"""Serving SQL: ksqlDB's REST API."""
