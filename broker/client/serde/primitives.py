@@ -18,6 +18,10 @@ INTEGER = Struct(">i")
 LONG = Struct(">q")
 FLOAT = Struct(">f")
 DOUBLE = Struct(">d")
+# The usual values take the short way.
+_pack_four, _unpack_four = INTEGER.pack, INTEGER.unpack
+_pack_eight, _unpack_eight = LONG.pack, LONG.unpack
+_pack_double, _unpack_double = DOUBLE.pack, DOUBLE.unpack
 # Java writes every NaN with the same bits.
 FLOAT_NAN = bytes.fromhex("7fc00000")
 DOUBLE_NAN = bytes.fromhex("7ff8000000000000")
@@ -95,10 +99,15 @@ class IntegerSerde:
 
     def serialize(self, topic: str, value: int | None) -> bytes | None:
         """Four bytes."""
+        if type(value) is int and -(1 << 31) <= value < 1 << 31:
+            return _pack_four(value)
         return _pack_integer(INTEGER, "integer", topic, value)
 
     def deserialize(self, topic: str, data: bytes | None) -> int | None:
         """The number of four bytes."""
+        if data is not None and len(data) == INTEGER.size:
+            found: int = _unpack_four(data)[0]
+            return found
         return cast("int | None", _unpack(INTEGER, "integer", topic, data))
 
 
@@ -107,10 +116,15 @@ class LongSerde:
 
     def serialize(self, topic: str, value: int | None) -> bytes | None:
         """Eight bytes."""
+        if type(value) is int and -(1 << 63) <= value < 1 << 63:
+            return _pack_eight(value)
         return _pack_integer(LONG, "long", topic, value)
 
     def deserialize(self, topic: str, data: bytes | None) -> int | None:
         """The number of eight bytes."""
+        if data is not None and len(data) == LONG.size:
+            found: int = _unpack_eight(data)[0]
+            return found
         return cast("int | None", _unpack(LONG, "long", topic, data))
 
 
@@ -145,10 +159,15 @@ class DoubleSerde:
 
     def serialize(self, topic: str, value: float | None) -> bytes | None:
         """Eight bytes."""
+        if type(value) is float and value == value:
+            return _pack_double(value)
         return _pack_float(DOUBLE, DOUBLE_NAN, topic, value)
 
     def deserialize(self, topic: str, data: bytes | None) -> float | None:
         """The number of eight bytes."""
+        if data is not None and len(data) == DOUBLE.size:
+            found: float = _unpack_double(data)[0]
+            return found
         return cast("float | None", _unpack(DOUBLE, "double", topic, data))
 
 

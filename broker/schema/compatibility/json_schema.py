@@ -29,7 +29,7 @@ from broker.schema.compatibility.json_parts import (
 )
 from broker.schema.json_schema import JsonSchema
 
-COMPARISONS_MAX = 50_000
+COMPARISONS_MAX = 20_000
 # What is referred to again and again can differ in more places than there is time to count.
 DIFFERENCES_MAX = 100
 NOTHING: list[Difference] = []
