@@ -1,4 +1,4 @@
-"""`python -m benchmarks broker|streams`: run the measurements, print a table, write JSON."""
+"""`python -m benchmarks broker|streams|formats`: measure, print a table, write JSON."""
 
 import argparse
 import sys
@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import broker, clients, scale
+from benchmarks.formats import comparison as formats_comparison
+from benchmarks.formats import registry_restart, rows
 from benchmarks.report import Report
 from benchmarks.streams import comparison, rebalance, state
 
@@ -16,6 +18,11 @@ SUITES: dict[str, dict[str, Callable[[Report, argparse.Namespace], None]]] = {
         "clients": clients.measure,
         "memory": scale.measure_memory,
         "partitions": scale.measure_partitions,
+    },
+    "formats": {
+        "confluent": formats_comparison.measure,
+        "rows": rows.measure,
+        "registry": registry_restart.measure,
     },
     "streams": {
         "filter": comparison.measure_filter,

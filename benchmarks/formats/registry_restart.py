@@ -1,11 +1,12 @@
 """How long a registry of many schemas takes to start, and how much memory it needs."""
 
-import sys
+import argparse
 import tempfile
 import time
 import tracemalloc
 from dataclasses import dataclass
 
+from benchmarks.report import Report
 from broker.broker import Broker
 from broker.client import producer
 from broker.client.opening import Target
@@ -15,6 +16,7 @@ from broker.registry.registry import Registry
 from broker.registry.values import StoredSchema
 from broker.schema.schema import Schema
 
+SCHEMAS = 100_000
 SETTINGS = {"transaction.state.log.num.partitions": "1"}
 
 
@@ -39,6 +41,15 @@ def measure_restart(schemas: int, *, memory: bool = False) -> Restart:
                 pass  # which makes the topic
             write_schemas(broker, "_schemas", schemas)
             return _restart(broker, schemas, memory=memory)
+
+
+def measure(report: Report, options: argparse.Namespace) -> None:
+    """Time and memory of a restart."""
+    del options
+    timed = measure_restart(SCHEMAS)
+    counted = measure_restart(SCHEMAS, memory=True)
+    report.add(f"registry: restart with {SCHEMAS:,} schemas", "s", timed.seconds)
+    report.add("registry: memory they take", "MB", counted.memory_bytes / 1e6)
 
 
 def write_schemas(target: Target, topic: str, schemas: int) -> None:
@@ -76,10 +87,3 @@ def _restart(target: Target, schemas: int, *, memory: bool) -> Restart:
             tracemalloc.stop()
         registry.close()
     return Restart(schemas, seconds, used)
-
-
-if __name__ == "__main__":
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    timed = measure_restart(count)
-    counted = measure_restart(count, memory=True)
-    print(f"{count} schemas: {timed.seconds:.2f} s, {counted.memory_bytes / 1e6:.0f} MB")

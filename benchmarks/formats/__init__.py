@@ -1,0 +1,1 @@
+"""Formats: microseconds per record, beside confluent-kafka's serializers."""
