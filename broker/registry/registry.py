@@ -106,8 +106,11 @@ class Registry:
         return RegisteredSchema(found.subject, found.version, found.schema_id, found.schema)
 
     def version(self, subject: str, version: int = LATEST) -> RegisteredSchema:
-        """One version of a subject; 40401 or 40402 if it is not there."""
-        found = self.stored(subject, version)
+        """One version of a subject; 40401 or 40402 if it is not there.
+
+        A number finds softly deleted ones, too: what was written with their schemas is still read.
+        """
+        found = self.stored(subject, version, deleted=version != LATEST)
         return RegisteredSchema(found.subject, found.version, found.schema_id, found.schema)
 
     # Registering and reading.

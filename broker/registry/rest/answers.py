@@ -85,13 +85,13 @@ def described(stored: StoredSchema, text: str | None = None) -> dict[str, Json]:
     }
 
 
-def registered(stored: StoredSchema) -> dict[str, Json]:
-    """What a registration is answered with."""
+def registered(stored: StoredSchema, text: str | None) -> dict[str, Json]:
+    """What a registration is answered with; `text` is the schema in another form."""
     return {
         "id": stored.schema_id,
         "version": stored.version,
         "guid": stored.guid,
-        **_contents(stored, None),
+        **_contents(stored, text),
     }
 
 

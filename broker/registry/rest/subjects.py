@@ -10,6 +10,7 @@ from broker.registry.rest.endpoint import Endpoint, Endpoints, short, short_unle
 from broker.registry.rest.forms import text_in
 from broker.registry.subject_names import ALL_CONTEXTS
 from broker.registry.values import StoredSchema
+from broker.schema.schema import SchemaKind
 
 
 def _list(registry: Registry, asked: Asked) -> Json:
@@ -60,7 +61,9 @@ def _register(registry: Registry, asked: Asked) -> Json:
         metadata=wanted.metadata,
         rule_set=wanted.rule_set,
     )
-    return registered(added)
+    # Clients keep the answer as the schema of its id: those that sent a descriptor want it back.
+    sent = wanted.schema
+    return registered(added, sent.text if sent.kind is SchemaKind.PROTOBUF else None)
 
 
 def _stored(registry: Registry, asked: Asked) -> StoredSchema:

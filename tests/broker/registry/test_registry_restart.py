@@ -3,7 +3,7 @@
 import pytest
 
 import broker.registry.schema_parser
-from benchmarks.registry_restart import measure_restart
+from benchmarks.formats.registry_restart import measure_restart
 
 BYTES_MAX = 3_000  # of memory for each schema, of which its text is 200
 
