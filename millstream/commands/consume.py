@@ -10,7 +10,12 @@ from broker.client import consumer
 from broker.client.api import Consumer, ConsumerRecord
 from broker.model import TopicPartition
 from millstream.commands import formats
-from millstream.commands.options import client_settings, cluster_options, json_option
+from millstream.commands.options import (
+    client_settings,
+    cluster_options,
+    json_option,
+    registry_url_option,
+)
 from millstream.output import Output
 
 POLL_MS = 200
@@ -29,6 +34,7 @@ METADATA_TIMEOUT_MS = 30_000
 @click.option("--timeout", type=float, help="Stop when nothing came for this many seconds.")
 @click.option("--key-format", type=click.Choice(formats.NAMES), default="string")
 @click.option("--format", "-F", "value_format", type=click.Choice(formats.NAMES), default="string")
+@registry_url_option
 @click.option("--committed", is_flag=True, help="Leave out records of aborted transactions.")
 @click.option("--details", "-d", is_flag=True, help="Show partition, offset, time and headers.")
 @cluster_options
@@ -45,6 +51,7 @@ def consume(  # noqa: PLR0913 - one argument per option
     timeout: float | None,
     key_format: str,
     value_format: str,
+    registry: str,
     committed: bool,
     details: bool,
     bootstrap: str,
@@ -61,7 +68,10 @@ def consume(  # noqa: PLR0913 - one argument per option
     }
     if group is not None:
         settings["group_id"] = group
-    show = _printer(output, formats.from_bytes(key_format), formats.from_bytes(value_format))
+    show = _printer(
+        output,
+        *(formats.from_bytes_of(each, registry, topic) for each in (key_format, value_format)),
+    )
     with consumer(bootstrap, **settings) as reader:
         if group is not None:
             reader.subscribe([topic])

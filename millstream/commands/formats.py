@@ -1,6 +1,7 @@
 """Text of the command line to bytes and back, for `produce` and `consume`."""
 
 from collections.abc import Callable
+from functools import partial
 from struct import Struct
 from struct import error as StructError
 
@@ -14,7 +15,28 @@ NUMBERS = {
     "float": Struct(">f"),
     "double": Struct(">d"),
 }
-NAMES = ("string", "json", "hex", *NUMBERS)
+Write = Callable[[str], bytes | None]
+Read = Callable[[bytes | None], object]
+REGISTRY = "registry"  # any format whose schema a registry has
+NAMES = ("string", "json", "hex", *NUMBERS, REGISTRY)
+
+
+def to_bytes_of(name: str, registry: str, topic: str, *, is_key: bool) -> Write:
+    """A function that makes the bytes of a value given as text."""
+    if name != REGISTRY:
+        return partial(to_bytes, name)
+    from millstream.commands import registered
+
+    return registered.writer(registry, topic, is_key=is_key)
+
+
+def from_bytes_of(name: str, registry: str, topic: str) -> Read:
+    """A function that makes something JSON can show."""
+    if name != REGISTRY:
+        return from_bytes(name)
+    from millstream.commands import registered
+
+    return registered.reader(registry, topic)
 
 
 def to_bytes(name: str, text: str) -> bytes:
@@ -32,7 +54,7 @@ def to_bytes(name: str, text: str) -> bytes:
         raise click.UsageError(f'"{text}" is not {_a(name)}: {error}') from None
 
 
-def from_bytes(name: str) -> Callable[[bytes | None], object]:
+def from_bytes(name: str) -> Read:
     """A function that makes something JSON can show; bytes of another kind become hex text."""
 
     def read(data: bytes | None) -> object:

@@ -10,6 +10,7 @@ from millstream.output import Output
 F = TypeVar("F", bound=Callable[..., Any])  # Any: click gives the arguments by name
 
 BOOTSTRAP = "localhost:9092"
+REGISTRY = "http://localhost:8081"
 
 
 def json_option(command: F) -> F:
@@ -82,3 +83,16 @@ def key_values(pairs: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f'"{pair}" is not KEY=VALUE')
         found[name.strip()] = value.strip()
     return found
+
+
+def registry_url_option(command: F) -> F:
+    """`--registry`: the command gets `registry`, the address of a schema registry."""
+    return click.option(
+        "--registry",
+        "-R",
+        default=REGISTRY,
+        show_default=True,
+        envvar="MILLSTREAM_REGISTRY",
+        metavar="URL",
+        help="The schema registry of the format `registry`.",
+    )(command)

@@ -13,6 +13,7 @@ from millstream.commands.options import (
     cluster_options,
     json_option,
     key_values,
+    registry_url_option,
 )
 from millstream.output import Output
 
@@ -26,6 +27,7 @@ PROGRESS_EVERY = 10_000
 @click.option("--key-separator", "-K", help="What parts key and value in a line.")
 @click.option("--key-format", type=click.Choice(formats.NAMES), default="string")
 @click.option("--format", "-F", "value_format", type=click.Choice(formats.NAMES), default="string")
+@registry_url_option
 @click.option("--null", "null_text", help="A key or value of exactly this text is null.")
 @click.option("--header", "-H", "headers", multiple=True, metavar="KEY=VALUE")
 @click.option("--partition", type=int, help="Write to this partition only.")
@@ -40,6 +42,7 @@ def produce(  # noqa: PLR0913 - one argument per option
     key_separator: str | None,
     key_format: str,
     value_format: str,
+    registry: str,
     null_text: str | None,
     headers: tuple[str, ...],
     partition: int | None,
@@ -52,6 +55,8 @@ def produce(  # noqa: PLR0913 - one argument per option
 ) -> None:
     """Write each line of the input as a record to TOPIC."""
     tags = [(name, value.encode()) for name, value in key_values(headers).items()]
+    write_value = formats.to_bytes_of(value_format, registry, topic, is_key=False)
+    write_key = formats.to_bytes_of(key_format, registry, topic, is_key=True)
     sent = _Sent(output)
     started = time.perf_counter()
     settings = {"linger_ms": 5, "compression_type": compression, "acks": acks}
@@ -60,8 +65,8 @@ def produce(  # noqa: PLR0913 - one argument per option
             key_text, value_text = _split(line, key_separator)
             out.send(
                 topic,
-                _encode(value_text, value_format, null_text),
-                _encode(key_text, key_format, null_text),
+                _encode(value_text, write_value, null_text),
+                _encode(key_text, write_key, null_text),
                 partition=partition,
                 timestamp_ms=timestamp_ms,
                 headers=tags,
@@ -86,10 +91,10 @@ def _split(line: str, separator: str | None) -> tuple[str | None, str]:
     return key, value
 
 
-def _encode(text: str | None, name: str, null_text: str | None) -> bytes | None:
+def _encode(text: str | None, write: formats.Write, null_text: str | None) -> bytes | None:
     if text is None or (null_text is not None and text == null_text):
         return None
-    return formats.to_bytes(name, text)
+    return write(text)
 
 
 class _Sent:

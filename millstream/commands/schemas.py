@@ -12,12 +12,11 @@ import click
 from broker.client.registry.transport import RegistryTransport, TransportOptions
 from broker.schema.compatibility.levels import CompatibilityLevel
 from broker.schema.schema import SchemaKind
-from millstream.commands.options import confirm_deletion, json_option
+from millstream.commands.options import REGISTRY, confirm_deletion, json_option
 from millstream.output import Output, Row
 
 F = TypeVar("F", bound=Callable[..., Any])  # Any: click gives the arguments by name
 
-REGISTRY = "http://localhost:8081"
 LATEST = "latest"
 KINDS = {".avsc": SchemaKind.AVRO, ".json": SchemaKind.JSON, ".proto": SchemaKind.PROTOBUF}
 INCOMPATIBLE = 1

@@ -1,0 +1,97 @@
+"""Records whose schemas a registry has, for `produce` and `consume`: JSON on the command line."""
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+import click
+import orjson
+from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
+from google.protobuf.message import Message  # type: ignore[import-untyped]
+
+from broker.client.registry import CachedRegistry, HttpSchemaRegistry, SchemaRegistry
+from broker.client.serde import (
+    RegistryAvroSerde,
+    RegistryJsonSerde,
+    RegistryProtobufSerde,
+    Serde,
+)
+from broker.client.serde.wire_format import schema_id_of
+from broker.errors import RegistryError, SerdeError
+from broker.schema.schema import SchemaKind
+
+NOT_FOUND = 404
+
+
+def reader(url: str, topic: str) -> Callable[[bytes | None], object]:
+    """A function that makes something JSON can show; bytes without a schema become hex text."""
+    registry = CachedRegistry.of(_opened(url))
+    serdes = {kind: _serde(kind, registry, is_key=False) for kind in SchemaKind}
+
+    def read(data: bytes | None) -> object:
+        if data is None:
+            return None
+        try:
+            kind = registry.schema(schema_id_of(topic, data)).kind
+            return _shown(serdes[kind].deserialize(topic, data))
+        except SerdeError:
+            return f"0x{data.hex()}"
+
+    return read
+
+
+def writer(url: str, topic: str, *, is_key: bool) -> Callable[[str], bytes | None]:
+    """A function that writes JSON text with the latest schema of the topic's subject."""
+    registry = _opened(url)
+    subject = f"{topic}-{'key' if is_key else 'value'}"
+    try:
+        kind = registry.version(subject).schema.kind
+    except RegistryError as error:
+        if error.status != NOT_FOUND:
+            raise
+        raise click.UsageError(
+            f'the registry has no schema for "{subject}"; register one with '
+            f"`millstream schemas register {subject} FILE`"
+        ) from None
+    serde = _serde(kind, registry, is_key=is_key)
+
+    def write(text: str) -> bytes | None:
+        try:
+            value = orjson.loads(text)
+        except ValueError as error:
+            raise click.UsageError(f'"{text}" is not a JSON: {error}') from None
+        return serde.serialize(topic, value)
+
+    return write
+
+
+def _opened(url: str) -> HttpSchemaRegistry:
+    registry = HttpSchemaRegistry(url)
+    click.get_current_context().call_on_close(registry.close)
+    return registry
+
+
+# Any: the values are whatever the schema says.
+def _serde(kind: SchemaKind, registry: SchemaRegistry, *, is_key: bool) -> Serde[Any]:
+    made: Serde[Any]
+    match kind:
+        case SchemaKind.AVRO:
+            made = RegistryAvroSerde(registry, is_key=is_key, use_latest=True)
+        case SchemaKind.JSON:
+            made = RegistryJsonSerde(registry, is_key=is_key, use_latest=True)
+        case SchemaKind.PROTOBUF:
+            made = RegistryProtobufSerde(registry, is_key=is_key, use_latest=True)
+    return made
+
+
+def _shown(value: object) -> object:
+    """The value with only what JSON has."""
+    if isinstance(value, Message):
+        return MessageToDict(value, preserving_proto_field_name=True)
+    return orjson.loads(orjson.dumps(value, default=_as_text))
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return str(value)
