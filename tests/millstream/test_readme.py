@@ -9,10 +9,11 @@ import pytest
 from streams.testing import TopologyTestDriver
 from tests.support.tidy import ROOT
 
+READMES = ("README.md", "broker/README.md", "broker/registry/README.md", "streams/README.md")
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 BLOCKS = [
     pytest.param(block, id=f"{file.relative_to(ROOT)}-{number}")
-    for file in (ROOT / "README.md", ROOT / "broker/README.md", ROOT / "streams/README.md")
+    for file in map(ROOT.joinpath, READMES)
     for number, block in enumerate(PYTHON.findall(file.read_text()))
 ]
 
