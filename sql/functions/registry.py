@@ -16,7 +16,7 @@ and is logged. Where the result's type depends on the arguments' (decimals), `re
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from sql.datatypes import DataType, DecimalType
 from sql.errors import StatementFailed
@@ -27,6 +27,9 @@ from sql.functions.signatures import AnyDecimal, Signature
 # Any: implementations take and give values of the types that their signatures name.
 Implementation = Callable[..., Any]
 ResultType = Callable[[tuple[DataType, ...]], DataType]
+
+C = TypeVar("C", bound=Implementation)
+M = TypeVar("M", bound="MakeAggregator")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +153,10 @@ class Family:
         nulls: bool = False,
         volatile: bool = False,
         result_type: ResultType | None = None,
-    ) -> Callable[[Implementation], Implementation]:
+    ) -> Callable[[C], C]:
         """Declare an overload of a function of a row's values."""
 
-        def declare(call: Implementation) -> Implementation:
+        def declare(call: C) -> C:
             read = read_signature(signature)
             self._add(read, description, Scalar(read, call, nulls, result_type, volatile))
             return call
@@ -162,10 +165,10 @@ class Family:
 
     def aggregate(
         self, signature: str, description: str = "", *, constants: int = 0, undoable: bool = False
-    ) -> Callable[[MakeAggregator], MakeAggregator]:
+    ) -> Callable[[M], M]:
         """Declare an overload of a function of many rows."""
 
-        def declare(make: MakeAggregator) -> MakeAggregator:
+        def declare(make: M) -> M:
             read = read_signature(signature)
             self._add(read, description, AggregateOverload(read, make, constants, undoable))
             return make
@@ -179,10 +182,10 @@ class Family:
         *,
         nulls: bool = False,
         result_type: ResultType | None = None,
-    ) -> Callable[[Implementation], Implementation]:
+    ) -> Callable[[C], C]:
         """Declare an overload of a function that gives several rows."""
 
-        def declare(call: Implementation) -> Implementation:
+        def declare(call: C) -> C:
             read = read_signature(signature)
             self._add(read, description, TableOverload(read, call, nulls, result_type))
             return call

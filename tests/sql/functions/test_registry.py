@@ -112,5 +112,5 @@ def test_texts_are_taken_for_times_but_not_for_numbers() -> None:
 def test_the_literals_of_an_aggregate_are_its_last_arguments(
     signature: str, constants: int, arguments: int, literals: int
 ) -> None:
-    overload = AggregateOverload(read_signature(signature), anything, constants)  # type: ignore[arg-type]
+    overload = AggregateOverload(read_signature(signature), anything, constants)
     assert overload.literals(arguments) == literals

@@ -1,0 +1,70 @@
+"""Functions that take lambdas: FILTER, TRANSFORM and REDUCE of arrays and maps."""
+
+from collections.abc import Callable
+from typing import Any
+
+from sql.functions.registry import Family
+
+lambdas = Family("LAMBDA")
+
+# Any: elements, keys and values have the types that a call gives the variables.
+Elements = list[Any]
+Entries = dict[Any, Any]
+Lambda = Callable[..., Any]
+
+
+@lambdas.scalar(
+    "filter(array ARRAY<T>, condition LAMBDA<T, BOOLEAN>) -> ARRAY<T>",
+    "The elements or entries for which a lambda is true.",
+)
+def filter_array(array: Elements, condition: Lambda) -> Elements:
+    """Elements."""
+    return [each for each in array if condition(each)]
+
+
+@lambdas.scalar("filter(map MAP<K, V>, condition LAMBDA<K, V, BOOLEAN>) -> MAP<K, V>")
+def filter_map(entries: Entries, condition: Lambda) -> Entries:
+    """Entries."""
+    return {key: value for key, value in entries.items() if condition(key, value)}
+
+
+@lambdas.scalar(
+    "transform(array ARRAY<T>, change LAMBDA<T, R>) -> ARRAY<R>",
+    "What a lambda makes of each element, or two lambdas of each entry's key and value.",
+)
+def transform_array(array: Elements, change: Lambda) -> Elements:
+    """Elements."""
+    return [change(each) for each in array]
+
+
+@lambdas.scalar("transform(map MAP<K, V>, key LAMBDA<K, V, R>, value LAMBDA<K, V, T>) -> MAP<R, T>")
+def transform_map(entries: Entries, change_key: Lambda, change_value: Lambda) -> Entries:
+    """Entries; two of them must not get the same key."""
+    found = {change_key(key, value): change_value(key, value) for key, value in entries.items()}
+    if len(found) < len(entries):
+        raise ValueError("TRANSFORM made the same key of two entries")
+    return found
+
+
+@lambdas.scalar(
+    "reduce(array ARRAY<T>, start S, step LAMBDA<S, T, S>) -> S",
+    "Goes through the elements or entries: a lambda makes a state of the one before, from a start.",
+    nulls=True,
+)
+def reduce_array(array: Elements | None, state: object, step: Lambda) -> object:
+    """Elements; without an array the start, without a start null."""
+    if state is None or array is None:
+        return state
+    for each in array:
+        state = step(state, each)
+    return state
+
+
+@lambdas.scalar("reduce(map MAP<K, V>, start S, step LAMBDA<S, K, V, S>) -> S", nulls=True)
+def reduce_map(entries: Entries | None, state: object, step: Lambda) -> object:
+    """Entries; without a map the start, without a start null."""
+    if state is None or entries is None:
+        return state
+    for key, value in entries.items():
+        state = step(state, key, value)
+    return state

@@ -1,0 +1,320 @@
+"""Functions of numbers: rounding, powers, angles, distances on the globe."""
+
+import math
+import random
+from collections.abc import Callable
+from decimal import ROUND_DOWN, Decimal
+
+from sql.functions.decimals import (
+    ceiling,
+    first_type,
+    floor,
+    half_up,
+    rounded,
+    same_scale,
+    whole_type,
+)
+from sql.functions.registry import Family
+
+numeric = Family("MATHEMATICAL")
+
+_INFINITY = math.inf
+_LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
+_INT_MIN = -(2**31)
+_EARTH_KM, _EARTH_MILES = 6371, 3959
+_RADIUS = {
+    **dict.fromkeys(("mi", "mile", "miles"), _EARTH_MILES),
+    **dict.fromkeys(("km", "kilometer", "kilometers", "kilometre", "kilometres"), _EARTH_KM),
+}
+
+
+@numeric.scalar("Abs(number INT) -> INT", "The value of a number without its sign.")
+def abs_int(number: int) -> int:
+    """Java has no positive number for the smallest one, and leaves it."""
+    return abs(number) if number != _INT_MIN else number
+
+
+@numeric.scalar("Abs(number BIGINT) -> BIGINT")
+def abs_bigint(number: int) -> int:
+    """As for INT."""
+    return abs(number) if number != _LONG_MIN else number
+
+
+@numeric.scalar("Abs(number DECIMAL) -> DECIMAL", result_type=first_type)
+def abs_decimal(number: Decimal) -> Decimal:
+    """Without the rounding that abs() does."""
+    return number.copy_abs()
+
+
+numeric.scalar("Abs(number DOUBLE) -> DOUBLE")(abs)
+
+
+@numeric.scalar("Ceil(number INT) -> INT", "The smallest whole number that is not less.")
+@numeric.scalar("Ceil(number BIGINT) -> BIGINT")
+@numeric.scalar("Floor(number INT) -> INT", "The largest whole number that is not more.")
+@numeric.scalar("Floor(number BIGINT) -> BIGINT")
+@numeric.scalar("Round(number INT) -> BIGINT")
+@numeric.scalar("Round(number BIGINT) -> BIGINT")
+@numeric.scalar("trunc(number INT) -> BIGINT")
+@numeric.scalar("trunc(number BIGINT) -> BIGINT")
+def whole(number: int) -> int:
+    """Whole numbers are what they are."""
+    return number
+
+
+@numeric.scalar("Ceil(number DOUBLE) -> DOUBLE")
+def ceil_double(number: float) -> float:
+    """Large, infinite and undefined numbers stay; so does the sign of zero."""
+    if not math.isfinite(number):
+        return number
+    return math.copysign(float(math.ceil(number)), number)
+
+
+@numeric.scalar("Floor(number DOUBLE) -> DOUBLE")
+def floor_double(number: float) -> float:
+    """As for CEIL."""
+    if not math.isfinite(number):
+        return number
+    return math.copysign(float(math.floor(number)), number)
+
+
+numeric.scalar("Ceil(number DECIMAL) -> DECIMAL", result_type=first_type)(ceiling)
+numeric.scalar("Floor(number DECIMAL) -> DECIMAL", result_type=first_type)(floor)
+
+
+def _long(number: float) -> int:
+    """As Java narrows a double: the nearest BIGINT, 0 for NaN."""
+    if number != number:
+        return 0
+    if abs(number) >= 2**63:
+        return _LONG_MAX if number > 0 else _LONG_MIN
+    return int(number)
+
+
+@numeric.scalar(
+    "Round(number DOUBLE) -> BIGINT",
+    "The nearest number with so many digits behind the point, or none. Halves become the larger.",
+)
+def round_double(number: float) -> int:
+    """As Math.round: -1.5 becomes -1."""
+    if number != number or abs(number) >= 2**52:
+        return _long(number)
+    below = math.floor(number)
+    return below + (number - below >= 0.5)
+
+
+def _digits(number: float) -> Decimal:
+    if not math.isfinite(number):
+        raise ValueError("NaN and Infinity cannot be rounded to places")
+    return Decimal(repr(number))
+
+
+@numeric.scalar("Round(number DOUBLE, places INT) -> DOUBLE")
+def round_double_places(number: float, places: int) -> float:
+    """Rounds the digits that are seen, not those that the double has."""
+    exact = _digits(number)
+    return float(same_scale(exact, places, half_up(exact))) + 0.0
+
+
+@numeric.scalar("Round(number DECIMAL) -> DECIMAL", result_type=whole_type)
+def round_decimal(number: Decimal) -> Decimal:
+    """The result has no digits behind the point."""
+    return rounded(number, 0, half_up(number))
+
+
+@numeric.scalar("Round(number DECIMAL, places INT) -> DECIMAL", result_type=first_type)
+def round_decimal_places(number: Decimal, places: int) -> Decimal:
+    """The result has as many digits behind the point as before."""
+    return same_scale(number, places, half_up(number))
+
+
+numeric.scalar(
+    "trunc(number DOUBLE) -> BIGINT",
+    "The number without the digits after so many behind the point, or without all of them.",
+)(_long)
+
+
+@numeric.scalar("trunc(number DOUBLE, places INT) -> DOUBLE")
+def trunc_double_places(number: float, places: int) -> float:
+    """Cuts the digits that are seen."""
+    return float(same_scale(_digits(number), places, ROUND_DOWN)) + 0.0
+
+
+@numeric.scalar("trunc(number DECIMAL) -> DECIMAL", result_type=whole_type)
+def trunc_decimal(number: Decimal) -> Decimal:
+    """The result has no digits behind the point."""
+    return rounded(number, 0, ROUND_DOWN)
+
+
+@numeric.scalar("trunc(number DECIMAL, places INT) -> DECIMAL", result_type=first_type)
+def trunc_decimal_places(number: Decimal, places: int) -> Decimal:
+    """The result has as many digits behind the point as before."""
+    return same_scale(number, places, ROUND_DOWN)
+
+
+@numeric.scalar("sign(value INT) -> INT", "-1, 0 or 1: whether a value is less, equal or more.")
+@numeric.scalar("sign(value BIGINT) -> INT")
+@numeric.scalar("sign(value DOUBLE) -> INT")
+def sign(value: float) -> int:
+    """NaN has none, so it gives 0."""
+    return (value > 0) - (value < 0)
+
+
+def _sqrt(value: float) -> float:
+    return math.sqrt(value) if value >= 0 else math.nan
+
+
+def _exp(value: float) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return _INFINITY
+
+
+def _ln(value: float) -> float:
+    if value > 0:
+        return math.log(value)
+    return -_INFINITY if value == 0 else math.nan
+
+
+def _angle(function: Callable[[float], float]) -> Callable[[float], float]:
+    """A function of an angle, which infinity is not."""
+
+    def of_angle(value: float) -> float:
+        return function(value) if math.isfinite(value) else math.nan
+
+    return of_angle
+
+
+def _cot(value: float) -> float:
+    if not math.isfinite(value):
+        return math.nan
+    sine = math.sin(value)
+    return math.cos(value) / sine if sine else math.copysign(_INFINITY, sine)
+
+
+def _sinh(value: float) -> float:
+    try:
+        return math.sinh(value)
+    except OverflowError:
+        return math.copysign(_INFINITY, value)
+
+
+def _cosh(value: float) -> float:
+    try:
+        return math.cosh(value)
+    except OverflowError:
+        return _INFINITY
+
+
+def _arc(function: Callable[[float], float]) -> Callable[[float], float]:
+    """The angle of a sine or cosine, which are never outside of [-1, 1]."""
+
+    def of_ratio(value: float) -> float:
+        return function(value) if -1 <= value <= 1 else math.nan
+
+    return of_ratio
+
+
+_OF_ONE_NUMBER: dict[str, tuple[Callable[[float], float], str]] = {
+    "sqrt": (_sqrt, "The square root of a value; NaN if it is negative."),
+    "cbrt": (math.cbrt, "The cube root of a value."),
+    "exp": (_exp, "e to the power of a value."),
+    "ln": (_ln, "The natural logarithm of a value; -Infinity of zero, NaN if it is negative."),
+    "log": (_ln, "The logarithm of a value with a base; without a base the natural logarithm."),
+    "sin": (_angle(math.sin), "The sine of an angle in radians."),
+    "cos": (_angle(math.cos), "The cosine of an angle in radians."),
+    "tan": (_angle(math.tan), "The tangent of an angle in radians."),
+    "cot": (_cot, "The cotangent of an angle in radians; Infinity of zero."),
+    "sinh": (_sinh, "The hyperbolic sine of a value."),
+    "cosh": (_cosh, "The hyperbolic cosine of a value."),
+    "tanh": (math.tanh, "The hyperbolic tangent of a value."),
+    "asin": (_arc(math.asin), "The angle in radians of a sine; NaN outside of -1 to 1."),
+    "acos": (_arc(math.acos), "The angle in radians of a cosine; NaN outside of -1 to 1."),
+    "atan": (math.atan, "The angle in radians of a tangent."),
+    "degrees": (math.degrees, "Radians as degrees."),
+    "radians": (math.radians, "Degrees as radians."),
+}
+for _name, (_function, _description) in _OF_ONE_NUMBER.items():
+    for _type in ("INT", "BIGINT", "DOUBLE"):
+        numeric.scalar(f"{_name}(value {_type}) -> DOUBLE", _description)(_function)
+
+
+# Functions of two numbers have one overload, so that INT and BIGINT may stand together in a call.
+@numeric.scalar("log(base DOUBLE, value DOUBLE) -> DOUBLE")
+def log_of_base(base: float, value: float) -> float:
+    """NaN for a base that has no logarithms."""
+    if base <= 0 or base == 1:
+        return math.nan
+    found = _ln(value)
+    return found / _ln(base) if found == found else found
+
+
+@numeric.scalar("power(base DOUBLE, exponent DOUBLE) -> DOUBLE", "A base to the power of another.")
+def power(base: float, exponent: float) -> float:
+    """As Math.pow: what has no finite result is Infinity or NaN."""
+    if abs(base) == 1 and (math.isinf(exponent) or exponent != exponent):
+        return math.nan
+    odd = math.isfinite(exponent) and exponent % 2 == 1
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return -_INFINITY if base < 0 and odd else _INFINITY
+    except ValueError:
+        if base != 0:
+            return math.nan
+        return math.copysign(_INFINITY, base) if odd else _INFINITY
+
+
+numeric.scalar(
+    "atan2(y DOUBLE, x DOUBLE) -> DOUBLE", "The angle in radians of the point x, y seen from 0, 0."
+)(math.atan2)
+
+
+@numeric.scalar("pi() -> DOUBLE", "The circumference of a circle whose diameter is 1.")
+def pi() -> float:
+    """Pi."""
+    return math.pi
+
+
+numeric.scalar("Random() -> DOUBLE", "A number from 0 up to but not including 1.", volatile=True)(
+    random.random
+)
+
+
+@numeric.scalar(
+    "geo_distance(lat1 DOUBLE, lon1 DOUBLE, lat2 DOUBLE, lon2 DOUBLE) -> DOUBLE",
+    "The length of the shortest way on the globe between two points, given in degrees.",
+)
+def geo_distance(lat1: float, lon1: float, lat2: float, lon2: float) -> float:
+    """In kilometres."""
+    return _arc_length(lat1, lon1, lat2, lon2) * _EARTH_KM
+
+
+@numeric.scalar(
+    "geo_distance(lat1 DOUBLE, lon1 DOUBLE, lat2 DOUBLE, lon2 DOUBLE, units STRING) -> DOUBLE",
+    nulls=True,
+)
+def geo_distance_in(
+    lat1: float, lon1: float, lat2: float, lon2: float, units: str | None
+) -> float | None:
+    """In kilometres or miles; no unit means kilometres."""
+    if lat1 is None or lon1 is None or lat2 is None or lon2 is None:
+        return None
+    name = units.strip().lower() if units is not None else ""
+    radius = _RADIUS.get(name or "km")
+    if radius is None:
+        raise ValueError(f"GEO_DISTANCE has no unit '{units}': use one of {', '.join(_RADIUS)}")
+    return _arc_length(lat1, lon1, lat2, lon2) * radius
+
+
+def _arc_length(lat1: float, lon1: float, lat2: float, lon2: float) -> float:
+    """The haversine formula, for a globe of radius 1."""
+    if abs(lat1) > 90 or abs(lat2) > 90:
+        raise ValueError("latitudes of GEO_DISTANCE are from -90 to 90 degrees")
+    if abs(lon1) > 180 or abs(lon2) > 180:
+        raise ValueError("longitudes of GEO_DISTANCE are from -180 to 180 degrees")
+    height = math.sin(math.radians(lat2 - lat1) / 2) ** 2
+    width = math.sin(math.radians(lon2 - lon1) / 2) ** 2
+    both = height + width * math.cos(math.radians(lat1)) * math.cos(math.radians(lat2))
+    return 2 * math.asin(math.sqrt(min(both, 1.0)))

@@ -1,0 +1,47 @@
+"""Table functions: several rows of one."""
+
+from typing import Any
+
+from sql.datatypes import ArrayType, DataType
+from sql.functions.registry import Family
+
+tables = Family("TABLE")
+
+CUBE_COLUMNS_MAX = 20
+
+# Any: the elements have the type that a call gives T.
+Elements = list[Any]
+
+
+def _element(types: tuple[DataType, ...]) -> DataType:
+    array = types[0]
+    assert isinstance(array, ArrayType), f"{array} is no array"
+    return array.element
+
+
+@tables.table(
+    "explode(list ARRAY<T>) -> T",
+    "A row for each element of an array; none for null and empty arrays.",
+)
+@tables.table("explode(input ARRAY<DECIMAL>) -> DECIMAL", result_type=_element)
+def explode(array: Elements) -> Elements:
+    """The rows are the elements."""
+    return array
+
+
+@tables.table(
+    "cube_explode(columns ARRAY<T>) -> ARRAY<T>",
+    "A row for each way to replace some of the columns with null, without repetitions.",
+)
+def cube_explode(columns: Elements) -> list[Elements]:
+    """From all null to the columns as they are; the last column changes first."""
+    if len(columns) > CUBE_COLUMNS_MAX:
+        raise ValueError(
+            f"CUBE_EXPLODE of {len(columns)} columns would give 2^{len(columns)} rows: "
+            f"at most {CUBE_COLUMNS_MAX} columns are possible"
+        )
+    rows: list[Elements] = [[]]
+    for value in columns:
+        choices = (None,) if value is None else (None, value)
+        rows = [[*row, choice] for row in rows for choice in choices]
+    return rows
