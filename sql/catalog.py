@@ -53,6 +53,12 @@ class SourceInfo:
     statement: str = ""
     partitions: int | None = None
     replicas: int | None = None
+    retention_ms: int | None = None
+
+    @property
+    def shown_kind(self) -> str:
+        """As errors name it."""
+        return self.kind.value.lower()
 
 
 @dataclass(slots=True)

@@ -3,8 +3,13 @@
 A step takes rows and gives rows. A row has a key and values: `shape.key` names the key's columns,
 `shape.row` all columns that expressions after this step may use; ColumnValue.index counts in it.
 After a Scan a row has the value columns, the header columns, ROWTIME, ROWPARTITION, ROWOFFSET, of a
-windowed source WINDOWSTART and WINDOWEND, and the key columns, in this order; after a Join the
-columns of both sides with the names that the join gave them; after a Project what was selected.
+windowed source WINDOWSTART and WINDOWEND, and the key columns, in this order. After a Join it has
+the columns of the left side, then those of the right side, with the names that the join gave them,
+and then the key if it is no column of either (ROWKEY). After a Rekey it has the same columns, and
+the whole key after them if an expression of it is no column. After an Explode the functions'
+columns come last (KSQL_SYNTH_0 and so on). After an Aggregate it has the kept columns, the
+aggregates, and WINDOWSTART and WINDOWEND if there is a window. After a Project it has what was
+selected: without the key if a Sink follows, with it if the rows are shown to somebody.
 
 Steps whose rows are a table's (`is_table`) carry updates: a row replaces the one with the same key,
 and no row deletes it. Names of steps are the paths of stores and internal topics: changing one is a

@@ -2,7 +2,17 @@
 
 from dataclasses import dataclass
 
-from sql.datatypes import BIGINT, INT, Column, DataType
+from sql.datatypes import (
+    BIGINT,
+    BYTES,
+    INT,
+    STRING,
+    ArrayType,
+    Column,
+    DataType,
+    Field,
+    StructType,
+)
 
 # Columns that every row has; windowed rows have the bounds of their window, too.
 ROWTIME = Column("ROWTIME", BIGINT)
@@ -14,6 +24,9 @@ PSEUDO_COLUMNS = (ROWTIME, ROWPARTITION, ROWOFFSET)
 WINDOW_BOUNDS = (WINDOWSTART, WINDOWEND)
 RESERVED_NAMES = frozenset(each.name for each in (*PSEUDO_COLUMNS, *WINDOW_BOUNDS))
 
+# All headers of a record, in their order.
+HEADERS_TYPE = ArrayType(StructType((Field("KEY", STRING), Field("VALUE", BYTES))))
+
 
 @dataclass(frozen=True, slots=True)
 class HeaderColumn:
@@ -22,6 +35,11 @@ class HeaderColumn:
     name: str
     type: DataType
     key: str | None = None
+
+    @property
+    def role(self) -> str:
+        """As SQL writes it after the type."""
+        return "HEADERS" if self.key is None else f"HEADER('{self.key}')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,5 +56,12 @@ class Schema:
             [
                 *(f"`{each.name}` {each.type} KEY" for each in self.key),
                 *(f"`{each.name}` {each.type}" for each in self.value),
+                *(f"`{each.name}` {each.type} {each.role}" for each in self.headers),
             ]
         )
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """All columns, in the order of SELECT *."""
+        headers = (Column(each.name, each.type) for each in self.headers)
+        return (*self.key, *self.value, *headers)

@@ -59,7 +59,7 @@ class CallAnalyser:
                 arguments.append(Constant(node.name, None))
             else:
                 assert value is not None
-                arguments.append(_fitted(value, parameter.pattern, bindings))
+                arguments.append(fitted(value, parameter.pattern, bindings))
         matched = type(matched)(matched.parameters, bindings)
         result = result_of(overload, matched, [_result_argument(each) for each in arguments])
         return FunctionValue(overload, tuple(arguments), result)
@@ -91,7 +91,7 @@ def _result_argument(argument: TypedExpression) -> Argument:
     return None if isinstance(argument, LambdaFunction) else argument.type
 
 
-def _fitted(value: TypedExpression, pattern: Pattern, bindings: Bindings) -> TypedExpression:
+def fitted(value: TypedExpression, pattern: Pattern, bindings: Bindings) -> TypedExpression:
     """An argument as one of the type that the function takes."""
     if value.type is None:
         return value

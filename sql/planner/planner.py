@@ -1,0 +1,180 @@
+"""Planner: statements with a query become plans.
+
+The steps are always in one order: FROM with its joins, WHERE, PARTITION BY, table functions, then
+GROUP BY with HAVING, or nothing, and the projection; at last the sink.
+"""
+
+from dataclasses import dataclass, replace
+
+from sql.analyse.sources import NoSchemas, SchemaSource
+from sql.catalog import Catalog, SourceInfo
+from sql.errors import StatementFailed
+from sql.functions.registry import FunctionRegistry
+from sql.plan import PlanNode, Sink
+from sql.planner.query_planner import QueryPlan, QueryPlanner
+from sql.planner.references import FromSource
+from sql.planner.relations import scan, unknown_source
+from sql.planner.sinks import (
+    SinkMaker,
+    check_insertable,
+    check_replacement,
+    check_target,
+)
+from sql.properties import Settings, WithClause, read_query_id, read_sink_properties
+from sql.schema import Schema
+from sql.syntax.queries import Emit, Query
+from sql.syntax.statements import CreateAsSelect, InsertSelect, Select, SourceKind
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedQuery:
+    """A query's plan: with a Sink at its top if its results are written, without one if shown."""
+
+    plan: PlanNode
+    schema: Schema
+    is_table: bool
+    sources: tuple[str, ...]
+    sink: SourceInfo | None = None
+    creates_sink: bool = False
+    query_id: str | None = None  # that the statement asks for
+    emit: Emit = Emit.CHANGES
+    limit: int | None = None
+
+
+@dataclass(slots=True)
+class Planner:
+    """Makes plans; the catalog stays as it is."""
+
+    catalog: Catalog
+    functions: FunctionRegistry
+    settings: Settings
+    schemas: SchemaSource
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        functions: FunctionRegistry,
+        settings: Settings,
+        schemas: SchemaSource | None = None,
+    ) -> None:
+        """`settings` are the configuration's properties by name."""
+        self.catalog = catalog
+        self.functions = functions
+        self.settings = settings
+        self.schemas = schemas or NoSchemas()
+
+    def plan(
+        self, statement: CreateAsSelect | InsertSelect | Select, text: str = ""
+    ) -> PlannedQuery | None:
+        """The plan of a statement; None if IF NOT EXISTS has nothing to do."""
+        match statement:
+            case CreateAsSelect():
+                return self._create(statement, text)
+            case InsertSelect():
+                return self._insert(statement)
+            case Select(query=query):
+                return self._select(query)
+
+    def source_table(self, name: str) -> PlannedQuery:
+        """The plan that keeps a SOURCE TABLE, so that it can be asked."""
+        source = self.catalog.sources[name]
+        node = scan(FromSource(name, source), "KsqlTopic/Source", materialized=True)
+        return PlannedQuery(node, source.schema, True, (name,))
+
+    def _query(self, query: Query, *, persistent: bool, **more: object) -> QueryPlan:
+        planner = QueryPlanner(
+            self.catalog, self.functions, self.settings, query, persistent=persistent
+        )
+        planner.sink_name = str(more.get("sink", ""))
+        target = more.get("target")
+        planner.target = target if isinstance(target, SourceInfo) else None
+        return planner.plan()
+
+    def _select(self, query: Query) -> PlannedQuery:
+        found = self._query(query, persistent=False)
+        result = found.result
+        return PlannedQuery(
+            found.node,
+            result.schema,
+            result.is_table,
+            found.sources,
+            emit=query.emit,
+            limit=query.limit,
+        )
+
+    def _create(self, statement: CreateAsSelect, text: str) -> PlannedQuery | None:
+        existing = self.catalog.sources.get(statement.name)
+        kind = statement.kind.value.lower()
+        if existing is not None and not statement.or_replace:
+            if statement.if_not_exists:
+                return None
+            raise StatementFailed(
+                f"Cannot add {kind} '{statement.name}': A {existing.shown_kind} with the same name "
+                "already exists"
+            )
+        if existing is not None and existing.is_source:
+            raise StatementFailed(
+                f"Cannot add {kind} '{statement.name}': CREATE OR REPLACE is not supported on "
+                f"source {existing.shown_kind}s."
+            )
+        clause = read_sink_properties(statement.properties)
+        _check_limit(statement.query, f"CREATE {statement.kind.value} AS SELECT")
+        found = self._query(statement.query, persistent=True, sink=statement.name)
+        made = self._made(statement, clause, found)
+        if found.ungrouped is not None:
+            raise StatementFailed(
+                f"CREATE {statement.kind.value} AS SELECT statement does not support aggregate "
+                f"function [{found.ungrouped}] without a GROUP BY clause."
+            )
+        made = replace(made, statement=text)
+        if existing is not None:
+            check_replacement(existing, made)
+        return PlannedQuery(
+            self._sink(found, made, statement.name),
+            made.schema,
+            found.result.is_table,
+            found.sources,
+            sink=made,
+            creates_sink=True,
+            emit=statement.query.emit,
+        )
+
+    def _made(self, statement: CreateAsSelect, clause: WithClause, found: QueryPlan) -> SourceInfo:
+        left = self.catalog.sources[found.sources[0]]
+        maker = SinkMaker(self.settings, self.schemas)
+        return maker.made(statement, clause, left, found.result)
+
+    def _sink(self, found: QueryPlan, sink: SourceInfo, name: str) -> Sink:
+        shape = replace(found.node.shape, window=sink.window)
+        return Sink(
+            name, found.node, sink.topic, sink.key_format, sink.value_format, sink.timestamp, shape
+        )
+
+    def _insert(self, statement: InsertSelect) -> PlannedQuery:
+        target = self.catalog.sources.get(statement.target)
+        if target is None:
+            place = statement.position
+            where = f"Line: {place.line}, Col: {place.column + 12}: " if place.line else ""
+            raise unknown_source(statement.target, self.catalog, place=where)
+        check_insertable(target)
+        query_id = read_query_id(statement.properties)
+        _check_limit(statement.query, "INSERT INTO")
+        found = self._query(statement.query, persistent=True, sink=statement.target, target=target)
+        check_target(target, found.result)
+        return PlannedQuery(
+            self._sink(found, target, target.name),
+            target.schema,
+            found.result.is_table,
+            found.sources,
+            sink=target,
+            query_id=query_id,
+            emit=statement.query.emit,
+        )
+
+
+def _check_limit(query: Query, what: str) -> None:
+    if query.limit is not None:
+        raise StatementFailed(f"{what} statements don't support LIMIT clause.")
+
+
+__all__ = ["PlannedQuery", "Planner", "SourceKind"]

@@ -1,0 +1,182 @@
+"""Sinks: what CREATE ... AS SELECT makes, and whether INSERT INTO fits its target."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sql.analyse.replacement import check_replacement
+from sql.analyse.sources import (
+    SchemaSource,
+    check_columns,
+    check_timestamp,
+    default_format,
+    with_key_name,
+    wrap_setting,
+)
+from sql.catalog import FormatInfo, SourceInfo, WindowInfo
+from sql.datatypes import Column
+from sql.errors import StatementFailed
+from sql.formats import abilities, check_format, key_wrapping, value_wrapping
+from sql.plan import Shape
+from sql.properties import (
+    DEFAULT_KEY_FORMAT,
+    TOPIC_PREFIX,
+    Settings,
+    WithClause,
+    check_properties,
+)
+from sql.schema import Schema
+from sql.syntax.statements import CreateAsSelect, SourceKind
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a query gives, before it is written."""
+
+    schema: Schema
+    is_table: bool
+    window: WindowInfo | None
+    keyless: bool  # PARTITION BY NULL
+
+
+@dataclass(frozen=True, slots=True)
+class SinkMaker:
+    """Makes the source that a query's results become."""
+
+    settings: Settings
+    schemas: SchemaSource
+
+    def made(
+        self, statement: CreateAsSelect, clause: WithClause, left: SourceInfo, result: Result
+    ) -> SourceInfo:
+        """The sink; what the statement does not say is as in the left-most source."""
+        self._check_kind(statement.kind, result)
+        check_columns(result.schema)
+        key = self._key_format(statement.name, clause, left, result)
+        value = _inherited(clause.value_format, clause.value, left.value_format)
+        wrapped = value_wrapping(
+            value.name,
+            len(result.schema.value),
+            clause.wrap_single_value,
+            wrap_setting(self.settings),
+        )
+        value = replace(value, wrapped=wrapped)
+        key = replace(key, wrapped=key_wrapping(key.name, len(result.schema.key)))
+        topic = clause.topic or f"{self.settings.get(TOPIC_PREFIX, '')}{statement.name}"
+        for info, columns, is_key in (
+            (key, result.schema.key, True),
+            (value, result.schema.value, False),
+        ):
+            check_properties(info)
+            check_format(info, columns, is_key=is_key)
+            self._check_schema_id(topic, info, columns, is_key=is_key)
+        check_timestamp(result.schema.columns, clause.timestamp)
+        return SourceInfo(
+            statement.name,
+            statement.kind,
+            result.schema,
+            topic,
+            key,
+            value,
+            window=result.window,
+            timestamp=clause.timestamp,
+            partitions=clause.partitions or left.partitions,
+            replicas=clause.replicas or left.replicas,
+            retention_ms=clause.retention_ms or left.retention_ms,
+        )
+
+    def _check_kind(self, kind: SourceKind, result: Result) -> None:
+        wanted = SourceKind.TABLE if result.is_table else SourceKind.STREAM
+        if kind is not wanted:
+            raise StatementFailed(
+                f"Invalid result type. Your SELECT query produces a {wanted.value}. Please use "
+                f"CREATE {wanted.value} AS SELECT statement instead."
+            )
+
+    def _key_format(
+        self, name: str, clause: WithClause, left: SourceInfo, result: Result
+    ) -> FormatInfo:
+        if result.keyless:
+            if clause.key_format not in (None, "NONE"):
+                raise StatementFailed("Key format specified for stream without key columns.")
+            return FormatInfo("NONE")
+        key = _inherited(clause.key_format, clause.key, left.key_format)
+        if key.name == "NONE" and clause.key_format is None and result.schema.key:
+            default = default_format(self.settings, DEFAULT_KEY_FORMAT)
+            assert default is not None
+            key = FormatInfo(default)
+        return with_key_name(key, name)
+
+    def _check_schema_id(
+        self, topic: str, info: FormatInfo, columns: Sequence[Column], *, is_key: bool
+    ) -> None:
+        if info.schema_id is None:
+            return
+        side = "KEY" if is_key else "VALUE"
+        if not abilities(info.name).inferred:
+            raise StatementFailed(
+                f"{side}_FORMAT should support schema inference when {side}_SCHEMA_ID is provided. "
+                f"Current format is {info.name}."
+            )
+        registered = self.schemas.columns(topic, info, is_key=is_key)
+        if registered is None:
+            raise StatementFailed(
+                f"Schema for message {'keys' if is_key else 'values'} on topic '{topic}' with "
+                f"schema id '{info.schema_id}' does not exist in the Schema Registry."
+            )
+        if is_key and len(columns) == 1 and len(registered) == 1:
+            # A key that stands alone has no name in its schema.
+            registered = (Column(columns[0].name, registered[0].type),)
+        wrong = [
+            each for n, each in enumerate(columns) if n >= len(registered) or registered[n] != each
+        ]
+        if wrong:
+            raise StatementFailed(
+                f"The following {side.lower()} columns are changed, missing or reordered: "
+                f"[{_shown(wrong)}]. Schema from schema registry is [{_shown(registered)}]"
+            )
+
+
+def _shown(columns: Sequence[Column]) -> str:
+    return ", ".join(f"`{each.name}` {each.type}" for each in columns)
+
+
+def _inherited(name: str | None, given: FormatInfo, source: FormatInfo) -> FormatInfo:
+    """A format with the properties of the statement, and of the source's if it is the same."""
+    made = replace(given, name=name or source.name)
+    if made.name == source.name:
+        inherited = abilities(made.name).inherited
+        if "delimiter" in inherited and made.delimiter is None:
+            made = replace(made, delimiter=source.delimiter)
+        if "nullableRepresentation" in inherited and made.nullable is None:
+            made = replace(made, nullable=source.nullable)
+    return made
+
+
+def check_target(target: SourceInfo, result: Result) -> None:
+    """Refuse an INSERT INTO whose rows are not the target's."""
+    if result.is_table:
+        raise StatementFailed(
+            f"Incompatible data sink and query result. Data sink ({target.name}) type is "
+            "STREAM but select query result is TABLE."
+        )
+    if (result.schema.key, result.schema.value) != (target.schema.key, target.schema.value):
+        raise StatementFailed(
+            "Incompatible schema between results and sink.\n"
+            f"Result schema is {result.schema}\n"
+            f"Sink schema is {target.schema}"
+        )
+
+
+def check_insertable(target: SourceInfo) -> None:
+    """Refuse targets that nobody may write to."""
+    if target.kind is SourceKind.TABLE:
+        raise StatementFailed(
+            f"INSERT INTO can only be used to insert into a stream. {target.name} is a table."
+        )
+    if target.schema.headers:
+        raise StatementFailed(f"Cannot insert into {target.name} because it has header columns")
+    if target.is_source:
+        raise StatementFailed(f"Cannot insert into read-only stream: {target.name}")
+
+
+__all__ = ["Result", "Shape", "SinkMaker", "check_insertable", "check_replacement", "check_target"]
