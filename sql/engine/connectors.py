@@ -1,0 +1,249 @@
+"""Connectors: statements about them, through the REST API of a Connect server."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import httpx
+
+from sql.engine.entities import (
+    ConnectorDescription,
+    ConnectorInfo,
+    ConnectorsList,
+    ConnectorSummary,
+    ConnectorTask,
+    CreatedConnector,
+    DroppedConnector,
+    Entity,
+    PluginsList,
+    PluginSummary,
+    WarningEntity,
+)
+from sql.errors import StatementFailed
+from sql.syntax.expressions import (
+    BooleanLiteral,
+    DecimalLiteral,
+    DoubleLiteral,
+    IntegerLiteral,
+    StringLiteral,
+)
+from sql.syntax.statements import (
+    ConnectorKind,
+    CreateConnector,
+    DescribeConnector,
+    DropConnector,
+    Listing,
+    Show,
+)
+
+TIMEOUT_S = 30.0
+NOT_FOUND = 404
+CONFLICT = 409
+ERRORS_FROM = 400
+
+
+class ConnectAnswer(StatementFailed):
+    """What Connect answers instead of an answer, with its HTTP status."""
+
+    def __init__(self, status: int, message: str) -> None:
+        """The status and Connect's own words."""
+        super().__init__(message)
+        self.status = status
+
+
+# Any: Connect's answers are JSON of many shapes.
+Json = Any
+
+
+class ConnectClient(Protocol):
+    """What statements ask of Connect; ConnectAnswer if it refuses."""
+
+    def create(self, name: str, config: Mapping[str, str]) -> Json:
+        """Make a connector; as GET /connectors/name answers."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Remove a connector."""
+        ...
+
+    def names(self) -> Sequence[str]:
+        """All connectors."""
+        ...
+
+    def describe(self, name: str) -> Json:
+        """Name, config, tasks, type."""
+        ...
+
+    def status(self, name: str) -> Json:
+        """The state of a connector and its tasks."""
+        ...
+
+    def topics(self, name: str) -> Sequence[str]:
+        """The topics that a connector has used."""
+        ...
+
+    def plugins(self) -> Sequence[Json]:
+        """The kinds of connectors that can be made."""
+        ...
+
+
+class HttpConnectClient:
+    """A Connect server over HTTP; see ConnectClient."""
+
+    def __init__(self, url: str) -> None:
+        """The server's address: "http://host:8083"."""
+        self._url = url.rstrip("/")
+
+    def create(self, name: str, config: Mapping[str, str]) -> Json:
+        """Make a connector."""
+        return self._ask("POST", "/connectors", {"name": name, "config": dict(config)})
+
+    def delete(self, name: str) -> None:
+        """Remove a connector."""
+        self._ask("DELETE", f"/connectors/{name}")
+
+    def names(self) -> Sequence[str]:
+        """All connectors."""
+        return [str(each) for each in self._ask("GET", "/connectors")]
+
+    def describe(self, name: str) -> Json:
+        """Name, config, tasks, type."""
+        return self._ask("GET", f"/connectors/{name}")
+
+    def status(self, name: str) -> Json:
+        """The state of a connector and its tasks."""
+        return self._ask("GET", f"/connectors/{name}/status")
+
+    def topics(self, name: str) -> Sequence[str]:
+        """The topics that a connector has used."""
+        found = self._ask("GET", f"/connectors/{name}/topics")
+        return [str(each) for each in found.get(name, {}).get("topics", [])]
+
+    def plugins(self) -> Sequence[Json]:
+        """The kinds of connectors that can be made."""
+        return list(self._ask("GET", "/connector-plugins"))
+
+    def _ask(self, method: str, path: str, body: Json = None) -> Json:
+        try:
+            answer = httpx.request(method, f"{self._url}{path}", json=body, timeout=TIMEOUT_S)
+            found = answer.json() if answer.content else None
+        except (httpx.HTTPError, ValueError) as error:
+            raise ConnectAnswer(500, f"the Connect server does not answer: {error}") from error
+        if answer.status_code >= ERRORS_FROM:
+            message = found.get("message") if isinstance(found, dict) else None
+            raise ConnectAnswer(answer.status_code, str(message or answer.reason_phrase))
+        return found
+
+
+class Connectors:
+    """Statements about connectors, carried out by a Connect server."""
+
+    def __init__(self, client: ConnectClient | None) -> None:
+        """Without a client every statement is refused."""
+        self._given = client
+
+    @property
+    def _client(self) -> ConnectClient:
+        if self._given is None:
+            raise StatementFailed(
+                "no Connect server configured", hint='set "ksql.connect.url" to its address'
+            )
+        return self._given
+
+    def create(self, statement: CreateConnector, text: str) -> Entity:
+        """CREATE CONNECTOR."""
+        config = {name: _literal_text(value) for name, value in statement.properties}
+        config["name"] = statement.name
+        try:
+            answer = self._client.create(statement.name, config)
+        except ConnectAnswer as error:
+            if error.status == CONFLICT and statement.if_not_exists:
+                return WarningEntity(text, f"Connector {statement.name} already exists")
+            raise StatementFailed(
+                f"Failed to create connector '{statement.name}': {error.message}"
+            ) from error
+        return CreatedConnector(text, _info(answer, statement.kind))
+
+    def drop(self, statement: DropConnector, text: str) -> Entity:
+        """DROP CONNECTOR."""
+        try:
+            self._client.delete(statement.name)
+        except ConnectAnswer as error:
+            if error.status == NOT_FOUND and statement.if_exists:
+                return WarningEntity(text, f"Connector '{statement.name}' does not exist.")
+            raise StatementFailed(f"Failed to drop connector: {error.message}") from error
+        return DroppedConnector(text, statement.name)
+
+    def show(self, statement: Show, text: str) -> Entity:
+        """SHOW CONNECTORS and SHOW CONNECTOR PLUGINS."""
+        if statement.what is Listing.CONNECTOR_PLUGINS:
+            return PluginsList(
+                text,
+                tuple(
+                    PluginSummary(
+                        str(each.get("class")),
+                        str(each.get("type", "unknown")),
+                        str(each.get("version", "")),
+                    )
+                    for each in self._client.plugins()
+                ),
+            )
+        wanted = {
+            Listing.SOURCE_CONNECTORS: "source",
+            Listing.SINK_CONNECTORS: "sink",
+        }.get(statement.what)
+        found = [self._summary(name) for name in self._client.names()]
+        return ConnectorsList(text, tuple(each for each in found if wanted in (None, each.type)))
+
+    def describe(self, statement: DescribeConnector, text: str) -> Entity:
+        """DESCRIBE CONNECTOR."""
+        described = self._client.describe(statement.name)
+        return ConnectorDescription(
+            text,
+            str(described.get("config", {}).get("connector.class", "")),
+            self._client.status(statement.name),
+            topics=tuple(self._client.topics(statement.name)),
+        )
+
+    def _summary(self, name: str) -> ConnectorSummary:
+        described = self._client.describe(name)
+        status = self._client.status(name)
+        tasks = status.get("tasks", [])
+        running = sum(each.get("state") == "RUNNING" for each in tasks)
+        state = str(status.get("connector", {}).get("state", "UNKNOWN"))
+        if state == "RUNNING" and running < len(tasks):
+            state = f"WARNING ({running}/{len(tasks)} tasks RUNNING)"
+        elif state == "RUNNING":
+            state = f"RUNNING ({running}/{len(tasks)} tasks RUNNING)"
+        return ConnectorSummary(
+            name,
+            str(described.get("type", "unknown")),
+            str(described.get("config", {}).get("connector.class", "")),
+            state,
+        )
+
+
+def _info(answer: Json, kind: ConnectorKind) -> ConnectorInfo:
+    return ConnectorInfo(
+        str(answer.get("name")),
+        {str(name): str(value) for name, value in answer.get("config", {}).items()},
+        tuple(
+            ConnectorTask(str(each.get("connector")), int(each.get("task", 0)))
+            for each in answer.get("tasks", [])
+        ),
+        str(answer.get("type") or kind.value.lower()),
+    )
+
+
+def _literal_text(literal: object) -> str:
+    match literal:
+        case BooleanLiteral(value=value):
+            return str(value).lower()
+        case (
+            StringLiteral(value=value)
+            | IntegerLiteral(value=value)
+            | DecimalLiteral(value=value)
+            | DoubleLiteral(value=value)
+        ):
+            return str(value)
+        case _:
+            return "null"

@@ -1,0 +1,171 @@
+"""The processing log: records that a query could not process, as ksqlDB writes them.
+
+Each entry is a JSON object {level, logger, time, message}; the message has a type (0 bytes that are
+no row, 1 a row that an expression could not process, 2 a result that was refused, 3 a result that
+cannot be bytes, 4 a query that ended) and a member named after it. Rows are shown only when
+ksql.logging.processing.rows.include says so.
+"""
+
+import base64
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from broker.client.api import Producer
+from broker.client.opening import Target, producer
+from broker.clock import Clock
+from broker.errors import MillstreamError
+from streams.handlers import Answer, Failure, FailureKind
+
+CAUSES_MAX = 20
+MEMBERS = (
+    "deserializationError",
+    "recordProcessingError",
+    "productionError",
+    "serializationError",
+    "kafkaStreamsThreadError",
+)
+DESERIALIZATION, PROCESSING, PRODUCTION, SERIALIZATION, THREAD = range(5)
+# The columns of the stream that reads the topic.
+COLUMNS = (
+    "logger VARCHAR, level VARCHAR, time BIGINT, message STRUCT<"
+    "type INT, "
+    "deserializationError STRUCT<target VARCHAR, errorMessage VARCHAR, recordB64 VARCHAR, "
+    "cause ARRAY<VARCHAR>, `topic` VARCHAR>, "
+    "recordProcessingError STRUCT<errorMessage VARCHAR, record VARCHAR, cause ARRAY<VARCHAR>>, "
+    "productionError STRUCT<errorMessage VARCHAR>, "
+    "serializationError STRUCT<target VARCHAR, errorMessage VARCHAR, record VARCHAR, "
+    "cause ARRAY<VARCHAR>, `topic` VARCHAR>, "
+    "kafkaStreamsThreadError STRUCT<errorMessage VARCHAR, threadName VARCHAR, "
+    "cause ARRAY<VARCHAR>>>"
+)
+
+Write = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that went wrong."""
+
+    kind: int
+    error: BaseException
+    details: Mapping[str, object]
+
+    def message(self) -> dict[str, object]:
+        """As the log's message has it."""
+        body: dict[str, object] = {"errorMessage": str(self.error), **self.details}
+        if self.kind != PRODUCTION:
+            body["cause"] = _causes(self.error)
+        return {"type": self.kind, MEMBERS[self.kind]: body}
+
+
+class ProcessingLog:
+    """Where the queries of a server tell what they could not process; any thread."""
+
+    def __init__(self, clock: Clock, *, rows: bool, write: Write | None = None) -> None:
+        """Entries go to Python's log, and to `write` as JSON if it is given."""
+        self._clock = clock
+        self._rows = rows
+        self._write = write
+
+    def of_query(self, query_id: str) -> "QueryLog":
+        """The log of one query."""
+        return QueryLog(self, query_id)
+
+    @property
+    def shows_rows(self) -> bool:
+        """Whether rows may be shown."""
+        return self._rows
+
+    def add(self, name: str, entry: Entry) -> None:
+        """Write an entry under a logger's name."""
+        logging.getLogger(name).warning("%s", entry.error)
+        if self._write is not None:
+            body = {
+                "level": "ERROR",
+                "logger": name,
+                "time": self._clock.now_ms(),
+                "message": entry.message(),
+            }
+            self._write(json.dumps(body, default=str))
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLog:
+    """The processing log of one query."""
+
+    log: ProcessingLog
+    query_id: str
+
+    def row_failed(self, step: str, error: Exception, row: object) -> None:
+        """An expression raised, or a row has no time."""
+        shown = json.dumps(row, default=str) if self.log.shows_rows else None
+        self.log.add(
+            f"processing.{self.query_id}.{step}", Entry(PROCESSING, error, {"record": shown})
+        )
+
+    def handler(self, answer: Answer) -> Callable[[Failure], Answer]:
+        """A handler of streams that logs a failure and gives this answer."""
+
+        def handle(failure: Failure) -> Answer:
+            self._record_failed(failure)
+            return answer
+
+        return handle
+
+    def ended(self, error: BaseException) -> None:
+        """The query has stopped because of an error."""
+        self.log.add(
+            f"processing.{self.query_id}", Entry(THREAD, error, {"threadName": self.query_id})
+        )
+
+    def _record_failed(self, failure: Failure) -> None:
+        topic = None if failure.position is None else failure.position.topic
+        if failure.kind is FailureKind.DESERIALIZATION:
+            raw = failure.raw_value if self.log.shows_rows else None
+            entry = Entry(
+                DESERIALIZATION,
+                failure.error,
+                {
+                    "target": "value",
+                    "recordB64": None if raw is None else base64.b64encode(raw).decode(),
+                    "topic": topic,
+                },
+            )
+        elif failure.kind is FailureKind.PRODUCTION:
+            entry = Entry(PRODUCTION, failure.error, {})
+        else:
+            shown = json.dumps(failure.value, default=str) if self.log.shows_rows else None
+            entry = Entry(PROCESSING, failure.error, {"record": shown})
+        self.log.add(f"processing.{self.query_id}.{failure.node}", entry)
+
+
+class LogTopic:
+    """Writes entries to a topic, in a producer of its own; entries that fail are only counted."""
+
+    def __init__(self, target: Target, topic: str) -> None:
+        """The topic exists already."""
+        self.topic = topic
+        self.lost = 0
+        self._producer: Producer = producer(target, client_id="millstream-processing-log")
+
+    def write(self, entry: str) -> None:
+        """Queue an entry; never raises, because a query must not fail for its log."""
+        try:
+            self._producer.send(self.topic, entry.encode())
+        except MillstreamError:
+            self.lost += 1
+
+    def close(self) -> None:
+        """Send what is left."""
+        self._producer.close(timeout_ms=1_000)
+
+
+def _causes(error: BaseException) -> list[str]:
+    found: list[str] = []
+    cause = error.__cause__
+    while cause is not None and len(found) < CAUSES_MAX:
+        found.append(str(cause))
+        cause = cause.__cause__
+    return found

@@ -1,0 +1,156 @@
+"""Topics: what the engine asks of the broker about them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from broker.client.administration.values import NewTopic
+from broker.client.api import Admin
+from broker.client.opening import Target, admin
+from broker.errors import BrokerError, ErrorCode
+from broker.model import TopicPartition
+from sql.errors import StatementFailed
+
+
+@dataclass(frozen=True, slots=True)
+class TopicShape:
+    """How large a topic is."""
+
+    partitions: int
+    replicas: int
+
+
+class Topics:
+    """The topics of a broker; any thread may call it."""
+
+    def __init__(self, target: Target) -> None:
+        """Clients are opened for each question: questions are rare."""
+        self._target = target
+
+    def shape(self, name: str) -> TopicShape | None:
+        """The size of a topic; None if there is none."""
+        with admin(self._target) as administration:
+            return self._shape(administration, name)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """All topics, with the number of replicas of each partition."""
+        with admin(self._target) as administration:
+            names = administration.list_topics(include_internal=True)
+            described = administration.describe_topics(names).values
+        return {
+            name: tuple(len(info.partitions[number].replicas) for number in sorted(info.partitions))
+            for name, info in sorted(described.items())
+        }
+
+    def ensure(
+        self,
+        name: str,
+        *,
+        partitions: int | None,
+        replicas: int | None,
+        configs: Mapping[str, str] | None = None,
+    ) -> TopicShape:
+        """Make a topic if there is none; one that is there must have the size that is asked for."""
+        with admin(self._target) as administration:
+            found = self._shape(administration, name)
+            if found is None:
+                self._create(administration, name, partitions, replicas, configs or {})
+                found = self._shape(administration, name)
+                assert found is not None, "the topic was just made"
+                return found
+        check_size(name, found, partitions=partitions, replicas=replicas)
+        return found
+
+    def delete(self, name: str) -> None:
+        """Delete a topic; one that is gone already is fine."""
+        with admin(self._target) as administration:
+            error = administration.delete_topics([name]).errors.get(name)
+        if error is not None and error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise StatementFailed(
+                f"Could not delete the corresponding kafka topic: {name}: {error}"
+            )
+
+    def readers(self) -> dict[str, dict[str, int]]:
+        """Who reads each topic: groups, with the number of their members that read it."""
+        found: dict[str, dict[str, int]] = {}
+        with admin(self._target) as administration:
+            groups = [each.group_id for each in administration.list_groups()]
+            described = administration.describe_groups(groups).values if groups else {}
+            for group_id, group in described.items():
+                for member in group.members:
+                    for topic in {each.topic for each in member.partitions}:
+                        counts = found.setdefault(topic, {})
+                        counts[group_id] = counts.get(group_id, 0) + 1
+        return found
+
+    def offsets(self, group_id: str, topic: str) -> list[tuple[int, int, int, int]]:
+        """(partition, first, end, committed) of a group in a topic; 0 where it has none."""
+        with admin(self._target) as administration:
+            shape = self._shape(administration, topic)
+            if shape is None:
+                return []
+            places = [TopicPartition(topic, number) for number in range(shape.partitions)]
+            first = administration.list_offsets(dict.fromkeys(places, -2)).values
+            end = administration.list_offsets(dict.fromkeys(places, -1)).values
+            committed = administration.list_group_offsets(group_id, places).values
+        return [
+            (
+                place.partition,
+                first[place].offset,
+                end[place].offset,
+                committed[place].offset if place in committed else 0,
+            )
+            for place in places
+            if place in first and place in end
+        ]
+
+    def _shape(self, administration: Admin, name: str) -> TopicShape | None:
+        results = administration.describe_topics([name])
+        try:
+            info = results[name]
+        except BrokerError as error:
+            if error.code in (
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+            ):
+                return None
+            raise
+        if not info.partitions:
+            return None
+        return TopicShape(len(info.partitions), len(next(iter(info.partitions.values())).replicas))
+
+    def _create(
+        self,
+        administration: Admin,
+        name: str,
+        partitions: int | None,
+        replicas: int | None,
+        configs: Mapping[str, str],
+    ) -> None:
+        new = NewTopic(
+            name,
+            -1 if partitions is None else partitions,
+            -1 if replicas is None else replicas,
+            configs,
+        )
+        error = administration.create_topics([new]).errors.get(name)
+        if error is not None and error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise StatementFailed(
+                f"Failed to create topic {name}: {error.message}", hint=error.hint
+            )
+
+
+def check_size(
+    name: str, found: TopicShape, *, partitions: int | None, replicas: int | None
+) -> None:
+    """Refuse a topic that has another size than the statement says."""
+    wrong = (partitions is not None and partitions != found.partitions) or (
+        replicas is not None and replicas > 0 and replicas != found.replicas
+    )
+    if wrong:
+        raise StatementFailed(
+            f"A Kafka topic with the name '{name}' already exists, with different "
+            "partition/replica configuration than required. "
+            f"KSQL expects {partitions or found.partitions} partitions "
+            f"(topic has {found.partitions}), and {replicas or found.replicas} replication factor "
+            f"(topic has {found.replicas})."
+        )

@@ -1,0 +1,399 @@
+"""Queries that run: each on a runtime of its own, watched, and started again when it fails.
+
+                start                 failure                      back-off over
+    CREATED ------------> RUNNING <-------------> ERROR ------------------------> RUNNING
+                          |     ^
+                    pause v     | resume
+                          PAUSED
+
+A QueryRuntime is what the engine asks of a running query; AppRuntime is one StreamsApp per query. A
+runtime that all queries share can take its place behind the same interface.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+from broker.client.opening import Target, admin
+from broker.clock import Clock
+from broker.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    ClientError,
+    ErrorCode,
+    MillstreamError,
+    SchemaError,
+    SerdeError,
+    StorageError,
+)
+from sql.errors import SqlError
+from streams.app import AppState, StreamsApp
+from streams.errors import StreamsError
+from streams.topology import Topology
+
+logger = logging.getLogger(__name__)
+
+CLOSE_TIMEOUT_MS = 30_000
+USER_CODES = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_PARTITIONS,
+    }
+)
+
+
+class QueryState(Enum):
+    """Where a query stands; drawn at the top."""
+
+    CREATED = "CREATED"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    ERROR = "ERROR"
+
+
+class FailureType(Enum):
+    """Whose fault it is: of the statement or its data, of the machinery, or nobody knows."""
+
+    USER = "USER"
+    SYSTEM = "SYSTEM"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedFailure:
+    """Why a query stopped, and when."""
+
+    timestamp_ms: int
+    message: str
+    type: FailureType
+
+
+def classified(error: BaseException) -> FailureType:
+    """Whose fault an error is."""
+    chain: list[BaseException] = []
+    following: BaseException | None = error
+    while following is not None and following not in chain:
+        chain.append(following)
+        following = following.__cause__
+    for each in chain:
+        if isinstance(each, BrokerError) and each.code in USER_CODES:
+            return FailureType.USER
+        if isinstance(each, SerdeError | SchemaError | SqlError | AuthenticationFailed):
+            return FailureType.USER
+    if any(isinstance(each, ClientError | StorageError | BrokerError | OSError) for each in chain):
+        return FailureType.SYSTEM
+    return FailureType.UNKNOWN
+
+
+class QueryRuntime(Protocol):
+    """A query at work."""
+
+    @property
+    def application_id(self) -> str:
+        """The group that reads for it, and the beginning of its internal topics' names."""
+        ...
+
+    @property
+    def state(self) -> QueryState:
+        """Where it stands."""
+        ...
+
+    @property
+    def failures(self) -> tuple[RecordedFailure, ...]:
+        """The latest failures, oldest first."""
+        ...
+
+    def start(self) -> None:
+        """Begin, or go on after `stop`."""
+        ...
+
+    def stop(self) -> None:
+        """Commit and end; state and offsets stay."""
+        ...
+
+    def discard(self) -> None:
+        """Stop, and delete state, offsets and internal topics."""
+        ...
+
+    def pause(self) -> None:
+        """Process nothing until resumed."""
+        ...
+
+    def resume(self) -> None:
+        """Process again."""
+        ...
+
+    def wait_running(self, timeout_ms: int) -> bool:
+        """Wait until all its tasks run; False if that took too long, or it failed."""
+        ...
+
+    # Any: who asks for a store knows its kind by its name.
+    def store(self, name: str) -> Any:
+        """Reads of a store with timestamps, over all partitions that are here."""
+        ...
+
+    def describe(self) -> str:
+        """The topology, as text."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How long to wait before a failed query is started again."""
+
+    initial_ms: int = 15_000
+    max_ms: int = 900_000
+    failures_kept: int = 10
+
+    def wait_ms(self, attempt: int) -> int:
+        """The wait before the n-th restart, counted from 0."""
+        return int(min(self.max_ms, self.initial_ms * 2 ** min(attempt, 30)))
+
+
+class Supervisor:
+    """The thread that starts failed queries again, when their time has come."""
+
+    def __init__(self, clock: Clock) -> None:
+        """No thread before the first failure."""
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._due: list[tuple[int, Callable[[], None]]] = []
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def after(self, wait_ms: int, action: Callable[[], None]) -> None:
+        """Call a function after some time."""
+        with self._changed:
+            if self._closed:
+                return
+            self._due.append((self._clock.monotonic_ms() + wait_ms, action))
+            self._changed.notify_all()
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="sql-supervisor", daemon=True
+                )
+                self._thread.start()
+
+    def close(self) -> None:
+        """Forget what is due, and stop."""
+        with self._changed:
+            self._closed = True
+            self._due.clear()
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if self._closed:
+                    return
+                now_ms = self._clock.monotonic_ms()
+                ready = [action for due_ms, action in self._due if due_ms <= now_ms]
+                self._due = [each for each in self._due if each[0] > now_ms]
+                if not ready:
+                    first = min((due_ms for due_ms, _ in self._due), default=None)
+                    self._clock.wait(self._changed, None if first is None else first - now_ms)
+                    continue
+            for action in ready:
+                action()
+
+
+class AppRuntime:
+    """A query as a StreamsApp of its own; see QueryRuntime. Any thread may call it."""
+
+    def __init__(  # noqa: PLR0913 - what a query must be given
+        self,
+        application_id: str,
+        build: Callable[[], Topology],
+        *,
+        target: Target,
+        clock: Clock,
+        settings: Mapping[str, object],
+        supervisor: Supervisor,
+        retry: RetryPolicy,
+    ) -> None:
+        """Nothing runs before `start`; `build` is called at each start."""
+        self._application_id = application_id
+        self._build = build
+        self._target = target
+        self._clock = clock
+        # Any: each setting has a type of its own, which StreamsConfig checks.
+        self._settings: dict[str, Any] = dict(settings)
+        self._supervisor = supervisor
+        self._retry = retry
+        self._lock = threading.RLock()
+        self._app: StreamsApp | None = None
+        self._failures: deque[RecordedFailure] = deque(maxlen=retry.failures_kept)
+        self._attempts = 0
+        self._failed = False
+        self._paused = False
+        self._wanted = False
+
+    @property
+    def application_id(self) -> str:
+        """The group, and the beginning of internal topics' names."""
+        return self._application_id
+
+    @property
+    def state(self) -> QueryState:
+        """Where it stands."""
+        if self._failed:
+            return QueryState.ERROR
+        if self._paused:
+            return QueryState.PAUSED
+        return QueryState.CREATED if self._app is None else QueryState.RUNNING
+
+    @property
+    def failures(self) -> tuple[RecordedFailure, ...]:
+        """The latest failures."""
+        return tuple(self._failures)
+
+    def start(self) -> None:
+        """Begin; a failure is recorded, not raised, and tried again."""
+        with self._lock:
+            self._wanted = True
+            if self._app is not None:
+                return
+            self._failed = False
+            try:
+                app = StreamsApp(
+                    self._build(),
+                    application_id=self._application_id,
+                    broker=self._target,
+                    clock=self._clock,
+                    **self._settings,
+                )
+            except MillstreamError as error:
+                self._fail(error)
+                return
+            self._app = app
+            app.on_state_change(lambda new, old: self._changed(app, new))
+            if self._paused:
+                app.pause()
+            try:
+                app.start()
+            except MillstreamError as error:
+                if self._app is app:  # else it was told already
+                    self._app = None
+                    self._fail(error)
+
+    def _changed(self, app: StreamsApp, state: AppState) -> None:
+        """Told by the app, in whichever of its threads it happens."""
+        if state is AppState.RUNNING:
+            self._attempts = 0
+        if state is not AppState.ERROR:
+            return
+        with self._lock:
+            if self._app is not app or not self._wanted:
+                return
+            self._app = None
+            self._fail(app.error or StreamsError("the query ended"))
+
+    def _fail(self, error: BaseException) -> None:
+        self._failed = True
+        failure = RecordedFailure(self._clock.now_ms(), str(error), classified(error))
+        self._failures.append(failure)
+        wait_ms = self._retry.wait_ms(self._attempts)
+        self._attempts += 1
+        logger.error(
+            "query %s failed (%s), and starts again in %d ms: %s",
+            self._application_id,
+            failure.type.value,
+            wait_ms,
+            error,
+        )
+        self._supervisor.after(wait_ms, self._try_again)
+
+    def _try_again(self) -> None:
+        with self._lock:
+            if self._wanted and self._app is None:
+                self.start()
+
+    def stop(self) -> None:
+        """Commit and end."""
+        with self._lock:
+            self._wanted = False
+            self._failed = False
+            app, self._app = self._app, None
+        if app is not None:
+            app.close(CLOSE_TIMEOUT_MS)
+
+    def discard(self) -> None:
+        """Stop, and delete what the query has left."""
+        with self._lock:
+            self._wanted = False
+            self._failed = False
+            app, self._app = self._app, None
+        if app is not None:
+            app.close(CLOSE_TIMEOUT_MS)
+            app.clean_up()
+        try:
+            with admin(self._target) as administration:
+                prefix = f"{self._application_id}-"
+                internal = [
+                    each for each in administration.list_topics() if each.startswith(prefix)
+                ]
+                administration.delete_topics(internal)
+                administration.delete_groups([self._application_id])
+        except MillstreamError as error:
+            # What is left behind is in nobody's way; the query has ended.
+            logger.warning("%s left internal topics behind: %s", self._application_id, error)
+
+    def pause(self) -> None:
+        """Process nothing until resumed."""
+        with self._lock:
+            self._paused = True
+            if self._app is not None:
+                self._app.pause()
+
+    def resume(self) -> None:
+        """Process again."""
+        with self._lock:
+            self._paused = False
+            if self._app is not None:
+                self._app.resume()
+
+    def wait_running(self, timeout_ms: int) -> bool:
+        """Wait until all tasks run."""
+        app = self._app
+        return app is not None and app.wait_for(AppState.RUNNING, timeout_ms=timeout_ms)
+
+    # Any: who asks for a store knows its kind by its name.
+    def store(self, name: str) -> Any:
+        """Reads of a store."""
+        app = self._app
+        if app is None:
+            raise StreamsError(
+                f'store "{name}" cannot be read: the query is {self.state.value}',
+                hint="DESCRIBE EXTENDED shows why it failed",
+            )
+        return app.store(name, timestamped=True)
+
+    def describe(self) -> str:
+        """The topology, as text."""
+        app = self._app
+        return (self._build() if app is None else app.topology).describe()
+
+
+def status_count(runtimes: Iterable[QueryRuntime]) -> dict[str, int]:
+    """How many queries are in which state."""
+    found: dict[str, int] = {}
+    for each in runtimes:
+        shown = shown_state(each.state)
+        found[shown] = found.get(shown, 0) + 1
+    return found
+
+
+def shown_state(state: QueryState) -> str:
+    """A state as lists show it: what has just been made counts as running."""
+    return QueryState.RUNNING.value if state is QueryState.CREATED else state.value

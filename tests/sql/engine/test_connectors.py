@@ -1,0 +1,142 @@
+"""Statements about connectors, against an HTTP server that answers as Connect does."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from sql.engine.connectors import Connectors, HttpConnectClient
+from sql.engine.entities import (
+    ConnectorDescription,
+    ConnectorsList,
+    CreatedConnector,
+    DroppedConnector,
+    Entity,
+    PluginsList,
+    WarningEntity,
+)
+from sql.errors import StatementFailed
+from sql.parse import parse_statement
+from sql.syntax import statements as st
+
+
+class FakeConnect(BaseHTTPRequestHandler):
+    """Connect's REST API over one dict of connectors."""
+
+    connectors: dict[str, dict[str, str]]
+
+    def answer(self, status: int, body: object) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        name = body["name"]
+        if name in self.connectors:
+            self.answer(409, {"error_code": 409, "message": f"Connector {name} already exists"})
+            return
+        self.connectors[name] = body["config"]
+        self.answer(201, self.described(name))
+
+    def do_DELETE(self) -> None:
+        if self.connectors.pop(self.path.split("/")[2], None) is None:
+            self.answer(404, {"error_code": 404, "message": "Connector not found"})
+            return
+        self.send_response(204)
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        parts = self.path.strip("/").split("/")
+        if parts == ["connector-plugins"]:
+            self.answer(200, [{"class": "a.B", "type": "sink", "version": "1"}])
+        elif parts == ["connectors"]:
+            self.answer(200, sorted(self.connectors))
+        elif parts[1] not in self.connectors:
+            self.answer(404, {"error_code": 404, "message": "Connector not found"})
+        elif parts[2:] == ["status"]:
+            tasks = [{"id": 0, "state": "RUNNING"}]
+            self.answer(200, {"connector": {"state": "RUNNING"}, "tasks": tasks})
+        elif parts[2:] == ["topics"]:
+            self.answer(200, {parts[1]: {"topics": ["t"]}})
+        else:
+            self.answer(200, self.described(parts[1]))
+
+    def described(self, name: str) -> dict[str, object]:
+        tasks = [{"connector": name, "task": 0}]
+        return {"name": name, "config": self.connectors[name], "tasks": tasks, "type": "sink"}
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def connectors() -> Iterator[Connectors]:
+    handler = type("Handler", (FakeConnect,), {"connectors": {}})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield Connectors(HttpConnectClient(f"http://127.0.0.1:{server.server_port}"))
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def run(connectors: Connectors, text: str) -> Entity:
+    statement = parse_statement(text)
+    match statement:
+        case st.CreateConnector():
+            return connectors.create(statement, text)
+        case st.DropConnector():
+            return connectors.drop(statement, text)
+        case st.DescribeConnector():
+            return connectors.describe(statement, text)
+        case st.Show():
+            return connectors.show(statement, text)
+        case _:
+            raise AssertionError(text)
+
+
+CREATE = "CREATE SINK CONNECTOR {} out WITH ('connector.class' = 'a.B', 'tasks.max' = 1);"
+
+
+def test_a_connector_is_made_listed_described_and_dropped(connectors: Connectors) -> None:
+    created = run(connectors, CREATE.format(""))
+    assert isinstance(created, CreatedConnector)
+    assert created.info.config["tasks.max"] == "1"
+    name = created.info.name
+    listed = run(connectors, "SHOW SINK CONNECTORS;")
+    assert isinstance(listed, ConnectorsList)
+    assert [(each.name, each.class_name) for each in listed.connectors] == [(name, "a.B")]
+    assert run(connectors, "SHOW SOURCE CONNECTORS;") == ConnectorsList(
+        "SHOW SOURCE CONNECTORS;", ()
+    )
+    described = run(connectors, f"DESCRIBE CONNECTOR `{name}`;")
+    assert isinstance(described, ConnectorDescription)
+    assert described.topics == ("t",)
+    assert isinstance(run(connectors, f"DROP CONNECTOR `{name}`;"), DroppedConnector)
+    assert isinstance(run(connectors, f"DROP CONNECTOR IF EXISTS `{name}`;"), WarningEntity)
+
+
+def test_a_connector_that_exists_is_refused_or_left_alone(connectors: Connectors) -> None:
+    run(connectors, CREATE.format(""))
+    with pytest.raises(StatementFailed, match="already exists"):
+        run(connectors, CREATE.format(""))
+    assert isinstance(run(connectors, CREATE.format("IF NOT EXISTS")), WarningEntity)
+
+
+def test_plugins_are_listed(connectors: Connectors) -> None:
+    found = run(connectors, "SHOW CONNECTOR PLUGINS;")
+    assert isinstance(found, PluginsList)
+    assert [each.class_name for each in found.connectors_plugins] == ["a.B"]
+
+
+def test_without_a_connect_server_statements_are_refused() -> None:
+    with pytest.raises(StatementFailed, match="no Connect server configured"):
+        run(Connectors(None), "SHOW CONNECTORS;")
