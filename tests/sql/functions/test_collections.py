@@ -175,6 +175,7 @@ ELEMENTS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(ELEMENTS)
 def test_sorting_twice_is_sorting_once(array: list[object]) -> None:
     for direction in ("ASC", "DESC"):
@@ -184,6 +185,7 @@ def test_sorting_twice_is_sorting_once(array: list[object]) -> None:
         assert len(once) == len(array)
 
 
+@pytest.mark.slow
 @given(ELEMENTS)
 def test_the_smallest_is_the_first_and_the_largest_the_last(array: list[object]) -> None:
     kind = typed("ARRAY<INT>", [each for each in array if each is not None])
@@ -194,6 +196,7 @@ def test_the_smallest_is_the_first_and_the_largest_the_last(array: list[object])
         assert call("ARRAY_MAX", kind) == in_order[-1]
 
 
+@pytest.mark.slow
 @given(ELEMENTS, st.data())
 def test_set_functions_agree_with_sets(array: list[object], data: st.DataObject) -> None:
     other = data.draw(st.lists(st.sampled_from(array))) if array else []
@@ -209,6 +212,7 @@ def test_set_functions_agree_with_sets(array: list[object], data: st.DataObject)
         assert len(found) == len(wanted)
 
 
+@pytest.mark.slow
 @given(st.text(), st.text())
 def test_texts_have_the_order_of_their_utf_16_units(left: str, right: str) -> None:
     def units(text: str) -> bytes:

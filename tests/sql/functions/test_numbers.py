@@ -199,11 +199,13 @@ ONE_NUMBER = (
 
 
 @pytest.mark.parametrize("name", ONE_NUMBER.split())
+@pytest.mark.slow
 @given(value=st.floats())
 def test_no_double_raises(name: str, value: float) -> None:
     assert call(name, value) is not None
 
 
+@pytest.mark.slow
 @given(base=st.floats(), exponent=st.floats())
 def test_powers_and_logarithms_of_all_doubles_are_doubles(base: float, exponent: float) -> None:
     assert isinstance(call("POWER", base, exponent), float)
@@ -211,6 +213,7 @@ def test_powers_and_logarithms_of_all_doubles_are_doubles(base: float, exponent:
     assert isinstance(call("ATAN2", base, exponent), float)
 
 
+@pytest.mark.slow
 @given(value=st.floats(-1e9, 1e9), places=st.integers(-12, 12))
 def test_rounding_twice_is_rounding_once(value: float, places: int) -> None:
     once = call("ROUND", value, places)
@@ -219,6 +222,7 @@ def test_rounding_twice_is_rounding_once(value: float, places: int) -> None:
     assert call("ROUND", once, places) == once
 
 
+@pytest.mark.slow
 @given(
     number=st.decimals(allow_nan=False, allow_infinity=False, places=4, min_value=-(10**40)),
     places=st.integers(-50, 50),

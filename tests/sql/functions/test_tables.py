@@ -49,6 +49,7 @@ def test_only_arrays_have_elements() -> None:
     assert "explode(ARRAY<DECIMAL> input)\nexplode(ARRAY<T> list)\n" in str(caught.value)
 
 
+@pytest.mark.slow
 @given(st.lists(st.none() | st.integers(), max_size=6))
 def test_no_row_of_a_cube_is_repeated(columns: list[int | None]) -> None:
     rows = call("CUBE_EXPLODE", typed("ARRAY<BIGINT>", columns))
