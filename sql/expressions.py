@@ -86,10 +86,15 @@ class FunctionValue:
 
 @dataclass(frozen=True, slots=True)
 class Convert:
-    """CAST, or an implicit conversion; raises where the value cannot be one of the type."""
+    """CAST, or an implicit conversion.
+
+    A value that cannot be one of the type is null, and reported; if `strict` the whole expression
+    fails.
+    """
 
     value: "TypedExpression"
     type: DataType
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 
 from broker.schema.java_numbers import double_text
-from sql.parse.keywords import RESERVED
 from sql.syntax import expressions as ex
 from sql.syntax import type_names as ty
+from sql.syntax.keywords import RESERVED
 
 PLAIN_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 

@@ -258,7 +258,7 @@ class ExpressionAnalyser:
             )
         wanted = compared_type(first, second)
         if wanted is not None:
-            typed_left, typed_right = converted(typed_left, wanted), converted(typed_right, wanted)
+            typed_left, typed_right = _strictly(typed_left, wanted), _strictly(typed_right, wanted)
         return Comparing(operator, typed_left, typed_right)
 
     def _between(self, node: ex.Between) -> TypedExpression:
@@ -433,6 +433,10 @@ class ExpressionAnalyser:
         ex.MapOfValues: _map,
         ex.StructOfValues: _struct,
     }
+
+
+def _strictly(value: TypedExpression, wanted: DataType) -> TypedExpression:
+    return value if value.type == wanted else Convert(value, wanted, strict=True)
 
 
 def _perhaps_not(value: TypedExpression, *, negated: bool) -> TypedExpression:

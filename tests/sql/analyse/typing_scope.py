@@ -1,5 +1,6 @@
 """Columns of all types, and functions, for tests of typed expressions."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 
 from sql.analyse.expressions import ExpressionAnalyser
@@ -22,7 +23,7 @@ from sql.datatypes import (
     StructType,
 )
 from sql.expressions import ColumnValue, TypedExpression
-from sql.functions.registry import Family, FunctionRegistry
+from sql.functions.registry import Aggregator, Family, FunctionRegistry
 from sql.parse import parse_expression
 
 COLUMNS: dict[str, DataType] = {
@@ -103,7 +104,9 @@ def fold(array: list[object], start: object, step: object) -> object:
 
 
 @family.aggregate("TOTAL(number INT) -> INT")
-def total(types: object, constants: object) -> object:  # type: ignore[misc]
+def total(
+    types: tuple[DataType, ...], constants: tuple[object, ...], settings: Mapping[str, object]
+) -> Aggregator:
     raise AssertionError("never made")
 
 

@@ -1,0 +1,1 @@
+"""The native backend: plans as topologies of streams."""

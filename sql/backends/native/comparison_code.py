@@ -1,0 +1,231 @@
+"""ComparisonWriter: the source of comparisons, BETWEEN, IN and LIKE. Null makes them false."""
+
+from collections.abc import Callable
+
+from sql.backends.native import values
+from sql.backends.native.source_code import Code, Names, is_plain
+from sql.datatypes import BYTES, DOUBLE, STRING, DecimalType
+from sql.expressions import (
+    Among,
+    Both,
+    ColumnValue,
+    Comparing,
+    Constant,
+    Either,
+    LambdaVariable,
+    Matching,
+    TypedExpression,
+)
+
+Write = Callable[[TypedExpression], Code]
+
+# Texts below this sign have the same order as code points and as UTF-16.
+SURROGATES = "\ud800"
+PYTHON_OPERATORS = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+SIMPLE = (Constant, ColumnValue, LambdaVariable)
+DISTINCT = ("IS DISTINCT FROM", "IS NOT DISTINCT FROM")
+
+
+def is_between(node: Both | Either) -> bool:
+    """Whether it is value >= low AND value <= high."""
+    left, right = node.left, node.right
+    return (
+        isinstance(node, Both)
+        and isinstance(left, Comparing)
+        and isinstance(right, Comparing)
+        and (left.operator, right.operator) == (">=", "<=")
+        and left.left == right.left
+        # The upper bound is not even computed where the lower one is not reached.
+        and isinstance(left.right, SIMPLE)
+        and isinstance(right.right, SIMPLE)
+        and _is_plain_order(left)
+        and _is_plain_order(right)
+    )
+
+
+def _is_plain_order(node: Comparing) -> bool:
+    """Whether Python's own operators order the values as Java does."""
+    left, right = node.left.type, node.right.type
+    if left is STRING:
+        return _has_common_order(node.left) or _has_common_order(node.right)
+    return left is not BYTES and not _is_mixed(node) and right is not BYTES
+
+
+def _has_common_order(node: TypedExpression) -> bool:
+    return (
+        isinstance(node, Constant)
+        and isinstance(node.value, str)
+        and all(sign < SURROGATES for sign in node.value)
+    )
+
+
+def _is_mixed(node: Comparing) -> bool:
+    """Whether a double is compared with a decimal."""
+    left, right = node.left.type, node.right.type
+    return (left is DOUBLE and isinstance(right, DecimalType)) or (
+        right is DOUBLE and isinstance(left, DecimalType)
+    )
+
+
+class ComparisonWriter:
+    """Writes comparisons; their parts are written by who made it."""
+
+    def __init__(self, names: Names, write: Write) -> None:
+        """`names` are shared with the parts."""
+        self._names = names
+        self._write = write
+
+    def compared(self, node: Comparing) -> Code:
+        """The source of a comparison; it is never None."""
+        left, right = self._write(node.left), self._write(node.right)
+        if node.operator in DISTINCT:
+            text = self._distinct(node, left, right)
+        elif node.operator == "=" and not _is_mixed(node):
+            text = self._equal(left, right)
+        else:
+            text = self._ordered(node, left, right)
+        return Code(text, nullable=False, constant=left.constant and right.constant)
+
+    def between(self, node: Both) -> Code:
+        """value BETWEEN low AND high."""
+        assert isinstance(node.left, Comparing)
+        assert isinstance(node.right, Comparing)
+        value = self._write(node.left.left)
+        low, high = self._write(node.left.right), self._write(node.right.right)
+        tests, (first, then) = [], self._names.once(value)
+        if value.nullable:
+            tests.append(f"{first} is not None")
+            first = then
+        bounds = []
+        for bound in (low, high):
+            if bound.nullable:
+                test, name = self._names.once(bound)
+                tests.append(f"{test} is not None")
+                bounds.append(name)
+            else:
+                bounds.append(bound.text)
+        tests.append(f"{bounds[0]} <= {first} <= {bounds[1]}")
+        constant = value.constant and low.constant and high.constant
+        return Code(f"({' and '.join(tests)})", nullable=False, constant=constant)
+
+    def among(self, node: Among) -> Code:
+        """value IN (choices)."""
+        value = self._write(node.value)
+        choices = [self._write(each) for each in node.choices]
+        if all(isinstance(each, Constant) or each.constant for each in choices):
+            known = [eval(each.text, self._names.namespace) for each in choices]
+            if all(map(is_plain, known)):
+                found = self._names.constant(frozenset(each for each in known if each is not None))
+                return Code(f"({value.text} in {found})", nullable=False, constant=value.constant)
+        listed = "".join(f"{each.text}, " for each in choices)
+        if not all(each.atom for each in choices):
+            # All choices are computed, even if the value is null.
+            call = self._names.constant(values.among)
+            return Code(f"{call}({value.text}, ({listed}))", nullable=False)
+        if not value.nullable:
+            return Code(f"({value.text} in ({listed}))", nullable=False)
+        first, then = self._names.once(value)
+        return Code(f"({first} is not None and {then} in ({listed}))", nullable=False)
+
+    def matching(self, node: Matching) -> Code:
+        """value LIKE pattern."""
+        value = self._write(node.value)
+        if isinstance(node.pattern, Constant) and isinstance(node.pattern.value, str):
+            return self._known_pattern(value, node.pattern.value, node.escape)
+        pattern = self._write(node.pattern)
+        like, escape = self._names.constant(values.like), self._names.value(node.escape)
+        return Code(f"{like}({value.text}, {pattern.text}, {escape.text})", nullable=False)
+
+    def _known_pattern(self, value: Code, pattern: str, escape: str | None) -> Code:
+        inner = pattern.strip("%")
+        plain = "%" not in inner and "_" not in inner and (escape is None or escape not in pattern)
+        text = self._names.value(inner).text
+        before, after = pattern.startswith("%"), pattern.endswith("%")
+        if not plain:
+            return self._regular_expression(value, pattern, escape)
+        if before and after:
+            # None raises here, as it must; the value is a text otherwise.
+            test = f"({text} in {value.text})"
+        elif after:
+            test = f"{value.text}.startswith({text})"
+        elif before:
+            test = f"{value.text}.endswith({text})"
+        elif value.nullable:
+            return self._regular_expression(value, pattern, escape)
+        else:
+            test = f"({value.text} == {text})"
+        return Code(test, nullable=False, constant=value.constant)
+
+    def _regular_expression(self, value: Code, pattern: str, escape: str | None) -> Code:
+        try:
+            found = values.like_pattern(pattern, escape)
+        except ValueError:
+            # Each row says then what is wrong with the pattern.
+            like, known = self._names.constant(values.like), self._names.value(pattern)
+            sign = self._names.value(escape)
+            return Code(f"{like}({value.text}, {known.text}, {sign.text})", nullable=False)
+        match = self._names.constant(found.fullmatch)
+        return Code(f"({match}({value.text}) is not None)", nullable=False, constant=value.constant)
+
+    def _distinct(self, node: Comparing, left: Code, right: Code) -> str:
+        if DOUBLE in (node.left.type, node.right.type):
+            call = self._names.constant(
+                values.distinct_decimals if _is_mixed(node) else values.distinct_doubles
+            )
+            test = f"{call}({left.text}, {right.text})"
+            return test if node.operator == "IS DISTINCT FROM" else f"(not {test})"
+        operator = "!=" if node.operator == "IS DISTINCT FROM" else "=="
+        return f"({left.text} {operator} {right.text})"
+
+    def _equal(self, left: Code, right: Code) -> str:
+        """A right side that may raise is not computed if the left one is null."""
+        if not left.nullable or (not right.nullable and right.atom):
+            return f"({left.text} == {right.text})"
+        first, then = self._names.once(left)
+        return f"({first} is not None and {then} == {right.text})"
+
+    def _ordered(self, node: Comparing, left: Code, right: Code) -> str:
+        """With a test of each side that may be None; the left side is computed first."""
+        tests, sides = [], []
+        for side, tested in (
+            (left, left.nullable or (right.nullable and not left.atom)),
+            (right, right.nullable),
+        ):
+            if tested:
+                first, then = self._names.once(side)
+                tests.append(f"{first} is not None")
+                sides.append(then)
+            elif node.operator == "<>":
+                first, then = self._names.once(side)
+                tests += [f"{first} is not None"] if first != then else []
+                sides.append(then)
+            else:
+                sides.append(side.text)
+        tests.append(self._order(node, *sides))
+        return f"({' and '.join(tests)})"
+
+    def _order(self, node: Comparing, left: str, right: str) -> str:
+        operator = PYTHON_OPERATORS[node.operator]
+        if _is_mixed(node):
+            convert = self._names.constant(values.decimal_of_double)
+            if node.left.type is DOUBLE:
+                left = f"{convert}({left})"
+            else:
+                right = f"{convert}({right})"
+            return f"{left} {operator} {right}"
+        if operator == "!=":
+            if DOUBLE in (node.left.type, node.right.type):
+                # Nothing is unequal to NaN in Java.
+                return f"({left} < {right} or {left} > {right})"
+            return f"{left} != {right}"
+        if _is_plain_order(node):
+            return f"{left} {operator} {right}"
+        before, not_after = (
+            (values.text_before, values.text_not_after)
+            if node.left.type is STRING
+            else (values.bytes_before, values.bytes_not_after)
+        )
+        if operator in (">", ">="):
+            left, right = right, left
+        call = self._names.constant(before if operator in "<>" else not_after)
+        return f"{call}({left}, {right})"

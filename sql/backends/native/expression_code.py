@@ -1,0 +1,303 @@
+"""ExpressionWriter: the Python source of typed expressions.
+
+Types are known, so each expression becomes the cheapest source for them. Two-valued logic is
+written out: a comparison first asks whether its sides are None. Arithmetic does not ask, because
+None raises there, and what raises has no value. Whole numbers are brought back to their 32 or 64
+bits once per sum or product, not once per operation.
+
+Where ksqlDB goes on with null after an error inside of an expression (a CAST, an argument that is a
+function's result, a part of a constructor), a careful writer writes a guard; the fast one does not,
+and its errors lead to the careful version.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from sql.backends.native import values
+from sql.backends.native.calculation_code import CalculationWriter
+from sql.backends.native.comparison_code import ComparisonWriter, is_between
+from sql.backends.native.source_code import NULL, Code, Names, is_plain, nesting
+from sql.backends.native.value_casts import cast_function
+from sql.datatypes import DataType
+from sql.expressions import (
+    Among,
+    Both,
+    Calculation,
+    Choosing,
+    ColumnValue,
+    Comparing,
+    Constant,
+    Convert,
+    Either,
+    ElementValue,
+    EntryValue,
+    FieldValue,
+    FunctionValue,
+    LambdaFunction,
+    LambdaVariable,
+    Matching,
+    Negation,
+    NewArray,
+    NewMap,
+    NewStruct,
+    NullTest,
+    Opposite,
+    TypedExpression,
+)
+
+# Python refuses source with 200 open brackets.
+NESTING_MAX = 60
+
+
+class ExpressionWriter:
+    """Writes expressions that share their constants."""
+
+    def __init__(self, names: Names, guard: str | None = None) -> None:
+        """`guard` is the name of a function that turns errors into None; the fast way has none."""
+        self._names = names
+        self._guard = guard
+        self._variables: dict[str, str] = {}
+        self._calculations = CalculationWriter(names, self.code)
+        self._comparisons = ComparisonWriter(names, self.code)
+
+    def code(self, expression: TypedExpression) -> Code:
+        """The source of an expression."""
+        found: Code = self._writers[type(expression)](self, expression)
+        if found.constant and not found.atom:
+            found = self._computed(found)
+        if len(found.text) > NESTING_MAX and nesting(found.text) > NESTING_MAX:
+            return self._names.function(self._in_scope(), found)
+        return found
+
+    def _in_scope(self) -> str:
+        """The variables that source may use."""
+        guard = [self._guard] if self._guard is not None else []
+        return ", ".join(["row", *guard, *self._variables.values()])
+
+    def _computed(self, code: Code) -> Code:
+        """What is the same for all rows, computed now, if that works and can be shared."""
+        try:
+            value = eval(code.text, {**self._names.namespace, "row": ()})
+        except Exception:  # it will raise for each row, and be reported there
+            return Code(code.text, code.nullable)
+        return self._names.value(value) if is_plain(value) else Code(code.text, code.nullable)
+
+    def _guarded(self, code: Code) -> Code:
+        if code.constant and not code.atom:
+            code = self._computed(code)
+        if self._guard is None or code.atom:
+            return code
+        return Code(f"{self._guard}(lambda: {code.text})")
+
+    def _constant(self, node: Constant) -> Code:
+        if isinstance(node.value, list | dict):
+            return Code(self._names.constant(node.value), nullable=False, atom=True)
+        return self._names.value(node.value)
+
+    def _column(self, node: ColumnValue) -> Code:
+        return Code(f"row[{node.index}]", atom=True)
+
+    def _variable(self, node: LambdaVariable) -> Code:
+        return Code(self._variables[node.name], atom=True)
+
+    def _lambda(self, node: LambdaFunction) -> Code:
+        outside = self._variables
+        inside = {each.name: self._names.fresh("v") for each in node.variables}
+        self._variables = outside | inside
+        try:
+            body = self.code(node.body)
+        finally:
+            self._variables = outside
+        return Code(f"(lambda {', '.join(inside.values())}: {body.text})", nullable=False)
+
+    def _field(self, node: FieldValue) -> Code:
+        return self._part(self.code(node.struct), self._names.value(node.field))
+
+    def _entry(self, node: EntryValue) -> Code:
+        return self._part(self.code(node.map), self.code(node.key))
+
+    def _part(self, whole: Code, key: Code) -> Code:
+        if not whole.nullable:
+            return Code(f"{whole.text}.get({key.text})")
+        first, then = self._names.once(whole)
+        return Code(f"(None if {first} is None else {then}.get({key.text}))")
+
+    def _element(self, node: ElementValue) -> Code:
+        array = self.code(node.array)
+        if isinstance(node.index, Constant) and isinstance(node.index.value, int):
+            index = node.index.value
+            if index > 0:
+                first, then = self._names.once(array)
+                return Code(
+                    f"({then}[{index - 1}] if {first} is not None and len({then}) >= {index}"
+                    " else None)"
+                )
+        first, then = self._names.once(array)
+        index_code, take = self.code(node.index), self._names.constant(values.element)
+        return Code(f"(None if {first} is None else {take}({then}, {index_code.text}))")
+
+    def _function(self, node: FunctionValue) -> Code:
+        arguments = [self._argument(each) for each in node.arguments]
+        call = self._names.constant(node.function.call)
+        constant = not node.function.volatile and all(each.constant for each in arguments)
+        if node.function.nulls:
+            shown = ", ".join(each.text for each in arguments)
+            return Code(f"{call}({shown})", constant=constant)
+        if any(each.is_null for each in arguments):
+            return NULL
+        called, test = self._null_tested(call, arguments)
+        text = f"(None if {test} else {called})" if test else called
+        return Code(text, constant=constant)
+
+    def _null_tested(self, call: str, arguments: Sequence[Code]) -> tuple[str, str]:
+        """A call, and the test whether any argument is None; all are computed, as in Java."""
+        computed: list[str] = []
+        waiting: list[str] = []
+        shown: list[str] = []
+        several = any(each.nullable for each in arguments) and len(arguments) > 1
+        for argument in arguments:
+            if argument.nullable or (several and not argument.atom):
+                first, then = self._names.once(argument)
+                (waiting if argument.atom else computed).append(f"{first} is None")
+                shown.append(then)
+            else:
+                shown.append(argument.text)
+        if len(computed) > 1:
+            # `or` would leave out what may raise.
+            computed = ["(" + " | ".join(f"({each})" for each in computed) + ")"]
+        return f"{call}({', '.join(shown)})", " or ".join(computed + waiting)
+
+    def _argument(self, node: TypedExpression) -> Code:
+        code = self.code(node)
+        if isinstance(node, FunctionValue | FieldValue):
+            return self._guarded(code)
+        return code
+
+    def _convert(self, node: Convert) -> Code:
+        value = self.code(node.value)
+        if value.is_null or node.value.type is None:
+            return value
+        code = self._cast(value, node.value.type, node.type)
+        return code if node.strict else self._guarded(code)
+
+    def _cast(self, value: Code, given: DataType, wanted: DataType) -> Code:
+        cast = cast_function(given, wanted)
+        if cast is None:
+            return value
+        call = "float" if cast is float else self._names.constant(cast)
+        if not value.nullable:
+            return Code(f"{call}({value.text})", nullable=False, constant=value.constant)
+        first, then = self._names.once(value)
+        return Code(f"(None if {first} is None else {call}({then}))", constant=value.constant)
+
+    def _calculation(self, node: Calculation | Negation) -> Code:
+        return self._calculations.code(node)
+
+    def _comparing(self, node: Comparing) -> Code:
+        return self._comparisons.compared(node)
+
+    def _among(self, node: Among) -> Code:
+        return self._comparisons.among(node)
+
+    def _matching(self, node: Matching) -> Code:
+        return self._comparisons.matching(node)
+
+    def _both(self, node: Both) -> Code:
+        if is_between(node):
+            return self._comparisons.between(node)
+        return self._connected(node, Both, " and ")
+
+    def _either(self, node: Either) -> Code:
+        return self._connected(node, Either, " or ")
+
+    def _connected(self, node: Both | Either, kind: type[Both] | type[Either], word: str) -> Code:
+        """A chain of conditions; long ones lean to the left and are not nested in the source."""
+        parts: list[TypedExpression] = []
+        left: TypedExpression = node
+        while isinstance(left, kind) and not is_between(left):
+            parts.append(left.right)
+            left = left.left
+        parts.append(left)
+        return _joined([self._truth(each) for each in reversed(parts)], word)
+
+    def _opposite(self, node: Opposite) -> Code:
+        if isinstance(node.value, NullTest):
+            value = self.code(node.value.value)
+            return Code(f"({value.text} is not None)", nullable=False, constant=value.constant)
+        value = self._truth(node.value)
+        return Code(f"(not {value.text})", nullable=False, constant=value.constant)
+
+    def _truth(self, node: TypedExpression) -> Code:
+        """A condition; NULL is none and raises."""
+        code = self.code(node)
+        if not code.nullable:
+            return code
+        first, then = self._names.once(code)
+        null = self._names.constant(values.null_condition)
+        return Code(
+            f"({then} if {first} is not None else {null}())",
+            nullable=False,
+            constant=code.constant,
+        )
+
+    def _null_test(self, node: NullTest) -> Code:
+        value = self.code(node.value)
+        return Code(f"({value.text} is None)", nullable=False, constant=value.constant)
+
+    def _choosing(self, node: Choosing) -> Code:
+        default = self.code(node.default)
+        nullable, text = default.nullable, ""
+        for condition, result in node.branches:
+            chosen = self.code(result)
+            nullable = nullable or chosen.nullable
+            text += f"{chosen.text} if {self._truth(condition).text} else "
+        return Code(f"({text}{default.text})", nullable=nullable)
+
+    def _array(self, node: NewArray) -> Code:
+        parts = [self._guarded(self.code(each)).text for each in node.elements]
+        return Code(f"[{', '.join(parts)}]", nullable=False)
+
+    def _map(self, node: NewMap) -> Code:
+        parts = [
+            f"{self._guarded(self.code(key)).text}: {self._guarded(self.code(value)).text}"
+            for key, value in node.entries
+        ]
+        return Code(f"{{{', '.join(parts)}}}", nullable=False)
+
+    def _struct(self, node: NewStruct) -> Code:
+        parts = [
+            f"{self._names.constant(name)}: {self._guarded(self.code(value)).text}"
+            for name, value in node.fields
+        ]
+        return Code(f"{{{', '.join(parts)}}}", nullable=False)
+
+    # mypy cannot know that a method under a type takes an expression of this type.
+    _writers: ClassVar[dict[type, Callable[..., Code]]] = {
+        Constant: _constant,
+        ColumnValue: _column,
+        LambdaVariable: _variable,
+        LambdaFunction: _lambda,
+        FieldValue: _field,
+        ElementValue: _element,
+        EntryValue: _entry,
+        FunctionValue: _function,
+        Convert: _convert,
+        Calculation: _calculation,
+        Negation: _calculation,
+        Comparing: _comparing,
+        Both: _both,
+        Either: _either,
+        Opposite: _opposite,
+        NullTest: _null_test,
+        Among: _among,
+        Matching: _matching,
+        Choosing: _choosing,
+        NewArray: _array,
+        NewMap: _map,
+        NewStruct: _struct,
+    }
+
+
+def _joined(parts: Sequence[Code], word: str) -> Code:
+    constant = all(each.constant for each in parts)
+    return Code(f"({word.join(each.text for each in parts)})", nullable=False, constant=constant)

@@ -1,0 +1,108 @@
+"""Typed expressions as functions of rows: one generated Python function for each step.
+
+The fast function computes everything in one go. If anything raises, a careful one computes the same
+row again, expression by expression: what raises is null and told to `log`, the rest stays.
+"""
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import cast
+
+from broker.client.serde.rows.row_format import Row
+from sql.backends.native.expression_code import ExpressionWriter
+from sql.backends.native.source_code import Names
+from sql.errors import StatementFailed
+from sql.expressions import ColumnValue, TypedExpression
+
+# Told what failed on which row.
+Log = Callable[[Exception, Row], None]
+RowFunction = Callable[[Row], Row]
+Predicate = Callable[[Row], bool]
+Write = Callable[[Sequence[TypedExpression], Names], str]
+
+
+def compile_row_function(expressions: Sequence[TypedExpression], log: Log) -> RowFunction:
+    """Computes the values of several expressions; one that raises is null."""
+    if len(expressions) > 1 and all(isinstance(each, ColumnValue) for each in expressions):
+        return itemgetter(*(each.index for each in expressions if isinstance(each, ColumnValue)))
+    names = Names()
+    return cast(RowFunction, _compiled(_row_source, expressions, names, log))
+
+
+def compile_predicate(condition: TypedExpression, log: Log) -> Predicate:
+    """Whether a condition is true; one that raises, or is null, is not."""
+    names = Names()
+    return cast(Predicate, _compiled(_predicate_source, [condition], names, log))
+
+
+def row_source(expressions: Sequence[TypedExpression]) -> str:
+    """The source of the function that computes several expressions."""
+    return _row_source(expressions, Names())
+
+
+def _row_source(expressions: Sequence[TypedExpression], names: Names) -> str:
+    fast, careful = ExpressionWriter(names), ExpressionWriter(names, "guard")
+    shown = "".join(f"{fast.code(each).text}, " for each in expressions)
+    lines = [
+        "def compute(row):",
+        "    try:",
+        f"        return ({shown})",
+        "    except Exception:",
+        "        return careful_compute(row)",
+        "def careful_compute(row):",
+        "    def guard(part):",
+        "        return guarded(part, row)",
+    ]
+    for index, expression in enumerate(expressions):
+        lines += [
+            "    try:",
+            f"        c{index} = {careful.code(expression).text}",
+            "    except Exception as error:",
+            f"        c{index} = None",
+            "        log(error, row)",
+        ]
+    lines.append(f"    return ({''.join(f'c{index}, ' for index in range(len(expressions)))})")
+    return "\n".join([*names.functions, *lines])
+
+
+def _predicate_source(conditions: Sequence[TypedExpression], names: Names) -> str:
+    (condition,) = conditions
+    fast = ExpressionWriter(names).code(condition)
+    careful = ExpressionWriter(names, "guard").code(condition)
+    lines = [
+        "def compute(row):",
+        "    try:",
+        f"        return {fast.text}{' is True' if fast.nullable else ''}",
+        "    except Exception:",
+        "        return careful_compute(row)",
+        "def careful_compute(row):",
+        "    def guard(part):",
+        "        return guarded(part, row)",
+        "    try:",
+        f"        return {careful.text} is True",
+        "    except Exception as error:",
+        "        log(error, row)",
+        "        return False",
+    ]
+    return "\n".join([*names.functions, *lines])
+
+
+def _compiled(
+    write: Write, expressions: Sequence[TypedExpression], names: Names, log: Log
+) -> object:
+    def guarded(part: Callable[[], object], row: Row) -> object:
+        try:
+            return part()
+        except Exception as error:  # whatever a function raises makes null of its result
+            log(error, row)
+            return None
+
+    try:
+        code = compile(write(expressions, names), "<sql expressions>", "exec")
+    except (SyntaxError, RecursionError, MemoryError):
+        raise StatementFailed(
+            "the expression is nested too deeply", hint="compute parts of it in a query before"
+        ) from None
+    namespace: dict[str, object] = {**names.namespace, "log": log, "guarded": guarded}
+    exec(code, namespace)
+    return namespace["compute"]

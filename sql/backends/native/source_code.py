@@ -1,0 +1,96 @@
+"""Pieces of generated Python source, and the names that they use.
+
+No sign of a user's text ever gets into source: texts and other objects are constants under names of
+ours (k1, k2), which the generated functions find among their globals.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The source of an expression, safe to stand anywhere: in parentheses, or a single thing."""
+
+    text: str
+    # Whether its value may be None; others raise where ksqlDB would.
+    nullable: bool = True
+    # Whether it costs nothing to write it twice.
+    atom: bool = False
+    # Whether it is the same for all rows.
+    constant: bool = False
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it is NULL, written out."""
+        return self.text == "None"
+
+
+NULL = Code("None", nullable=True, atom=True, constant=True)
+
+
+class Names:
+    """Names of constants and temporary variables."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.namespace: dict[str, object] = {}
+        # Functions that hold what would be nested too deeply for Python.
+        self.functions: list[str] = []
+        self._known: dict[int, str] = {}
+        self._count = 0
+
+    def fresh(self, prefix: str) -> str:
+        """A name that nothing else has."""
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def constant(self, value: object) -> str:
+        """A name for an object; the same object has one name."""
+        name = self._known.get(id(value))
+        if name is None:
+            name = self.fresh("k")
+            # The namespace keeps the object alive, so its identity stays its own.
+            self._known[id(value)] = name
+            self.namespace[name] = value
+        return name
+
+    def value(self, value: object) -> Code:
+        """A value of SQL, the same for all rows."""
+        if value is None:
+            return NULL
+        # The type is asked exactly, because True is an int, too.
+        text = repr(value) if type(value) in (bool, int) else self.constant(value)
+        if text.startswith("-"):
+            text = f"({text})"
+        return Code(text, nullable=False, atom=True, constant=True)
+
+    def once(self, code: Code) -> tuple[str, str]:
+        """Source for the first use of a value, and for all that come after it."""
+        if code.atom and not code.text.startswith("row["):
+            return code.text, code.text
+        name = self.fresh("t")
+        return f"({name} := {code.text})", name
+
+    def function(self, parameters: str, code: Code) -> Code:
+        """Source as a call of a function of its own."""
+        name = self.fresh("f")
+        self.functions.append(f"def {name}({parameters}):\n    return {code.text}")
+        return Code(f"{name}({parameters})", nullable=code.nullable)
+
+
+def nesting(text: str) -> int:
+    """How many brackets are open at once; there are no texts in source that could have some."""
+    depth = deepest = 0
+    for sign in text:
+        if sign in "([{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif sign in ")]}":
+            depth -= 1
+    return deepest
+
+
+def is_plain(value: object) -> bool:
+    """Whether a value cannot be changed, so that all rows may share it."""
+    return value is None or isinstance(value, bool | int | float | str | bytes | Decimal)
