@@ -48,7 +48,10 @@ FORMATS = {
     "JSON_SR": Abilities(inferred=True, wraps=True, unwraps=True, properties=REGISTERED),
     "AVRO": Abilities(inferred=True, wraps=True, unwraps=True, properties=REGISTERED),
     "PROTOBUF": Abilities(
-        inferred=True, wraps=True, properties=REGISTERED | {"nullableRepresentation"}
+        inferred=True,
+        wraps=True,
+        properties=REGISTERED | {"nullableRepresentation"},
+        inherited=frozenset({"fullSchemaName"}),
     ),
     "PROTOBUF_NOSR": Abilities(wraps=True, properties=frozenset({"nullableRepresentation"})),
     "KAFKA": Abilities(unwraps=True),

@@ -96,6 +96,8 @@ class SourceAnalyser:
         assert key_name is not None
         assert value_name is not None
         key, value = replace(clause.key, name=key_name), replace(clause.value, name=value_name)
+        check_schema_id(key, "KEY")
+        check_schema_id(value, "VALUE")
         check_properties(key)
         check_properties(value)
         return with_key_name(key, statement.name), value
@@ -134,11 +136,6 @@ class SourceAnalyser:
             if written:
                 raise StatementFailed(
                     f"Table elements and {side}_SCHEMA_ID cannot both exist for create statement."
-                )
-            if not abilities(info.name).inferred:
-                raise StatementFailed(
-                    f"{side}_FORMAT should support schema inference when {side}_SCHEMA_ID is "
-                    f"provided. Current format is {info.name}."
                 )
             return True
         return not written and abilities(info.name).inferred
@@ -186,6 +183,15 @@ def default_format(settings: Settings, name: str) -> str | None:
         return None
     abilities(str(found).upper())
     return str(found).upper()
+
+
+def check_schema_id(info: FormatInfo, side: str) -> None:
+    """Refuse the id of a schema where there are no schemas."""
+    if info.schema_id is not None and not abilities(info.name).inferred:
+        raise StatementFailed(
+            f"{side}_FORMAT should support schema inference when {side}_SCHEMA_ID is provided. "
+            f"Current format is {info.name}."
+        )
 
 
 def wrap_setting(settings: Settings) -> bool | None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sql.analyse.calls import fitted
-from sql.analyse.expression_text import expression_text
 from sql.analyse.expressions import ExpressionAnalyser
 from sql.analyse.trees import parts, walk
 from sql.catalog import FormatInfo
@@ -14,9 +13,7 @@ from sql.expressions import ColumnValue, Constant, TypedExpression
 from sql.formats import check_format
 from sql.functions.registry import AggregateOverload, FunctionRegistry, Settings
 from sql.plan import AggregateCall
-from sql.planner.references import RowScope
-from sql.planner.selection import BOUND_NAMES
-from sql.schema import ROWTIME
+from sql.planner.references import BOUND_NAMES, RowScope
 from sql.syntax import expressions as ex
 
 AGGREGATE_NAME = "KSQL_AGG_VARIABLE_"
@@ -229,7 +226,7 @@ def _constant(value: TypedExpression) -> object:
 
 def kept_columns(
     expressions: Sequence[ex.Expression], scope: RowScope, functions: FunctionRegistry
-) -> list[tuple[ex.Name, ColumnValue]]:
+) -> list[ColumnValue]:
     """The columns that expressions use outside of aggregates, each once."""
     found: dict[ex.Name, ColumnValue] = {}
 
@@ -237,7 +234,7 @@ def kept_columns(
         if is_aggregate(node, functions):
             return
         if isinstance(node, ex.Name):
-            if node not in found and (node.source is not None or node.name not in BOUND_NAMES):
+            if node not in found and scope.has(node):
                 found[node] = scope.find(node)
             return
         for part in _parts_outside_lambdas(node):
@@ -245,15 +242,4 @@ def kept_columns(
 
     for expression in expressions:
         collect(expression)
-    return list(found.items())
-
-
-__all__ = [
-    "ROWTIME",
-    "AggregateCalls",
-    "GroupRules",
-    "aggregates_in",
-    "expression_text",
-    "is_aggregate",
-    "kept_columns",
-]
+    return list(found.values())

@@ -6,24 +6,25 @@ GROUP BY with HAVING, or nothing, and the projection; at last the sink.
 
 from dataclasses import dataclass, replace
 
+from sql.analyse.replacement import check_replacement
 from sql.analyse.sources import NoSchemas, SchemaSource
 from sql.catalog import Catalog, SourceInfo
 from sql.errors import StatementFailed
 from sql.functions.registry import FunctionRegistry
 from sql.plan import PlanNode, Sink
-from sql.planner.query_planner import QueryPlan, QueryPlanner
+from sql.planner.context import Destination, QueryPlan
+from sql.planner.query_planner import QueryPlanner
 from sql.planner.references import FromSource
 from sql.planner.relations import scan, unknown_source
 from sql.planner.sinks import (
     SinkMaker,
     check_insertable,
-    check_replacement,
     check_target,
 )
 from sql.properties import Settings, WithClause, read_query_id, read_sink_properties
 from sql.schema import Schema
 from sql.syntax.queries import Emit, Query
-from sql.syntax.statements import CreateAsSelect, InsertSelect, Select, SourceKind
+from sql.syntax.statements import CreateAsSelect, InsertSelect, Select
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +82,11 @@ class Planner:
         node = scan(FromSource(name, source), "KsqlTopic/Source", materialized=True)
         return PlannedQuery(node, source.schema, True, (name,))
 
-    def _query(self, query: Query, *, persistent: bool, **more: object) -> QueryPlan:
-        planner = QueryPlanner(
-            self.catalog, self.functions, self.settings, query, persistent=persistent
-        )
-        planner.sink_name = str(more.get("sink", ""))
-        target = more.get("target")
-        planner.target = target if isinstance(target, SourceInfo) else None
-        return planner.plan()
+    def _query(self, query: Query, destination: Destination | None = None) -> QueryPlan:
+        return QueryPlanner(self.catalog, self.functions, self.settings, query, destination).plan()
 
     def _select(self, query: Query) -> PlannedQuery:
-        found = self._query(query, persistent=False)
+        found = self._query(query)
         result = found.result
         return PlannedQuery(
             found.node,
@@ -118,14 +113,11 @@ class Planner:
                 f"source {existing.shown_kind}s."
             )
         clause = read_sink_properties(statement.properties)
-        _check_limit(statement.query, f"CREATE {statement.kind.value} AS SELECT")
-        found = self._query(statement.query, persistent=True, sink=statement.name)
+        what = f"CREATE {statement.kind.value} AS SELECT"
+        _check_limit(statement.query, what)
+        destination = Destination(statement.name, what, timestamp=clause.timestamp)
+        found = self._query(statement.query, destination)
         made = self._made(statement, clause, found)
-        if found.ungrouped is not None:
-            raise StatementFailed(
-                f"CREATE {statement.kind.value} AS SELECT statement does not support aggregate "
-                f"function [{found.ungrouped}] without a GROUP BY clause."
-            )
         made = replace(made, statement=text)
         if existing is not None:
             check_replacement(existing, made)
@@ -159,7 +151,7 @@ class Planner:
         check_insertable(target)
         query_id = read_query_id(statement.properties)
         _check_limit(statement.query, "INSERT INTO")
-        found = self._query(statement.query, persistent=True, sink=statement.target, target=target)
+        found = self._query(statement.query, Destination(target.name, "INSERT INTO", target))
         check_target(target, found.result)
         return PlannedQuery(
             self._sink(found, target, target.name),
@@ -175,6 +167,3 @@ class Planner:
 def _check_limit(query: Query, what: str) -> None:
     if query.limit is not None:
         raise StatementFailed(f"{what} statements don't support LIMIT clause.")
-
-
-__all__ = ["PlannedQuery", "Planner", "SourceKind"]

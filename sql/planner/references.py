@@ -19,6 +19,8 @@ from sql.planner.aliases import SYNTHETIC_KEY, joined_name
 from sql.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS
 from sql.syntax import expressions as ex
 
+BOUND_NAMES = frozenset(each.name for each in WINDOW_BOUNDS)
+
 
 @dataclass(frozen=True, slots=True)
 class FromSource:
@@ -43,8 +45,9 @@ class FromSource:
 class References:
     """The sources of one query."""
 
-    def __init__(self, sources: Sequence[FromSource]) -> None:
-        """In the order of the text."""
+    def __init__(self, sources: Sequence[FromSource], bounds: frozenset[str] = frozenset()) -> None:
+        """In the order of the text; `bounds` are names of the query's own windows."""
+        self._bounds = bounds
         self.sources = tuple(sources)
         self._by_alias = {each.alias: each for each in sources}
 
@@ -94,8 +97,9 @@ class References:
 
     def _found(self, node: ex.Name) -> ex.Name:
         if node.source is not None:
-            self.source(node.source)
-            return node
+            source = self.source(node.source)
+            of_window = node.name in self._bounds and source.info.window is None
+            return replace(node, source=None) if of_window else node
         found = [each.alias for each in self.sources if each.has(node.name)]
         if len(found) > 1:
             possible = " or ".join(f"{name_text(each)}.{name_text(node.name)}" for each in found)
@@ -158,6 +162,10 @@ class RowScope:
         self._is_join = is_join
         self._clause = clause
 
+    def has(self, reference: ex.Name) -> bool:
+        """Whether it is a column, or something that only later rows have."""
+        return reference.name in self._row or reference.name not in BOUND_NAMES
+
     def find(self, reference: ex.Name) -> ColumnValue:
         """The column that a name means."""
         name = reference.name
@@ -165,7 +173,7 @@ class RowScope:
             name = joined_name(reference.source, name)
         place = self._row.get(name)
         if place is None:
-            if reference.name in {each.name for each in WINDOW_BOUNDS} and not self._clause:
+            if reference.name in BOUND_NAMES and not self._clause:
                 raise StatementFailed(f"Unknown column {reference.name}.")
             noun = f"{self._clause} column" if self._clause else "Column"
             raise _failed(f"{noun} '{reference_text(reference)}' cannot be resolved.", reference)

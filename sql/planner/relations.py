@@ -26,7 +26,6 @@ from sql.planner.join_tree import JoinTree, Side, is_table
 from sql.planner.references import FromSource, RowScope
 from sql.properties import duration_ms
 from sql.syntax import expressions as ex
-from sql.syntax.queries import JoinKind
 from sql.syntax.statements import SourceKind
 
 KAFKA_LIMITS = (
@@ -56,9 +55,7 @@ def scan(source: FromSource, name: str, *, materialized: bool = False) -> Scan:
     )
 
 
-def from_sources(
-    names: list[tuple[str, str]], catalog: Catalog, *, is_join: bool
-) -> list[FromSource]:
+def from_sources(names: list[tuple[str, str]], catalog: Catalog) -> list[FromSource]:
     """The sources of FROM; names are those of sources and their aliases."""
     found: list[FromSource] = []
     for name, alias in names:
@@ -237,6 +234,17 @@ def rekeyed(
     formats: tuple[FormatInfo, FormatInfo],
 ) -> Rekey:
     """Rows with another key."""
+    columns = new_key(node, keys)
+    # A key that is not just columns of the row is added to it as a whole.
+    added = [] if all(isinstance(each, ex.Name) for each, _ in keys) else columns
+    key_format = replace(formats[0], wrapped=key_wrapping(formats[0].name, len(columns)))
+    shape = replace(node.shape, key=tuple(columns), row=(*node.shape.row, *added))
+    expressions = tuple(each for _, each in keys)
+    return Rekey(name, node, expressions, key_format, formats[1], shape)
+
+
+def new_key(node: PlanNode, keys: list[tuple[ex.Expression, TypedExpression]]) -> list[Column]:
+    """The columns of another key: those of the row keep their names, others get new ones."""
     aliases = Aliases(each.name for each in (*node.shape.key, *node.shape.row))
     columns = []
     for expression, typed in keys:
@@ -246,12 +254,7 @@ def rekeyed(
             columns.append(Column(getattr(typed, "name", expression.name), typed.type))
         else:
             columns.append(Column(aliases.of(expression), typed.type))
-    # A key that is not just columns of the row is added to it as a whole.
-    added = [] if all(isinstance(each, ex.Name) for each, _ in keys) else columns
-    key_format = replace(formats[0], wrapped=key_wrapping(formats[0].name, len(columns)))
-    shape = replace(node.shape, key=tuple(columns), row=(*node.shape.row, *added))
-    expressions = tuple(each for _, each in keys)
-    return Rekey(name, node, expressions, key_format, formats[1], shape)
+    return columns
 
 
 def _prefixed(side: Side, node: PlanNode) -> tuple[Column, ...]:
@@ -299,6 +302,3 @@ def _check_partitions(tree: JoinTree) -> None:
         f"`{shown}` partitions = {first}; `{right.alias}` partitions = {second}. Please "
         "repartition either one so that the number of partitions match."
     )
-
-
-__all__ = ["JoinKind", "JoinPlanner", "check_kafka_values", "from_sources", "rekeyed", "scan"]

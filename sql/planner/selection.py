@@ -3,16 +3,16 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from sql.analyse.expression_text import expression_text, name_text
+from sql.analyse.expression_text import expression_text
 from sql.datatypes import StructType
 from sql.errors import StatementFailed
 from sql.planner.aliases import Aliases, joined_name
 from sql.planner.references import References
-from sql.schema import RESERVED_NAMES, WINDOW_BOUNDS
+from sql.schema import RESERVED_NAMES
 from sql.syntax import expressions as ex
 from sql.syntax.queries import SelectAll, SelectExpression, SelectFields, SelectItem
 
-BOUND_NAMES = frozenset(each.name for each in WINDOW_BOUNDS)
+NO_VALUES = "The projection contains no value columns."
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,6 @@ class Selected:
 
     name: str
     expression: ex.Expression
-    from_star: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +121,7 @@ def missing_keys(
 ) -> StatementFailed:
     """The projection has no key, or not all of it."""
     shown = [expression_text(each) for each in keys]
-    joined = _joined(shown, "and" if all_needed else "or")
+    joined = in_words(shown, "and" if all_needed else "or")
     example = ", ".join(shown) if all_needed else shown[0]
     before = "Keys" if all_needed and len(keys) > 1 else "Key"
     link = "See https://cnfl.io/2LV7ouS." if synthetic else ""
@@ -134,7 +133,7 @@ def missing_keys(
     )
     return StatementFailed(
         f"{before} missing from projection (ie, SELECT). {link}\n"
-        f"The query used to build {name_text_of(sink)} must include the "
+        f"The query used to build `{sink}` must include the "
         f"{what}{'' if len(keys) == 1 else 's'} {joined} in its projection "
         f"(eg, SELECT {example}...).{after}"
     )
@@ -144,22 +143,15 @@ def repeated_key(column: str, names: Iterable[str]) -> StatementFailed:
     """The projection has a key column twice."""
     return StatementFailed(
         f"The projection contains a key column (`{column}`) more than once, aliased as: "
-        f"{_joined(sorted(names), 'and')}.\n"
+        f"{in_words(sorted(names), 'and')}.\n"
         "Each key column must only be in the projection once. If you intended to copy the key "
         "into the value, then consider using the AS_VALUE function to indicate which key "
         "reference should be copied."
     )
 
 
-def name_text_of(name: str) -> str:
-    """A name as errors show those of sinks."""
-    return f"`{name}`"
-
-
-def _joined(parts: Sequence[str], word: str) -> str:
+def in_words(parts: Sequence[str], word: str) -> str:
+    """Several things as a sentence has them: a, b and c."""
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} {word} {parts[-1]}"
-
-
-__all__ = ["Item", "Selected", "Selection", "StarItem", "name_text", "read_selection"]

@@ -3,20 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sql.analyse.replacement import check_replacement
 from sql.analyse.sources import (
     SchemaSource,
     check_columns,
+    check_schema_id,
     check_timestamp,
     default_format,
     with_key_name,
     wrap_setting,
 )
-from sql.catalog import FormatInfo, SourceInfo, WindowInfo
+from sql.catalog import FormatInfo, SourceInfo
 from sql.datatypes import Column
 from sql.errors import StatementFailed
 from sql.formats import abilities, check_format, key_wrapping, value_wrapping
-from sql.plan import Shape
+from sql.planner.context import Result
 from sql.properties import (
     DEFAULT_KEY_FORMAT,
     TOPIC_PREFIX,
@@ -24,18 +24,7 @@ from sql.properties import (
     WithClause,
     check_properties,
 )
-from sql.schema import Schema
 from sql.syntax.statements import CreateAsSelect, SourceKind
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What a query gives, before it is written."""
-
-    schema: Schema
-    is_table: bool
-    window: WindowInfo | None
-    keyless: bool  # PARTITION BY NULL
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +55,7 @@ class SinkMaker:
             (key, result.schema.key, True),
             (value, result.schema.value, False),
         ):
+            check_schema_id(info, "KEY" if is_key else "VALUE")
             check_properties(info)
             check_format(info, columns, is_key=is_key)
             self._check_schema_id(topic, info, columns, is_key=is_key)
@@ -112,11 +102,6 @@ class SinkMaker:
         if info.schema_id is None:
             return
         side = "KEY" if is_key else "VALUE"
-        if not abilities(info.name).inferred:
-            raise StatementFailed(
-                f"{side}_FORMAT should support schema inference when {side}_SCHEMA_ID is provided. "
-                f"Current format is {info.name}."
-            )
         registered = self.schemas.columns(topic, info, is_key=is_key)
         if registered is None:
             raise StatementFailed(
@@ -147,8 +132,8 @@ def _inherited(name: str | None, given: FormatInfo, source: FormatInfo) -> Forma
         inherited = abilities(made.name).inherited
         if "delimiter" in inherited and made.delimiter is None:
             made = replace(made, delimiter=source.delimiter)
-        if "nullableRepresentation" in inherited and made.nullable is None:
-            made = replace(made, nullable=source.nullable)
+        if "fullSchemaName" in inherited and made.full_name is None:
+            made = replace(made, full_name=source.full_name)
     return made
 
 
@@ -177,6 +162,3 @@ def check_insertable(target: SourceInfo) -> None:
         raise StatementFailed(f"Cannot insert into {target.name} because it has header columns")
     if target.is_source:
         raise StatementFailed(f"Cannot insert into read-only stream: {target.name}")
-
-
-__all__ = ["Result", "Shape", "SinkMaker", "check_insertable", "check_replacement", "check_target"]
