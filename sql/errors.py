@@ -8,6 +8,8 @@ SqlError (MillstreamError)
 
 from broker.errors import MillstreamError
 
+SHOWN_MAX = 100  # signs of a line that are shown around a place
+
 
 class SqlError(MillstreamError):
     """A mistake in SQL; `line` and `column` count from 1, or are 0 when there is no one place."""
@@ -18,6 +20,24 @@ class SqlError(MillstreamError):
         super().__init__(message, at=at, hint=hint)
         self.line = line
         self.column = column
+
+    def show(self, text: str) -> str:
+        """The error with the line of the text where it is, and a mark under the place.
+
+        >>> print(SqlError("what?", line=1, column=8).show("SELECT ? FROM s"))
+        what?
+          at: line 1, column 8:  SELECT ? FROM s
+                                        ^
+        """
+        lines = text.split("\n")
+        if not 0 < self.line <= len(lines):
+            return str(self)
+        shown, place = _around(lines[self.line - 1], self.column - 1)
+        at = f"  at: {self.at}:  "
+        parts = [self.message.rstrip(), at + shown, " " * (len(at) + place) + "^"]
+        if self.hint:
+            parts.append(f"  hint: {self.hint}")
+        return "\n".join(parts)
 
 
 class SyntaxFailed(SqlError):
@@ -30,3 +50,12 @@ class StatementFailed(SqlError):
 
 class ProcessingFailed(SqlError):
     """A record that a running query cannot process."""
+
+
+def _around(line: str, place: int) -> tuple[str, int]:
+    """The part of a line around a place, with signs of one column each, and the place in it."""
+    start = max(0, min(place - SHOWN_MAX // 2, len(line) - SHOWN_MAX))
+    before, after = "..." if start else "", "..." if start + SHOWN_MAX < len(line) else ""
+    part = line[start : start + SHOWN_MAX]
+    shown = "".join(sign if sign.isprintable() else " " for sign in part)
+    return f"{before}{shown}{after}", len(before) + place - start

@@ -6,7 +6,7 @@ from sql.errors import SyntaxFailed
 from sql.parse import parse, parse_expression, parse_statement
 from sql.syntax import expressions as ex
 from sql.syntax.queries import Emit, SelectAll
-from sql.syntax.statements import CreateAsSelect, CreateSource, Print, Select, Show, SourceKind
+from sql.syntax.statements import CreateAsSelect, CreateSource, Print, Show, SourceKind
 
 
 def test_a_text_has_many_statements_and_each_keeps_its_own_text() -> None:
@@ -52,10 +52,3 @@ def test_a_wrong_text_is_refused_at_its_place(text: str, line: int, column: int,
         parse(text)
     assert (caught.value.line, caught.value.column) == (line, column)
     assert says in str(caught.value)
-
-
-def test_deep_and_long_texts_do_not_end_the_process() -> None:
-    with pytest.raises(SyntaxFailed, match="brackets"):
-        parse(f"SELECT {'(' * 10_000}1{')' * 10_000} FROM s;")
-    found = parse(f"SELECT {' + '.join('a' * 5_000)} FROM s;")
-    assert isinstance(found[0].statement, Select)

@@ -2,6 +2,7 @@
 
 from difflib import get_close_matches
 
+WORD_MAX = 20
 STATEMENT_WORDS = (
     *("ALTER", "ASSERT", "CREATE", "DEFINE", "DESCRIBE", "DROP", "EXPLAIN", "INSERT", "LIST"),
     *("PAUSE", "PRINT", "RESUME", "SELECT", "SET", "SHOW", "TERMINATE", "UNDEFINE", "UNSET"),
@@ -27,5 +28,5 @@ def closest_statement(word: str) -> str | None:
     >>> closest_statement("SELET")
     'SELECT'
     """
-    found = get_close_matches(word.upper(), STATEMENT_WORDS, n=1)
+    found = get_close_matches(word[:WORD_MAX].upper(), STATEMENT_WORDS, n=1)
     return found[0] if found else None

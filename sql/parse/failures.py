@@ -1,0 +1,122 @@
+"""What is wrong with a text, in ksqlDB's words; what to do about it is a hint of our own."""
+
+from sql.errors import SyntaxFailed
+from sql.parse.tokens import END, Tokens
+from sql.syntax.keywords import RESERVED, closest_statement
+from sql.syntax.node import Position
+
+SHOWN_MAX = 3
+NEAR_MAX = 60  # signs of a token that are shown
+CLASSES = {
+    "text": "STRING",
+    "whole": "INTEGER_VALUE",
+    "fraction": "DECIMAL_VALUE",
+    "exponent": "FLOATING_POINT_VALUE",
+    "name": "IDENTIFIER",
+    "end": END,
+}
+BRACKETS = frozenset({"(", ")", "[", "]", "<", ">", "="})
+END_HINT = "end each statement with a semicolon"
+# What other dialects have and this one has not, by the word at the place or before it.
+UNSUPPORTED = {
+    "ORDER": "there is no ORDER BY: rows of a stream have no end after which to sort them",
+    "UNION": "there is no UNION: INSERT INTO one stream from several queries instead",
+    "OFFSET": "there is no OFFSET: only LIMIT",
+    "OVER": "there are no OVER windows: use WINDOW and GROUP BY",
+    "DISTINCT": "there is no DISTINCT: GROUP BY the columns, or use COUNT_DISTINCT",
+}
+
+
+def refused(message: str, place: Position, *, hint: str = "") -> SyntaxFailed:
+    """A text that can be read and cannot be meant."""
+    # ksqlDB counts the columns of these errors from 2; `column` is the right one.
+    return SyntaxFailed(
+        f"Failed to prepare statement: line {place.line}:{place.column + 1}: {message}",
+        line=place.line,
+        column=place.column,
+        hint=hint,
+    )
+
+
+def unknown_statement(tokens: Tokens, index: int) -> SyntaxFailed:
+    """No statement begins with this token."""
+    near = _shown(tokens, index)
+    if tokens.kinds[index] in ("open", "end"):
+        return unexpected(tokens, index, ())
+    guess = closest_statement(near)
+    meant = f"\nDid you mean '{guess}'?" if guess else ""
+    return _failed(tokens, index, f"Unknown statement '{near}'{meant}", "")
+
+
+def unfinished(tokens: Tokens, index: int) -> SyntaxFailed:
+    """A statement does not end where it could: many words could follow."""
+    if tokens.kinds[index] in ("open", "end"):
+        return unexpected(tokens, index, ())
+    if tokens.words[index] in ("AND", "OR", "NOT"):
+        return _failed(tokens, index, "", "a condition stands in brackets here")
+    hint = _hint(tokens, index) or f'"{_shown(tokens, index)}" cannot follow here; {END_HINT}'
+    return _failed(tokens, index, "", hint)
+
+
+def unexpected(tokens: Tokens, index: int, expected: tuple[str, ...]) -> SyntaxFailed:
+    """A token that cannot stand where it stands; `expected` is empty when much could."""
+    near = _shown(tokens, index)
+    hint = _hint(tokens, index)
+    if tokens.kinds[index] == "open":
+        return _failed(tokens, index, _near(tokens, index), _open_hint(near))
+    if tokens.kinds[index] == "end":
+        return _failed(tokens, index, _near(tokens, index), hint or END_HINT)
+    if not hint and tokens.kinds[index] == "reserved" and ("name" in expected or not expected):
+        hint = f"a name that is a keyword stands in back quotes: `{near}`"
+    if "name" in expected:
+        return _failed(tokens, index, _reserved(tokens, index) or _near(tokens, index), hint)
+    if len(expected) == 1 and expected[0] in BRACKETS:
+        return _failed(tokens, index, f"missing '{expected[0]}' at '{near}'", hint)
+    if not 0 < len(expected) <= SHOWN_MAX:
+        return _failed(tokens, index, _near(tokens, index), hint)
+    shown = [CLASSES.get(each, f"'{each}'") for each in expected]
+    listed = shown[0] if len(shown) == 1 else f"{{{', '.join(shown)}}}"
+    return _failed(tokens, index, f"Expecting {listed}", hint)
+
+
+def _failed(tokens: Tokens, index: int, message: str, hint: str) -> SyntaxFailed:
+    line, column = tokens.lines[index], tokens.columns[index]
+    text = f"line {line}:{column}: Syntax Error\n{message}"
+    return SyntaxFailed(text, line=line, column=column, hint=hint)
+
+
+def _shown(tokens: Tokens, index: int) -> str:
+    text = tokens.texts[index]
+    return text if len(text) <= NEAR_MAX else f"{text[:NEAR_MAX]}..."
+
+
+def _near(tokens: Tokens, index: int) -> str:
+    place = f"line {tokens.lines[index]}:{tokens.columns[index]}"
+    return f"Syntax error at or near '{_shown(tokens, index)}' at {place}"
+
+
+def _reserved(tokens: Tokens, index: int) -> str:
+    """That a keyword stands for a name, which it does if what follows fits a name."""
+    near = _shown(tokens, index)
+    if near.upper() not in RESERVED or tokens.kinds[index + 1] not in ("name", "quoted"):
+        return ""
+    return (
+        f'"{near}" is a reserved keyword and it can\'t be used as an identifier. '
+        f"You can use it as an identifier by escaping it as '{near}' "
+    )
+
+
+def _hint(tokens: Tokens, index: int) -> str:
+    before = tokens.words[index - 1] if index else ""
+    found = UNSUPPORTED.get(tokens.words[index]) or UNSUPPORTED.get(before)
+    if found:
+        return found
+    if tokens.words[index] == "(" and tokens.words[index + 1] == "SELECT":
+        return "there are no sub-queries: CREATE STREAM ... AS SELECT and read from that"
+    if tokens.kinds[index] == "wrong":
+        return f'"{_shown(tokens, index)}" has no meaning outside quotes'
+    return ""
+
+
+def _open_hint(quote: str) -> str:
+    return "the comment has no */" if quote == "/*" else f"the quote {quote} is never closed"

@@ -1,0 +1,105 @@
+"""Tokens: a text cut into words, numbers, quoted texts and signs.
+
+The lists of Tokens run side by side, one place for each token, and end with an `end` token:
+
+    SELECT a FROM `b`;
+    kinds   reserved  name  reserved  quoted  sign  end
+    words   SELECT    A     FROM              ;     <EOF>
+    texts   SELECT    a     FROM      `b`     ;
+
+Words that are no keywords of the language everywhere ("EMIT", "KEY") are names; who expects such a
+word compares it. `open` is a quote or comment without its end, and `wrong` a sign without meaning.
+"""
+
+import re
+from dataclasses import dataclass
+
+from sql.errors import SyntaxFailed
+from sql.syntax.keywords import RESERVED
+
+TEXT_MAX = 10_000_000
+TOKENS_MAX = 500_000
+END = "<EOF>"
+WITH_WORDS = frozenset({"word", "name", "sign"})
+
+# Letters are those of ASCII, written out: IGNORECASE would let a few others through.
+TOKEN = re.compile(
+    r"""
+      (?P<space>\s+|--[^\r\n]*|/\*.*?\*/)
+    | (?P<word>[A-Za-z_][A-Za-z0-9_@]*)
+    | (?P<exponent>(?:[0-9]+\.[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+
+        | [0-9]+[eE][+-]?[0-9]+(?![A-Za-z0-9_@]))
+    | (?P<name>[0-9]+[A-Za-z_@][A-Za-z0-9_@]*)
+    | (?P<fraction>[0-9]+\.[0-9]*|\.[0-9]+)
+    | (?P<whole>[0-9]+)
+    | (?P<text>'[^']*(?:''[^']*)*')
+    | (?P<quoted>`[^`]*(?:``[^`]*)*`|"[^"]*(?:""[^"]*)*")
+    | (?P<variable>\$\{[A-Za-z_][A-Za-z0-9_@]*\})
+    | (?P<open>'|"|`|/\*)
+    | (?P<sign><>|<=|>=|!=|\|\||:=|->|=>|[-+*/%=<>(),.;\[\]])
+    | (?P<wrong>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(slots=True)
+class Tokens:
+    """The tokens of a text; lines and columns count from 1."""
+
+    text: str
+    kinds: list[str]
+    words: list[str]
+    texts: list[str]
+    starts: list[int]
+    lines: list[int]
+    columns: list[int]
+
+
+def tokens_of(text: str) -> Tokens:
+    """The tokens of a text."""
+    if len(text) > TEXT_MAX:
+        raise SyntaxFailed(f"the text has {len(text)} signs, and at most {TEXT_MAX} are read")
+    found = Tokens(text, [], [], [], [], [], [])
+    kinds, words, texts = found.kinds, found.words, found.texts
+    line, line_start, last_end = 1, 0, 0
+    for match in TOKEN.finditer(text):
+        kind, token, start = match.lastgroup or "", match.group(), match.start()
+        if kind != "space":
+            word = token.upper() if kind in WITH_WORDS else ""
+            if kind == "word":
+                kind = "reserved" if word in RESERVED else "name"
+            kinds.append(kind)
+            words.append(word)
+            texts.append(token)
+            found.starts.append(start)
+            found.lines.append(line)
+            found.columns.append(start - line_start + 1)
+            last_end = match.end()
+            if kind == "open" or len(kinds) > TOKENS_MAX:
+                break
+        if "\n" in token:
+            line += token.count("\n")
+            line_start = start + token.rfind("\n") + 1
+    if len(kinds) > TOKENS_MAX:
+        why = f"the text has more than {TOKENS_MAX} words and signs"
+        raise SyntaxFailed(why, hint="send it in parts")
+    _add_end(found, last_end)
+    return found
+
+
+def _add_end(found: Tokens, end: int) -> None:
+    """The end stands right behind the last token, where something is missing."""
+    before = found.text[:end]
+    found.kinds.append("end")
+    found.words.append(END)
+    found.texts.append(END)
+    found.starts.append(end)
+    found.lines.append(before.count("\n") + 1)
+    found.columns.append(end - before.rfind("\n"))
+
+
+def unquoted(token: str) -> str:
+    """A text without its quotes; doubled ones inside are single."""
+    quote = token[0]
+    return token[1:-1].replace(quote * 2, quote)
