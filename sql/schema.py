@@ -35,6 +35,8 @@ class HeaderColumn:
     name: str
     type: DataType
     key: str | None = None
+    # Where it was declared among the other columns; at the end if nothing is said.
+    place: int | None = None
 
     @property
     def role(self) -> str:
@@ -52,13 +54,23 @@ class Schema:
 
     def __str__(self) -> str:
         """As SQL shows it: `K` STRING KEY, `V` INTEGER."""
-        return ", ".join(
-            [
-                *(f"`{each.name}` {each.type} KEY" for each in self.key),
-                *(f"`{each.name}` {each.type}" for each in self.value),
-                *(f"`{each.name}` {each.type} {each.role}" for each in self.headers),
-            ]
-        )
+        shown = [
+            *(f"`{each.name}` {each.type} KEY" for each in self.key),
+            *(f"`{each.name}` {each.type}" for each in self.value),
+        ]
+        for each in self.headers:
+            place = len(shown) if each.place is None else each.place
+            shown.insert(place, f"`{each.name}` {each.type} {each.role}")
+        return ", ".join(shown)
+
+    @property
+    def declared(self) -> tuple[Column, ...]:
+        """All columns, in the order of the statement; key columns come first."""
+        found = [*self.key, *self.value]
+        for each in self.headers:
+            place = len(found) if each.place is None else each.place
+            found.insert(place, Column(each.name, each.type))
+        return tuple(found)
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -33,20 +33,21 @@ def check_replacement(existing: SourceInfo, made: SourceInfo) -> None:
                 f"Cannot upgrade data source: DataSource '`{made.name}`' has {what} = {before} "
                 f"which is not upgradeable to {after}"
             )
+    why = ""
     changed = _changed(existing.schema.key, made.schema.key)
     if changed or len(existing.schema.key) != len(made.schema.key):
-        shown = ", ".join(f"`{each.name}` {each.type} KEY" for each in existing.schema.key)
-        raise StatementFailed(
-            f"Cannot upgrade data source: DataSource '`{made.name}`': Key columns must be "
-            f"identical. The following key columns are changed, missing or reordered: [{shown}]"
+        shown = ", ".join(f"`{each.name}` {each.type} KEY" for each in changed)
+        why = (
+            "Key columns must be identical. The following key columns are changed, missing or "
+            f"reordered: [{shown}]"
         )
-    changed = _changed(existing.schema.value, made.schema.value)
-    if changed:
+    elif changed := _changed(existing.schema.value, made.schema.value):
         shown = ", ".join(f"`{each.name}` {each.type}" for each in changed)
+        why = f"The following columns are changed, missing or reordered: [{shown}]"
+    if why:
         raise StatementFailed(
             f"Cannot upgrade data source: DataSource '`{made.name}`' has schema = "
-            f"{existing.schema} which is not upgradeable to {made.schema}. (The following columns "
-            f"are changed, missing or reordered: [{shown}])"
+            f"{existing.schema} which is not upgradeable to {made.schema}. ({why})"
         )
 
 
@@ -56,8 +57,14 @@ def _changed(before: tuple[Column, ...], after: tuple[Column, ...]) -> list[Colu
 
 def altered(statement: AlterSource, catalog: Catalog) -> SourceInfo:
     """The source with the columns that ALTER adds."""
-    source = _existing(statement.kind, statement.name, catalog)
-    assert source is not None
+    source = catalog.sources.get(statement.name)
+    if source is None:
+        raise StatementFailed(f"Source {statement.name} does not exist.")
+    if source.kind is not statement.kind:
+        raise StatementFailed(
+            f"Incompatible data source type is {source.kind.value}, but statement was "
+            f"ALTER {statement.kind.value}"
+        )
     kind = source.shown_kind
     if source.is_source:
         raise StatementFailed(

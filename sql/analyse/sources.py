@@ -252,7 +252,7 @@ def definitions_schema(
     values: list[Column] = []
     headers: list[HeaderColumn] = []
     seen: set[str] = set()
-    for each in definitions:
+    for each in sorted(definitions, key=lambda each: each.role not in KEY_ROLES):
         if each.name in RESERVED_NAMES:
             raise StatementFailed(
                 f"'{each.name}' is a reserved column name. You cannot use it as a name for a "
@@ -267,7 +267,8 @@ def definitions_schema(
         elif each.role is ColumnRole.VALUE:
             values.append(Column(each.name, type_))
         else:
-            headers.append(_header(each, type_, headers))
+            place = len(keys) + len(values) + len(headers)
+            headers.append(replace(_header(each, type_, headers), place=place))
     return Schema(tuple(keys), tuple(values), tuple(headers))
 
 

@@ -65,7 +65,9 @@ class Side:
     def set_format(self, wanted: KeyFormat) -> None:
         """Take over the format of the join's key."""
         # Registered schemas of equal keys may differ, and then their bytes do.
-        forced = self.may_rekey and wanted[1] is None and abilities(wanted[0].name).inferred
+        forced = self.may_rekey and abilities(wanted[0].name).inferred
+        if forced and wanted[1] is not None and not self.needs_rekey():
+            return
         if self.needs_rekey() or forced:
             self.rekeyed = wanted[0]
             if isinstance(self.tree, JoinTree):

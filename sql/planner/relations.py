@@ -75,8 +75,13 @@ def from_sources(names: list[tuple[str, str]], catalog: Catalog) -> list[FromSou
     return found
 
 
-def unknown_source(name: str, catalog: Catalog, *, place: str = "") -> StatementFailed:
+def unknown_source(name: str, catalog: Catalog, *, place: str | None = None) -> StatementFailed:
     """There is no such source; perhaps one whose name differs in case."""
+    what = (
+        f"Exception while preparing statement: {name} does not exist."
+        if place is None
+        else f"{place}Source `{name}` does not exist."
+    )
     alike = [each for each in catalog.sources if each.upper() == name.upper()]
     more = ""
     if alike:
@@ -84,7 +89,7 @@ def unknown_source(name: str, catalog: Catalog, *, place: str = "") -> Statement
             f'\nDid you mean "{alike[0]}"? Hint: wrap the source name in double quotes to make it '
             "case-sensitive."
         )
-    return StatementFailed(f"{place}Source `{name}` does not exist.{more}")
+    return StatementFailed(f"{what}{more}")
 
 
 def check_kafka_values(sources: list[FromSource], what: str) -> None:
