@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from sql.datatypes import DataType, DecimalType
-from sql.errors import StatementFailed
+from sql.errors import SqlError, StatementFailed
 from sql.functions.matching import Argument, Match, filled, match, rank
 from sql.functions.signature_text import read_signature
 from sql.functions.signatures import AnyDecimal, Signature
@@ -147,7 +147,7 @@ class Family:
 
     def scalar(
         self,
-        signature: str,
+        signature: str | Signature,
         description: str = "",
         *,
         nulls: bool = False,
@@ -157,19 +157,24 @@ class Family:
         """Declare an overload of a function of a row's values."""
 
         def declare(call: C) -> C:
-            read = read_signature(signature)
+            read = read_signature(signature) if isinstance(signature, str) else signature
             self._add(read, description, Scalar(read, call, nulls, result_type, volatile))
             return call
 
         return declare
 
     def aggregate(
-        self, signature: str, description: str = "", *, constants: int = 0, undoable: bool = False
+        self,
+        signature: str | Signature,
+        description: str = "",
+        *,
+        constants: int = 0,
+        undoable: bool = False,
     ) -> Callable[[M], M]:
         """Declare an overload of a function of many rows."""
 
         def declare(make: M) -> M:
-            read = read_signature(signature)
+            read = read_signature(signature) if isinstance(signature, str) else signature
             self._add(read, description, AggregateOverload(read, make, constants, undoable))
             return make
 
@@ -177,7 +182,7 @@ class Family:
 
     def table(
         self,
-        signature: str,
+        signature: str | Signature,
         description: str = "",
         *,
         nulls: bool = False,
@@ -186,7 +191,7 @@ class Family:
         """Declare an overload of a function that gives several rows."""
 
         def declare(call: C) -> C:
-            read = read_signature(signature)
+            read = read_signature(signature) if isinstance(signature, str) else signature
             self._add(read, description, TableOverload(read, call, nulls, result_type))
             return call
 
@@ -208,7 +213,8 @@ class FunctionRegistry:
         self._functions: dict[str, Function] = {}
         for family in families:
             for name, function in family.functions.items():
-                assert name not in self._functions, f"two families have {name}"
+                if name in self._functions:
+                    raise SqlError(f'there are two functions "{name}"', hint="rename one of them")
                 self._functions[name] = function
 
     def get(self, name: str) -> Function:
