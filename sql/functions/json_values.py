@@ -1,0 +1,177 @@
+"""Functions of texts that are JSON."""
+
+from decimal import Decimal
+
+from broker.schema.java_times import date_text, time_text, timestamp_text
+from sql.functions.bytes_values import from_bytes
+from sql.functions.json_documents import (
+    MISSING,
+    document_text,
+    follow,
+    parse_path,
+    quoted,
+    read_document,
+)
+from sql.functions.registry import Family
+
+documents = Family("JSON")
+
+
+def _piece(value: object) -> str:
+    """A part of a document as a value of its own: strings lose their quotes."""
+    return value if type(value) is str else document_text(value)
+
+
+@documents.scalar(
+    "EXTRACTJSONFIELD(json STRING, path STRING) -> STRING",
+    "The part of a JSON text that a path such as $.items[0].name leads to.",
+)
+def extract_json_field(text: str, path: str) -> str | None:
+    """The part at a path: strings as they are, others as JSON, null if there is none."""
+    steps = parse_path(path)
+    found = follow(read_document(text), steps)
+    if found is MISSING:
+        return None if steps else ""
+    return _piece(found)
+
+
+@documents.scalar(
+    "JSON_ARRAY_CONTAINS(json STRING, value T) -> BOOLEAN",
+    "Whether a JSON array has an element of this value and type.",
+    nulls=True,
+)
+def json_array_contains(text: str | None, value: object) -> bool | None:
+    """Whether one element equals the value: whole numbers are no doubles, and null is a value."""
+    if text is None:
+        return None
+    try:
+        found = read_document(text)
+    except ValueError:
+        return False
+    if type(found) is not list:
+        return False
+    kind = type(value)
+    if kind is float:
+        return any(type(each) is Decimal and float(each) == value for each in found)
+    return kind is not Decimal and any(type(each) is kind and each == value for each in found)
+
+
+@documents.scalar("JSON_ARRAY_LENGTH(json STRING) -> INT", "How many elements a JSON array has.")
+def json_array_length(text: str) -> int | None:
+    """The length of an array; null for everything else."""
+    found = read_document(text)
+    return len(found) if isinstance(found, list) else None
+
+
+@documents.scalar("JSON_KEYS(json STRING) -> ARRAY<STRING>", "The names of a JSON object's values.")
+def json_keys(text: str) -> list[str] | None:
+    """The names of an object's values; null for everything else."""
+    found = read_document(text)
+    return list(found) if isinstance(found, dict) else None
+
+
+@documents.scalar(
+    "JSON_RECORDS(json STRING) -> MAP<STRING, STRING>", "The values of a JSON object by name."
+)
+def json_records(text: str) -> dict[str, str] | None:
+    """The values of an object, as texts; null for everything else."""
+    found = read_document(text)
+    if not isinstance(found, dict):
+        return None
+    return {name: _piece(value) for name, value in found.items()}
+
+
+@documents.scalar(
+    "JSON_ITEMS(json STRING) -> ARRAY<STRING>", "The elements of a JSON array, each as JSON."
+)
+def json_items(text: str) -> list[str]:
+    """The elements of an array, each as JSON."""
+    found = read_document(text)
+    if not isinstance(found, list):
+        raise ValueError(f"Invalid JSON format:{text}")
+    return [document_text(each) for each in found]
+
+
+@documents.scalar(
+    "JSON_CONCAT(json STRING...) -> STRING",
+    "Several JSON texts as one: objects are merged, others become elements of an array.",
+    nulls=True,
+)
+def json_concat(*texts: str | None) -> str | None:
+    """All objects as one object, or everything as one array."""
+    found = []
+    for text in texts:
+        document = MISSING if text is None else read_document(text)
+        if document is MISSING:
+            return None
+        found.append(document)
+    if len(found) == 1:
+        return document_text(found[0], plain=True)
+    merged: dict[str, object] = {}
+    for each in found:
+        if not isinstance(each, dict):
+            break
+        merged.update(each)
+    else:
+        return document_text(merged, plain=True)
+    elements: list[object] = []
+    for each in found:
+        elements += each if isinstance(each, list) else [each]
+    return document_text(elements, plain=True)
+
+
+@documents.scalar(
+    "IS_JSON_STRING(text STRING) -> BOOLEAN", "Whether a text is a JSON value.", nulls=True
+)
+def is_json_string(text: str | None) -> bool:
+    """Whether a text is a JSON value; null is none."""
+    if text is None:
+        return False
+    try:
+        return read_document(text) is not MISSING
+    except ValueError:
+        return False
+
+
+@documents.scalar("TO_JSON_STRING(value T) -> STRING", "The value as JSON.", nulls=True)
+def to_json_string(value: object) -> str:
+    """The value as JSON; times inside of arrays, maps and structs are numbers."""
+    return document_text(_prepared(value), plain=True)
+
+
+@documents.scalar("TO_JSON_STRING(time TIME) -> STRING", nulls=True)
+def time_to_json(time: int | None) -> str:
+    """A time as a JSON string."""
+    return "null" if time is None else quoted(time_text(time))
+
+
+@documents.scalar("TO_JSON_STRING(date DATE) -> STRING", nulls=True)
+def date_to_json(date: int | None) -> str:
+    """A date as a JSON string."""
+    return "null" if date is None else quoted(date_text(date))
+
+
+@documents.scalar("TO_JSON_STRING(timestamp TIMESTAMP) -> STRING", nulls=True)
+def timestamp_to_json(timestamp: int | None) -> str:
+    """A timestamp as a JSON string."""
+    return "null" if timestamp is None else quoted(timestamp_text(timestamp))
+
+
+def _prepared(value: object) -> object:
+    """The value with names in order and bytes as base64."""
+    match value:
+        case bytes():
+            return from_bytes(value, "base64")
+        case list():
+            return [_prepared(each) for each in value]
+        case dict():
+            named = {_key_text(key): _prepared(each) for key, each in value.items()}
+            return {key: named[key] for key in sorted(named)}
+    return value
+
+
+def _key_text(key: object) -> str:
+    if isinstance(key, str):
+        return key
+    text = document_text(key, plain=True)
+    return text.strip('"')

@@ -1,0 +1,335 @@
+"""Functions of strings: joining, cutting, finding; positions count from 1, in UTF-16 units."""
+
+import re
+from hashlib import md5
+from uuid import UUID, uuid4
+
+from broker.schema.java_numbers import CONTROLS_AND_SPACE
+from sql.functions.registry import Family
+from sql.functions.utf16_text import is_plain, length_of, text_of, units_of
+
+strings = Family("STRING")
+
+# Padding makes texts of any length from small numbers; longer ones are refused.
+LENGTH_MAX = 10 * 1024 * 1024
+WORD = re.compile(r"[^ \t\n\x0b\f\r]+[ \t\n\x0b\f\r]*")
+ESCAPE = re.compile(r"\\(?:u+([0-9a-fA-F]{4})|([0-3]?[0-7]{1,2})|(.))", re.DOTALL)
+NAMED_ESCAPES = {"b": "\b", "n": "\n", "t": "\t", "f": "\f", "r": "\r"}
+
+
+@strings.scalar("LCASE(text STRING) -> STRING", "The text in lower case.")
+def lower(text: str) -> str:
+    """The text in lower case."""
+    return text.lower()
+
+
+@strings.scalar("UCASE(text STRING) -> STRING", "The text in upper case.")
+def upper(text: str) -> str:
+    """The text in upper case."""
+    return text.upper()
+
+
+@strings.scalar("TRIM(text STRING) -> STRING", "The text without spaces and controls around it.")
+def trim(text: str) -> str:
+    """The text without spaces and control characters at its ends."""
+    return text.strip(CONTROLS_AND_SPACE)
+
+
+@strings.scalar(
+    "INITCAP(text STRING) -> STRING",
+    "Every word with a capital first letter and the others small; words end at white space.",
+)
+def capitalize_words(text: str) -> str:
+    """Every word with a capital first letter; white space before the first word goes away."""
+    words = (found[0] for found in WORD.finditer(text.lower()))
+    return "".join(word[0].upper() + word[1:] if word[0] <= "\uffff" else word for word in words)
+
+
+@strings.scalar("LEN(text STRING) -> INT", "How many UTF-16 units a text has, or bytes a value.")
+def length(text: str) -> int:
+    """How many UTF-16 units a text has."""
+    return length_of(text)
+
+
+@strings.scalar("LEN(bytes BYTES) -> INT")
+def length_of_bytes(value: bytes) -> int:
+    """How many bytes a value has."""
+    return len(value)
+
+
+@strings.scalar("MD5(text STRING) -> STRING", "The MD5 checksum of a text, as hex digits.")
+def checksum(text: str) -> str:
+    """The MD5 checksum of a text in UTF-8."""
+    return md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
+
+
+@strings.scalar("CONCAT(texts STRING...) -> STRING", "All texts or bytes in a row.", nulls=True)
+def concatenate(*texts: str | None) -> str:
+    """All texts in a row; nulls are left out."""
+    return "".join([each for each in texts if each is not None])
+
+
+@strings.scalar("CONCAT(bytes BYTES...) -> BYTES", nulls=True)
+def concatenate_bytes(*values: bytes | None) -> bytes:
+    """All bytes in a row; nulls are left out."""
+    return b"".join([each for each in values if each is not None])
+
+
+@strings.scalar(
+    "CONCAT_WS(separator STRING, texts STRING...) -> STRING",
+    "All texts or bytes in a row, with a separator between them.",
+    nulls=True,
+)
+def join(separator: str | None, *texts: str | None) -> str | None:
+    """All texts that are not null, with a separator between them."""
+    if not texts:
+        raise ValueError("Function Concat_WS expects at least two input arguments.")
+    if separator is None:
+        return None
+    return separator.join([each for each in texts if each is not None])
+
+
+@strings.scalar("CONCAT_WS(separator BYTES, bytes BYTES...) -> BYTES", nulls=True)
+def join_bytes(separator: bytes | None, *values: bytes | None) -> bytes | None:
+    """All bytes that are not null, with a separator between them."""
+    if not values:
+        raise ValueError("Function Concat_WS expects at least two input arguments.")
+    if separator is None:
+        return None
+    return separator.join([each for each in values if each is not None])
+
+
+def _start(length: int, position: int) -> int:
+    """The index of a position that counts from 1, or from the end if negative."""
+    if position < 0:
+        return max(length + position, 0)
+    return max(min(position - 1, length), 0)
+
+
+@strings.scalar(
+    "SUBSTRING(text STRING, position INT) -> STRING",
+    "The part of a text or of bytes from a position on; a negative one counts from the end.",
+)
+def rest(text: str, position: int) -> str:
+    """The text from a position on."""
+    if is_plain(text):
+        return text[_start(len(text), position) :]
+    units = units_of(text)
+    return text_of(units[_start(len(units), position) :])
+
+
+@strings.scalar("SUBSTRING(text STRING, position INT, length INT) -> STRING")
+def substring(text: str, position: int, length: int) -> str:
+    """At most so many units from a position on."""
+    plain = is_plain(text)
+    units = text if plain else units_of(text)
+    start = _start(len(units), position)
+    found = units[start : start + max(length, 0)]
+    return found if plain else text_of(found)
+
+
+@strings.scalar("SUBSTRING(bytes BYTES, position INT) -> BYTES")
+def rest_of_bytes(value: bytes, position: int) -> bytes:
+    """The bytes from a position on."""
+    return value[_start(len(value), position) :]
+
+
+@strings.scalar("SUBSTRING(bytes BYTES, position INT, length INT) -> BYTES")
+def subbytes(value: bytes, position: int, length: int) -> bytes:
+    """At most so many bytes from a position on."""
+    start = _start(len(value), position)
+    return value[start : start + max(length, 0)]
+
+
+@strings.scalar(
+    "INSTR(text STRING, part STRING) -> INT",
+    "Where a text contains a part, from 1 on; 0 if nowhere. A negative position searches "
+    "backwards; the occurrence says which of several is meant.",
+    nulls=True,
+)
+@strings.scalar("INSTR(text STRING, part STRING, position INT) -> INT", nulls=True)
+@strings.scalar("INSTR(text STRING, part STRING, position INT, occurrence INT) -> INT", nulls=True)
+def find(
+    text: str | None, part: str | None, position: int | None = 1, occurrence: int | None = 1
+) -> int | None:
+    """Where the text contains the part for the n-th time, searched from a position."""
+    if position is None or occurrence is None:
+        return None
+    if text is None or part is None:
+        return 0
+    units, wanted = units_of(text), units_of(part)
+    if not 0 < abs(position) <= len(units) or occurrence < 1:
+        return 0
+    if position < 0:
+        index = _find_nth(units[::-1], wanted[::-1], -position - 1, occurrence)
+        return 0 if index < 0 else len(units) - index - len(wanted) + 1
+    return _find_nth(units, wanted, position - 1, occurrence) + 1
+
+
+def _find_nth(text: str, part: str, start: int, occurrence: int) -> int:
+    """The index of the n-th occurrence, -1 if there are not so many; they may overlap."""
+    if not part:
+        return start
+    index = start - 1
+    for _ in range(occurrence):
+        index = text.find(part, index + 1)
+        if index < 0:
+            return -1
+    return index
+
+
+@strings.scalar(
+    "REPLACE(text STRING, old STRING, new STRING) -> STRING",
+    "The text with every occurrence of a part replaced.",
+)
+def replace(text: str, old: str, new: str) -> str:
+    """The text with every occurrence of a part replaced."""
+    if text.count(old) * len(new) > LENGTH_MAX:
+        raise ValueError(f"the text would be longer than {LENGTH_MAX}")
+    return text.replace(old, new)
+
+
+@strings.scalar(
+    "LPAD(text STRING, length INT, padding STRING) -> STRING",
+    "The text or bytes, filled on the left or cut to a length.",
+)
+def pad_left(text: str, length: int, padding: str) -> str | None:
+    """The text with padding before it, or its beginning if it is longer."""
+    if not padding or length < 0:
+        return None
+    units = units_of(text)
+    filling = _filling(units_of(padding), length - len(units))
+    return text_of((filling + units)[:length])
+
+
+@strings.scalar(
+    "RPAD(text STRING, length INT, padding STRING) -> STRING",
+    "The text or bytes, filled on the right or cut to a length.",
+)
+def pad_right(text: str, length: int, padding: str) -> str | None:
+    """The text with padding after it, or its beginning if it is longer."""
+    if not padding or length < 0:
+        return None
+    units = units_of(text)
+    return text_of((units + _filling(units_of(padding), length - len(units)))[:length])
+
+
+def _filling(padding: str, length: int) -> str:
+    if length > LENGTH_MAX:
+        raise ValueError(f"the text would be longer than {LENGTH_MAX}")
+    return (padding * (length // len(padding) + 1))[: max(length, 0)]
+
+
+@strings.scalar("LPAD(bytes BYTES, length INT, padding BYTES) -> BYTES")
+def pad_bytes_left(value: bytes, length: int, padding: bytes) -> bytes | None:
+    """The bytes with padding before them, or their beginning if they are more."""
+    if not padding or length < 0:
+        return None
+    return (_byte_filling(padding, length - len(value)) + value)[:length]
+
+
+@strings.scalar("RPAD(bytes BYTES, length INT, padding BYTES) -> BYTES")
+def pad_bytes_right(value: bytes, length: int, padding: bytes) -> bytes | None:
+    """The bytes with padding after them, or their beginning if they are more."""
+    if not padding or length < 0:
+        return None
+    return (value + _byte_filling(padding, length - len(value)))[:length]
+
+
+def _byte_filling(padding: bytes, length: int) -> bytes:
+    if length > LENGTH_MAX:
+        raise ValueError(f"the bytes would be more than {LENGTH_MAX}")
+    return (padding * (length // len(padding) + 1))[: max(length, 0)]
+
+
+@strings.scalar(
+    "SPLIT(text STRING, delimiter STRING) -> ARRAY<STRING>",
+    "The parts of a text or of bytes between delimiters; an empty delimiter splits everywhere.",
+)
+def split(text: str, delimiter: str) -> list[str]:
+    """The parts between delimiters, empty ones too; every character if the delimiter is empty."""
+    if delimiter:
+        return text.split(delimiter)
+    return list(text) or [""]
+
+
+@strings.scalar("SPLIT(bytes BYTES, delimiter BYTES) -> ARRAY<BYTES>")
+def split_bytes(value: bytes, delimiter: bytes) -> list[bytes]:
+    """The parts between delimiters, empty ones too; every byte if the delimiter is empty."""
+    if delimiter:
+        return value.split(delimiter)
+    return [value[n : n + 1] for n in range(len(value))] or [b""]
+
+
+@strings.scalar(
+    "SPLIT_TO_MAP(text STRING, entry_delimiter STRING, value_delimiter STRING)"
+    " -> MAP<STRING, STRING>",
+    "A map of the entries of a text; of entries with the same key the last one stays.",
+)
+def split_to_map(text: str, entry_delimiter: str, value_delimiter: str) -> dict[str, str] | None:
+    """The entries that have a value, by key."""
+    if not entry_delimiter or not value_delimiter or entry_delimiter == value_delimiter:
+        return None
+    entries = (each.split(value_delimiter) for each in text.split(entry_delimiter))
+    return {parts[0]: parts[1] for parts in entries if len(parts) > 1}
+
+
+@strings.scalar("CHR(code INT) -> STRING", "The character of a code, a number or '\\u004b'.")
+def character(code: int) -> str | None:
+    """The character of a Unicode number."""
+    return text_of(chr(code)) if 0 <= code <= 0x10FFFF else None
+
+
+@strings.scalar("CHR(code STRING) -> STRING")
+def characters(code: str) -> str | None:
+    """The text of Java's escapes, the first of which is \\uXXXX."""
+    if len(code) < 6 or not code.startswith("\\u"):
+        return None
+    first = ESCAPE.match(code)
+    if first is None or first[1] is None:
+        raise ValueError(f'"{code}" is no UTF-16 code: four hex digits follow \\u')
+    return text_of(ESCAPE.sub(_unescaped, code))
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if found[1] is not None:
+        return chr(int(found[1], 16))
+    if found[2] is not None:
+        return chr(int(found[2], 8))
+    return NAMED_ESCAPES.get(found[3], found[3])
+
+
+@strings.scalar(
+    "ELT(position INT, texts STRING...) -> STRING",
+    "The text at a position among texts, from 1 on.",
+    nulls=True,
+)
+def element(position: int | None, *texts: str | None) -> str | None:
+    """The n-th text, or null if there are not so many."""
+    if position is None or not 1 <= position <= len(texts):
+        return None
+    return texts[position - 1]
+
+
+@strings.scalar(
+    "FIELD(text STRING, texts STRING...) -> INT",
+    "The position of a text among texts, from 1 on; 0 if it is not there.",
+    nulls=True,
+)
+def field_position(text: str | None, *texts: str | None) -> int:
+    """Where a text is among others; 0 if nowhere, and for null."""
+    if text is None or text not in texts:
+        return 0
+    return texts.index(text) + 1
+
+
+@strings.scalar("UUID() -> STRING", "A new unique identifier, or that of 16 bytes.", volatile=True)
+def unique_identifier() -> str:
+    """A random identifier as of RFC 4122, version 4."""
+    return str(uuid4())
+
+
+@strings.scalar("UUID(bytes BYTES) -> STRING")
+def identifier_of_bytes(value: bytes) -> str | None:
+    """The identifier that 16 bytes are."""
+    return str(UUID(bytes=value)) if len(value) == 16 else None
