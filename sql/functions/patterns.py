@@ -1,0 +1,148 @@
+"""Functions of regular expressions, which are Java's."""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+from sql.functions.java_patterns import bounded, compile_pattern
+from sql.functions.registry import Family
+
+patterns = Family("REGULAR EXPRESSION")
+
+RESULT_MAX = 10 * 1024 * 1024
+
+
+@patterns.scalar(
+    "REGEXP_EXTRACT(pattern STRING, text STRING) -> STRING",
+    "The first part of a text that matches, or a group of it.",
+)
+@patterns.scalar("REGEXP_EXTRACT(pattern STRING, text STRING, group INT) -> STRING")
+def extract(pattern: str, text: str, group: int = 0) -> str | None:
+    """A group of the first match, null if there is none."""
+    compiled = compile_pattern(pattern)
+    if group > compiled.groups:
+        return None
+    found = compiled.search(bounded(text))
+    return None if found is None else _group(found, group)
+
+
+def _group(found: re.Match[str], group: int) -> str | None:
+    if group < 0:
+        raise ValueError(f"No group {group}")
+    return found.group(group)
+
+
+@patterns.scalar(
+    "REGEXP_EXTRACT_ALL(pattern STRING, text STRING) -> ARRAY<STRING>",
+    "All parts of a text that match, or a group of each.",
+)
+@patterns.scalar("REGEXP_EXTRACT_ALL(pattern STRING, text STRING, group INT) -> ARRAY<STRING>")
+def extract_all(pattern: str, text: str, group: int = 0) -> list[str | None] | None:
+    """A group of all matches; null if the expression has no such group."""
+    compiled = compile_pattern(pattern)
+    if group > compiled.groups:
+        return None
+    return [_group(found, group) for found in compiled.finditer(bounded(text))]
+
+
+@patterns.scalar(
+    "REGEXP_REPLACE(text STRING, pattern STRING, replacement STRING) -> STRING",
+    "The text with all matches replaced; $1 in the replacement stands for a group.",
+)
+def replace(text: str, pattern: str, replacement: str) -> str:
+    """The text with all matches replaced."""
+    compiled = compile_pattern(pattern)
+    matches = list(compiled.finditer(bounded(text)))
+    if not matches:
+        return text
+    fill = _template(pattern, replacement)
+    if len(matches) * len(replacement) > RESULT_MAX:
+        raise ValueError(f"the text would be longer than {RESULT_MAX}")
+    parts: list[str] = []
+    place = 0
+    for found in matches:
+        parts += (text[place : found.start()], fill(found))
+        place = found.end()
+    return "".join([*parts, text[place:]])
+
+
+_PIECE = re.compile(
+    r"\\(?P<sign>.)|\$(?P<number>[0-9]+)|\$\{(?P<name>[A-Za-z][A-Za-z0-9]*)\}|(?P<wrong>[\\$])|[^\\$]+",
+    re.DOTALL | re.ASCII,
+)
+
+
+@lru_cache(maxsize=1000)
+def _template(pattern: str, replacement: str) -> Callable[[re.Match[str]], str]:
+    """The function that fills groups into a replacement."""
+    compiled = compile_pattern(pattern)
+    parts: list[str | int] = []
+    for found in _PIECE.finditer(replacement):
+        if found["wrong"] is not None:
+            raise ValueError(f"Illegal group reference in '{replacement}'")
+        if found["sign"] is not None:
+            parts.append(found["sign"])
+        elif found["number"] is not None:
+            parts += _numbered(found["number"], compiled.groups)
+        elif found["name"] is not None:
+            if found["name"] not in compiled.groupindex:
+                raise ValueError(f"No group with name {{{found['name']}}}")
+            parts.append(compiled.groupindex[found["name"]])
+        else:
+            parts.append(found[0])
+    if all(isinstance(each, str) for each in parts):
+        text = "".join(map(str, parts))
+        return lambda found: text
+    return lambda found: "".join(
+        [each if isinstance(each, str) else found[each] or "" for each in parts]
+    )
+
+
+def _numbered(digits: str, groups: int) -> list[str | int]:
+    """A group's number has as many of the digits as there is a group for."""
+    number, used = int(digits[0]), 1
+    if number > groups:
+        raise ValueError(f"No group {number}")
+    while used < len(digits) and number * 10 + int(digits[used]) <= groups:
+        number = number * 10 + int(digits[used])
+        used += 1
+    return [number, digits[used:]]
+
+
+@patterns.scalar(
+    "REGEXP_SPLIT_TO_ARRAY(text STRING, pattern STRING) -> ARRAY<STRING>",
+    "The parts of a text between matches.",
+)
+def split(text: str, pattern: str) -> list[str]:
+    """The parts between matches, empty ones too, unless the expression matches nothing at all."""
+    compiled, text = compile_pattern(pattern), bounded(text)
+    if compiled.fullmatch(""):
+        return _split_loosely(compiled, text)
+    parts: list[str] = []
+    start = place = 0
+    while place <= len(text):
+        found = compiled.search(text, place)
+        if found is None:
+            return [*parts, text[start:]]
+        if found.end() == start:  # an empty match where the last one ended
+            place = start + 1
+            continue
+        parts.append(text[start : found.start()])
+        start = place = found.end()
+    return parts
+
+
+def _split_loosely(compiled: re.Pattern[str], text: str) -> list[str]:
+    """As String.split does: without empty parts at the end."""
+    parts, place = [], 0
+    for found in compiled.finditer(text):
+        if found.end() == 0:
+            continue
+        parts.append(text[place : found.start()])
+        place = found.end()
+    if not place:
+        return [text]
+    parts.append(text[place:])
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts
