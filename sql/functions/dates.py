@@ -1,0 +1,181 @@
+"""Functions of dates and times: to and from texts, numbers and time zones.
+
+The server's own time zone is UTC, so that results do not depend on where a query runs.
+"""
+
+from broker.schema.java_times import DAY_MS
+from sql.functions.clock import now_ms
+from sql.functions.date_formats import (
+    date_formatter,
+    date_parser,
+    lenient_date_parser,
+    time_formatter,
+    time_parser,
+    timestamp_formatter,
+    timestamp_parser,
+)
+from sql.functions.registry import Family
+from sql.functions.time_zones import zone_of
+
+dates = Family("DATE / TIME")
+
+PATTERN = "The format is a pattern of letters such as yyyy-MM-dd HH:mm:ss."
+ZONE = "Without a time zone it is UTC."
+INSTEAD = "Kept for old queries; use"
+
+
+def _failed(what: str, value: object, pattern: str, error: ValueError) -> ValueError:
+    return ValueError(f"Failed to {what} '{value}' with formatter '{pattern}': {error}")
+
+
+@dates.scalar(
+    "PARSE_TIMESTAMP(text STRING, format STRING) -> TIMESTAMP",
+    f"The timestamp that a text means. {PATTERN} {ZONE}",
+)
+@dates.scalar("PARSE_TIMESTAMP(text STRING, format STRING, zone STRING) -> TIMESTAMP")
+@dates.scalar(
+    "STRINGTOTIMESTAMP(text STRING, format STRING) -> BIGINT",
+    f"The milliseconds since 1970 that a text means. {INSTEAD} PARSE_TIMESTAMP.",
+)
+@dates.scalar("STRINGTOTIMESTAMP(text STRING, format STRING, zone STRING) -> BIGINT")
+def parse_timestamp(text: str, pattern: str, zone: str = "UTC") -> int:
+    """Milliseconds since 1970."""
+    try:
+        return timestamp_parser(pattern, zone)(text)
+    except ValueError as error:
+        raise ValueError(
+            f"Failed to parse timestamp '{text}' at timezone '{zone}' "
+            f"with formatter '{pattern}': {error}"
+        ) from None
+
+
+@dates.scalar(
+    "PARSE_DATE(text STRING, format STRING) -> DATE", f"The date that a text means. {PATTERN}"
+)
+def parse_date(text: str, pattern: str) -> int:
+    """Days since 1970; a month without a day is its first."""
+    try:
+        return lenient_date_parser(pattern)(text)
+    except ValueError as error:
+        raise _failed("parse date", text, pattern, error) from None
+
+
+@dates.scalar(
+    "STRINGTODATE(text STRING, format STRING) -> INT",
+    f"The days since 1970 that a text means. {INSTEAD} PARSE_DATE.",
+)
+def string_to_date(text: str, pattern: str) -> int:
+    """Days since 1970, of a whole date."""
+    try:
+        return date_parser(pattern)(text)
+    except ValueError as error:
+        raise _failed("parse date", text, pattern, error) from None
+
+
+@dates.scalar(
+    "PARSE_TIME(text STRING, format STRING) -> TIME", f"The time that a text means. {PATTERN}"
+)
+def parse_time(text: str, pattern: str) -> int:
+    """Milliseconds of the day."""
+    try:
+        return time_parser(pattern)(text)
+    except ValueError as error:
+        raise _failed("parse time", text, pattern, error) from None
+
+
+@dates.scalar(
+    "FORMAT_TIMESTAMP(timestamp TIMESTAMP, format STRING) -> STRING",
+    f"The timestamp as a text. {PATTERN} {ZONE}",
+)
+@dates.scalar("FORMAT_TIMESTAMP(timestamp TIMESTAMP, format STRING, zone STRING) -> STRING")
+@dates.scalar(
+    "TIMESTAMPTOSTRING(milliseconds BIGINT, format STRING) -> STRING",
+    f"Milliseconds since 1970 as a text. {INSTEAD} FORMAT_TIMESTAMP.",
+)
+@dates.scalar("TIMESTAMPTOSTRING(milliseconds BIGINT, format STRING, zone STRING) -> STRING")
+def format_timestamp(milliseconds: int, pattern: str, zone: str = "UTC") -> str:
+    """A timestamp as a text."""
+    try:
+        return timestamp_formatter(pattern, zone)(milliseconds)
+    except ValueError as error:
+        raise ValueError(
+            f"Failed to format timestamp {milliseconds} at timeZone '{zone}' "
+            f"with formatter '{pattern}': {error}"
+        ) from None
+
+
+@dates.scalar("FORMAT_DATE(date DATE, format STRING) -> STRING", f"The date as a text. {PATTERN}")
+@dates.scalar(
+    "DATETOSTRING(days INT, format STRING) -> STRING",
+    f"Days since 1970 as a text. {INSTEAD} FORMAT_DATE.",
+)
+def format_date(days: int, pattern: str) -> str:
+    """A date as a text."""
+    try:
+        return date_formatter(pattern)(days)
+    except ValueError as error:
+        raise _failed("format date", days, pattern, error) from None
+
+
+@dates.scalar("FORMAT_TIME(time TIME, format STRING) -> STRING", f"The time as a text. {PATTERN}")
+def format_time(milliseconds: int, pattern: str) -> str:
+    """A time as a text."""
+    try:
+        return time_formatter(pattern)(milliseconds)
+    except ValueError as error:
+        raise _failed("format time", milliseconds, pattern, error) from None
+
+
+@dates.scalar("UNIX_DATE() -> INT", "Days since 1970, of today or a date.", volatile=True)
+def today() -> int:
+    """Days since 1970, now and in UTC."""
+    return now_ms() // DAY_MS
+
+
+@dates.scalar("UNIX_DATE(date DATE) -> INT")
+def days_of_date(days: int) -> int:
+    """Days since 1970 of a date."""
+    return days
+
+
+@dates.scalar(
+    "UNIX_TIMESTAMP() -> BIGINT", "Milliseconds since 1970, of now or a timestamp.", volatile=True
+)
+def now() -> int:
+    """Milliseconds since 1970, now."""
+    return now_ms()
+
+
+@dates.scalar("UNIX_TIMESTAMP(timestamp TIMESTAMP) -> BIGINT")
+def milliseconds_of_timestamp(milliseconds: int) -> int:
+    """Milliseconds since 1970 of a timestamp."""
+    return milliseconds
+
+
+@dates.scalar("FROM_DAYS(days INT) -> DATE", "The date that is so many days after 1970 began.")
+def date_of_days(days: int) -> int:
+    """The date of days since 1970."""
+    return days
+
+
+@dates.scalar(
+    "FROM_UNIXTIME(milliseconds BIGINT) -> TIMESTAMP",
+    "The timestamp that is so many milliseconds after 1970 began.",
+)
+def timestamp_of_milliseconds(milliseconds: int) -> int:
+    """The timestamp of milliseconds since 1970."""
+    return milliseconds
+
+
+@dates.scalar(
+    "CONVERT_TZ(timestamp TIMESTAMP, from_zone STRING, to_zone STRING) -> TIMESTAMP",
+    "The timestamp moved by the difference of two time zones.",
+)
+def convert_zone(milliseconds: int, from_zone: str, to_zone: str) -> int:
+    """The timestamp moved by what one zone is ahead of another at that time."""
+    instant = milliseconds // 1000
+    try:
+        ahead = zone_of(to_zone).offset_at(instant) - zone_of(from_zone).offset_at(instant)
+    except ValueError as error:
+        raise ValueError(f"Invalid time zone: {error}") from None
+    return milliseconds + ahead * 1000

@@ -1,0 +1,91 @@
+"""Functions that add durations to dates and times; units are those of java.util.concurrent."""
+
+from broker.schema.java_times import DAY_MS
+from sql.functions.registry import Family
+
+durations = Family("DATE / TIME")
+
+# How many nanoseconds a unit has.
+UNITS = {
+    "NANOSECONDS": 1,
+    "MICROSECONDS": 1000,
+    "MILLISECONDS": 1_000_000,
+    "SECONDS": 1_000_000_000,
+    "MINUTES": 60_000_000_000,
+    "HOURS": 3_600_000_000_000,
+    "DAYS": 86_400_000_000_000,
+}
+LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
+DAY_NANOS = DAY_MS * 1_000_000
+
+
+def _nanoseconds(unit: str, count: int) -> int:
+    size = UNITS.get(unit) or UNITS.get(unit + "S")
+    if size is None:
+        raise ValueError(f"{unit} is no unit of time: use one of {', '.join(UNITS)}")
+    return size * count
+
+
+def _milliseconds(unit: str, count: int) -> int:
+    """Whole milliseconds, cut towards zero."""
+    nanoseconds = _nanoseconds(unit, count)
+    return nanoseconds // 1_000_000 if nanoseconds >= 0 else -(-nanoseconds // 1_000_000)
+
+
+def _wrapped(milliseconds: int) -> int:
+    """As a sum of 64 bits overflows in Java."""
+    return (milliseconds - LONG_MIN) % 2**64 + LONG_MIN
+
+
+@durations.scalar(
+    "TIMESTAMPADD(unit INTERVALUNIT, count INT, timestamp TIMESTAMP) -> TIMESTAMP",
+    "The timestamp so many units later.",
+)
+def timestamp_add(unit: str, count: int, milliseconds: int) -> int:
+    """The timestamp so many units later."""
+    return _wrapped(milliseconds + _milliseconds(unit, count))
+
+
+@durations.scalar(
+    "TIMESTAMPSUB(unit INTERVALUNIT, count INT, timestamp TIMESTAMP) -> TIMESTAMP",
+    "The timestamp so many units earlier.",
+)
+def timestamp_subtract(unit: str, count: int, milliseconds: int) -> int:
+    """The timestamp so many units earlier."""
+    return _wrapped(milliseconds - _milliseconds(unit, count))
+
+
+@durations.scalar(
+    "DATEADD(unit INTERVALUNIT, count INT, date DATE) -> DATE", "The date so many units later."
+)
+def date_add(unit: str, count: int, days: int) -> int:
+    """The date so many units later; the rest of a day is cut off towards 1970."""
+    milliseconds = days * DAY_MS + _milliseconds(unit, count)
+    return milliseconds // DAY_MS if milliseconds >= 0 else -(-milliseconds // DAY_MS)
+
+
+@durations.scalar(
+    "DATESUB(unit INTERVALUNIT, count INT, date DATE) -> DATE", "The date so many units earlier."
+)
+def date_subtract(unit: str, count: int, days: int) -> int:
+    """The date so many units earlier; the rest of a day is cut off towards 1970."""
+    return date_add(unit, -count, days)
+
+
+@durations.scalar(
+    "TIMEADD(unit INTERVALUNIT, count INT, time TIME) -> TIME",
+    "The time so many units later; after midnight it begins anew.",
+)
+def time_add(unit: str, count: int, milliseconds: int) -> int:
+    """The time so many units later; after midnight it begins anew."""
+    nanoseconds = min(max(_nanoseconds(unit, count), LONG_MIN), LONG_MAX)
+    return (milliseconds * 1_000_000 + nanoseconds) % DAY_NANOS // 1_000_000
+
+
+@durations.scalar(
+    "TIMESUB(unit INTERVALUNIT, count INT, time TIME) -> TIME",
+    "The time so many units earlier; before midnight it goes on at the day's end.",
+)
+def time_subtract(unit: str, count: int, milliseconds: int) -> int:
+    """The time so many units earlier; before midnight it goes on at the day's end."""
+    return time_add(unit, -count, milliseconds)
