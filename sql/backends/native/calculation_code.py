@@ -115,10 +115,9 @@ class CalculationWriter:
             first, numerator = self._names.once(left)
             second, divisor = self._names.once(right)
             zero = self._names.constant(values.divide_by_zero)
-            text = (
-                f"({numerator} / {divisor} if {first} is not None and {second}"
-                f" else {zero}({numerator}, {divisor}))"
-            )
+            # What is not known already is computed in the test, and both are there afterwards.
+            test = second if first == numerator else f"{first} is not None and {second}"
+            text = f"({numerator} / {divisor} if {test} else {zero}({numerator}, {divisor}))"
         else:
             text = f"({left.text} {node.operator} {right.text})"
         return Code(text, nullable=False, constant=constant)

@@ -145,11 +145,11 @@ class ExpressionWriter:
             return Code(f"{call}({shown})", constant=constant)
         if any(each.is_null for each in arguments):
             return NULL
-        called, test = self._null_tested(call, arguments)
+        called, test = self._called(call, arguments)
         text = f"(None if {test} else {called})" if test else called
         return Code(text, constant=constant)
 
-    def _null_tested(self, call: str, arguments: Sequence[Code]) -> tuple[str, str]:
+    def _called(self, call: str, arguments: Sequence[Code]) -> tuple[str, str]:
         """A call, and the test whether any argument is None; all are computed, as in Java."""
         computed: list[str] = []
         waiting: list[str] = []
@@ -222,8 +222,7 @@ class ExpressionWriter:
 
     def _opposite(self, node: Opposite) -> Code:
         if isinstance(node.value, NullTest):
-            value = self.code(node.value.value)
-            return Code(f"({value.text} is not None)", nullable=False, constant=value.constant)
+            return self._null_tested(node.value.value, "is not None", known=True)
         value = self._truth(node.value)
         return Code(f"(not {value.text})", nullable=False, constant=value.constant)
 
@@ -241,8 +240,13 @@ class ExpressionWriter:
         )
 
     def _null_test(self, node: NullTest) -> Code:
-        value = self.code(node.value)
-        return Code(f"({value.text} is None)", nullable=False, constant=value.constant)
+        return self._null_tested(node.value, "is None", known=False)
+
+    def _null_tested(self, node: TypedExpression, test: str, *, known: bool) -> Code:
+        value = self.code(node)
+        if value.atom and not value.nullable:
+            return self._names.value(known)
+        return Code(f"({value.text} {test})", nullable=False, constant=value.constant)
 
     def _choosing(self, node: Choosing) -> Code:
         default = self.code(node.default)
