@@ -22,6 +22,7 @@ COMMANDS = {
     "run": "millstream.commands.run",
     "streams": "millstream.commands.streams",
     "demo": "millstream.commands.demo",
+    "sql": "millstream.commands.sql",
 }
 
 

@@ -1,0 +1,50 @@
+"""`millstream sql`: SQL by hand; `millstream sql test` runs cases."""
+
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.group()
+def sql() -> None:
+    """Work with SQL: test statements against input and output records."""
+
+
+@sql.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
+@click.option("--only", metavar="GLOB", help="Only cases whose id matches a pattern.")
+@click.option("--engine", type=click.Choice(["native"]), default="native", show_default=True)
+@click.option("--functions", metavar="MODULE", help="A Python module with more SQL functions.")
+@click.option("--jobs", type=click.IntRange(1), help="How many processes; default: one per CPU.")
+def test(
+    paths: tuple[Path, ...],
+    as_json: bool,
+    only: str | None,
+    engine: str,
+    functions: str | None,
+    jobs: int | None,
+) -> None:
+    """Run test cases: JSON files, or folders of them.
+
+    A case has statements, input records and the output records that must follow.
+    """
+    from sql.testing.cases import load_cases
+    from sql.testing.results import Report
+    from sql.testing.running import run_cases
+
+    cases = load_cases(paths, only)
+    running = run_cases(cases, functions=functions, jobs=jobs)
+    if sys.stderr.isatty():
+        with click.progressbar(running, len(cases), "cases", file=sys.stderr) as shown:
+            report = Report(tuple(shown))
+    else:
+        report = Report(tuple(running))
+    if as_json:
+        click.echo(report.as_json())
+    else:
+        for line in report.lines():
+            click.echo(line)
+    if not report.succeeded:
+        sys.exit(1)

@@ -1,0 +1,223 @@
+"""Aggregate: groups of rows, kept as rows of states."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from broker.client.serde.rows.row_format import Row
+from sql.backends.native.evaluating import group_function, row_function
+from sql.backends.native.rows import StoredRowSerde, internal_key_serde, stored_rows
+from sql.backends.native.steps import QueryContext, RowStream, RowTable
+from sql.functions.registry import Aggregator, UndoableAggregator
+from sql.plan import Aggregate, AggregateCall, WindowSpec
+from sql.schema import WINDOW_BOUNDS
+from sql.syntax.queries import WindowKind
+from streams.dsl.aggregated import Emit
+from streams.dsl.grouped import GroupedStream, GroupedTable
+from streams.dsl.stored import StoreOptions
+from streams.dsl.table import Table
+from streams.record import Windowed
+from streams.windows import SessionWindows, TimeWindows
+
+DAY_MS = 86_400_000
+BOUND_NAMES = tuple(each.name for each in WINDOW_BOUNDS)
+
+
+def aggregated(step: Aggregate, rows: RowStream | RowTable, context: QueryContext) -> RowTable:
+    """The groups of rows, each with its aggregates."""
+    states = States.of(step, context)
+    options: StoreOptions = {
+        "store": context.name_of(step, "-Aggregate-Materialize"),
+        "key": stored_rows(step.shape.key),
+        "value": states.serde,
+        "caching": False,
+    }
+    if isinstance(rows, Table):
+        table = _grouped_table(step, rows, context).aggregate(
+            states.initial, states.add, states.undo, **options
+        )
+    else:
+        grouped = _grouped_stream(step, rows, context)
+        table = _aggregated_stream(step, grouped, states, options)
+    return table.map_values(_result(step, states), with_key=True)
+
+
+def _aggregated_stream(
+    step: Aggregate, grouped: GroupedStream[Any, Any], states: "States", options: StoreOptions
+) -> RowTable:
+    window = step.window
+    if window is None:
+        return grouped.aggregate(states.initial, states.add, **options)
+    if window.retention_ms is not None:
+        options["retention"] = window.retention_ms
+    emit: Emit = "on_close" if step.final else "on_update"
+    if window.kind is WindowKind.SESSION:
+        sessions = grouped.windowed_by(session_windows(window), emit=emit)
+        return sessions.aggregate(states.initial, states.add, states.merge, **options)
+    windows = grouped.windowed_by(time_windows(window), emit=emit)
+    return windows.aggregate(states.initial, states.add, **options)
+
+
+def time_windows(window: WindowSpec) -> TimeWindows:
+    """Tumbling or hopping windows."""
+    advance_ms = window.size_ms if window.advance_ms is None else window.advance_ms
+    return TimeWindows(window.size_ms, advance_ms, _grace_ms(window))
+
+
+def session_windows(window: WindowSpec) -> SessionWindows:
+    """Sessions."""
+    return SessionWindows(window.size_ms, _grace_ms(window))
+
+
+def _grace_ms(window: WindowSpec) -> int:
+    return max(DAY_MS - window.size_ms, 0) if window.grace_ms is None else window.grace_ms
+
+
+def _grouped_stream(
+    step: Aggregate, rows: RowStream, context: QueryContext
+) -> GroupedStream[Any, Any]:
+    """Rows by their group; what is in no group, or has no values, is dropped."""
+    present = rows.filter(lambda key, row: row is not None)
+    values = stored_rows(step.input.shape.row)
+    if step.by_key:
+        return present.group_by_key(
+            key=internal_key_serde(step.key_format, step.shape.key, context.registry),
+            value=values,
+            name=context.name_of(step, "-GroupBy"),
+        )
+    group = group_function(step.grouping, context.log_of(step.name))
+    moved: RowStream = present.select_key(lambda key, row: group(row))
+    return moved.filter(lambda key, row: key is not None).group_by_key(
+        key=internal_key_serde(step.key_format, step.shape.key, context.registry),
+        value=values,
+        name=context.name_of(step, "-GroupBy"),
+    )
+
+
+def _grouped_table(
+    step: Aggregate, rows: RowTable, context: QueryContext
+) -> GroupedTable[Any, Any]:
+    group = group_function(step.grouping, context.log_of(step.name))
+    return rows.group_by(
+        lambda key, row: (group(row), row),
+        key=internal_key_serde(step.key_format, step.shape.key, context.registry),
+        value=stored_rows(step.input.shape.row),
+        name=context.name_of(step, "-GroupBy"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """The states of a group's aggregates: first the columns that are kept, then one per call."""
+
+    initial: Callable[[], Row]
+    add: Callable[[Row, Row, Row], Row]
+    undo: Callable[[Row, Row, Row], Row]
+    merge: Callable[[Row, Row, Row], Row]
+    results: Callable[[Row], Row]
+    serde: StoredRowSerde
+
+    @staticmethod
+    def of(step: Aggregate, context: QueryContext) -> "States":
+        """The functions on states that an aggregation needs."""
+        aggregators = [_made(each, context) for each in step.calls]
+        width = len(step.kept)
+        return States(
+            initial=lambda: (*(None,) * width, *(each.initial() for each in aggregators)),
+            add=_changing(step, context, [each.add for each in aggregators]),
+            undo=_changing(
+                step,
+                context,
+                [cast("UndoableAggregator", each).undo for each in aggregators]
+                if step.input.shape.is_table
+                else [],
+            ),
+            merge=_merging(aggregators, width),
+            results=_results(aggregators, width),
+            serde=StoredRowSerde(
+                [
+                    *(column.type for column in step.shape.row[:width]),
+                    *(each.state_type for each in aggregators),
+                ]
+            ),
+        )
+
+
+def _made(call: AggregateCall, context: QueryContext) -> Aggregator:
+    return call.function.make(call.types, call.constants, context.settings)
+
+
+def _changing(
+    step: Aggregate, context: QueryContext, changes: list[Callable[..., object]]
+) -> Callable[[Row, Row, Row], Row]:
+    """A row into, or out of, the states of its group; kept columns are the newest row's."""
+    log = context.log_of(step.name)
+    width = len(step.kept)
+    evaluate = row_function(
+        [*step.kept, *(each for call in step.calls for each in call.arguments)], log
+    )
+    spans: list[tuple[Callable[..., object], int, int, int]] = []
+    start = width
+    for index, (change, call) in enumerate(zip(changes, step.calls, strict=False)):
+        end = start + len(call.arguments)
+        spans.append((change, width + index, start, end))
+        start = end
+
+    def change_states(key: Row, row: Row, states: Row) -> Row:
+        values = evaluate(row)
+        found = list(values[:width])
+        for change, place, first, last in spans:
+            found.append(change(states[place], *values[first:last]))
+        return tuple(found)
+
+    return change_states
+
+
+def _merging(aggregators: list[Aggregator], width: int) -> Callable[[Row, Row, Row], Row]:
+    merges = [each.merge for each in aggregators]
+
+    def merge(key: Row, left: Row, right: Row) -> Row:
+        kept = (
+            second if first is None else first
+            for first, second in zip(left[:width], right[:width], strict=True)
+        )
+        merged = (
+            join(first, second)
+            for join, first, second in zip(merges, left[width:], right[width:], strict=True)
+        )
+        return (*kept, *merged)
+
+    return merge
+
+
+def _results(aggregators: list[Aggregator], width: int) -> Callable[[Row], Row]:
+    results = [each.result for each in aggregators]
+
+    def row_of(states: Row) -> Row:
+        return (
+            *states[:width],
+            *(result(state) for result, state in zip(results, states[width:], strict=True)),
+        )
+
+    return row_of
+
+
+def _result(step: Aggregate, states: States) -> Callable[[object, Row], Row]:
+    """The row of a group: kept columns, aggregates, then window bounds and key as the plan says."""
+    extras = [each.name for each in step.shape.row[len(step.kept) + len(step.calls) :]]
+    results = states.results
+    if not extras:
+        return lambda key, row: results(row)
+    key_names = [each.name for each in step.shape.key]
+    is_windowed = step.window is not None
+
+    def with_extras(key: object, row: Row) -> Row:
+        start_ms = end_ms = None
+        plain = key
+        if is_windowed:
+            plain, start_ms, end_ms = cast("Windowed[object]", key)
+        known = dict(zip(key_names, cast("Row", plain), strict=True))
+        known.update(zip(BOUND_NAMES, (start_ms, end_ms), strict=True))
+        return (*results(row), *(known[name] for name in extras))
+
+    return with_extras

@@ -1,0 +1,71 @@
+"""Evaluating: expressions as functions of rows, with what becomes of their errors."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+
+from broker.client.serde.rows.row_format import Row
+from sql.backends.native.expressions import Log, compile_predicate, compile_row_function
+from sql.expressions import ColumnValue, TypedExpression
+from sql.functions.registry import TableOverload
+
+
+def row_function(expressions: Sequence[TypedExpression], log: Log) -> Callable[[Row], Row]:
+    """The values of some expressions; one that raises is null."""
+    return compile_row_function(expressions, log)
+
+
+def predicate(condition: TypedExpression, log: Log) -> Callable[[Row], bool]:
+    """Whether a condition is true; one that raises is not."""
+    return compile_predicate(condition, log)
+
+
+def group_function(expressions: Sequence[TypedExpression], log: Log) -> Callable[[Row], Row | None]:
+    """The group of a row; None if any of its values is null."""
+    values = row_function(expressions, log)
+
+    def group(row: Row) -> Row | None:
+        found = values(row)
+        return None if None in found else found
+
+    return group
+
+
+def columns_of(expression: object) -> set[str]:
+    """The names of the columns that an expression uses."""
+    if isinstance(expression, ColumnValue):
+        return {expression.name}
+    if isinstance(expression, tuple):
+        return set().union(*map(columns_of, expression))
+    if not is_dataclass(expression):
+        return set()
+    return set().union(*(columns_of(getattr(expression, each.name)) for each in fields(expression)))
+
+
+def table_function(
+    overload: TableOverload, given: Sequence[TypedExpression], log: Log
+) -> Callable[[Row], Sequence[object]]:
+    """The rows that a table function gives; none if it, or an argument, raises."""
+    failed = False
+
+    def note(error: Exception, row: Row) -> None:
+        nonlocal failed
+        failed = True
+        log(error, row)
+
+    arguments = row_function(given, note)
+    call, wants_nulls = overload.call, overload.nulls
+
+    def rows(row: Row) -> Sequence[object]:
+        nonlocal failed
+        failed = False
+        values = arguments(row)
+        if failed or (None in values and not wants_nulls):
+            return ()
+        try:
+            found = call(*values)
+        except Exception as error:  # a function of the user's may raise anything
+            log(error, row)
+            return ()
+        return () if found is None else list(found)
+
+    return rows

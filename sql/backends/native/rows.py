@@ -1,0 +1,184 @@
+"""Rows as bytes: in topics by their formats, in stores and internal topics by a fast form of ours.
+
+On its way through a topology a record's key is the tuple of its key columns (with a window around
+it where keys have windows), or None where a single column is null; its value is the row.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, TypedDict
+
+import msgspec
+
+from broker.client.registry.api import SchemaRegistry
+from broker.client.serde import Serde
+from broker.client.serde.rows.formats import format_of
+from broker.client.serde.rows.row_format import Nullable, Row, RowOptions
+from broker.client.serde.serde import cannot_decode, cannot_encode
+from sql.catalog import FormatInfo, WindowInfo
+from sql.datatypes import (
+    ArrayType,
+    Column,
+    DataType,
+    DecimalType,
+    MapType,
+    Primitive,
+    StructType,
+)
+from sql.syntax.queries import WindowKind
+from streams.serdes import SessionWindowedSerde, WindowedSerde
+
+# Any: serdes of keys with windows and of keys without.
+AnySerde = Serde[Any]
+
+_PYTHON_TYPES: dict[Primitive, type[object]] = {
+    Primitive.BOOLEAN: bool,
+    Primitive.INT: int,
+    Primitive.BIGINT: int,
+    Primitive.DOUBLE: float,
+    Primitive.STRING: str,
+    Primitive.BYTES: bytes,
+    Primitive.TIME: int,
+    Primitive.DATE: int,
+    Primitive.TIMESTAMP: int,
+}
+
+
+def row_options(info: FormatInfo, *, is_key: bool) -> RowOptions:
+    """What a format's WITH properties mean for its serde."""
+    return RowOptions(
+        is_key=is_key,
+        wrapped=info.wrapped is not False,
+        delimiter="," if info.delimiter is None else info.delimiter,
+        full_name=info.full_name,
+        schema_id=info.schema_id,
+        nullable=Nullable.NONE if info.nullable is None else Nullable(info.nullable),
+    )
+
+
+def value_serde(
+    info: FormatInfo, columns: Sequence[Column], registry: SchemaRegistry | None
+) -> Serde[Row]:
+    """The serde of a topic's values."""
+    return format_of(info.name).serde(columns, row_options(info, is_key=False), registry)
+
+
+def key_serde(
+    info: FormatInfo,
+    columns: Sequence[Column],
+    registry: SchemaRegistry | None,
+    window: WindowInfo | None = None,
+) -> AnySerde:
+    """The serde of a topic's keys, with their windows if they have any."""
+    return windowed(plain_key_serde(info, columns, registry), window)
+
+
+def plain_key_serde(
+    info: FormatInfo, columns: Sequence[Column], registry: SchemaRegistry | None
+) -> Serde[Row]:
+    """The serde of keys without windows."""
+    if not columns:
+        return NoKeySerde()
+    inner = format_of(info.name).serde(columns, row_options(info, is_key=True), registry)
+    return SingleKeySerde(inner) if len(columns) == 1 else inner
+
+
+def internal_key_serde(
+    info: FormatInfo, columns: Sequence[Column], registry: SchemaRegistry | None
+) -> Serde[Row]:
+    """The serde of keys between steps: a format without what its source has named there."""
+    return plain_key_serde(replace(info, full_name=None, schema_id=None), columns, registry)
+
+
+def windowed(inner: Serde[Row], window: WindowInfo | None) -> AnySerde:
+    """The serde of keys with windows around them."""
+    if window is None:
+        return inner
+    if window.kind is WindowKind.SESSION:
+        return SessionWindowedSerde(inner)
+    assert window.size_ms is not None, "only sessions have no size"
+    return WindowedSerde(inner, window.size_ms)
+
+
+class NoKeySerde:
+    """Keys of a source without key columns: nobody reads or writes them."""
+
+    def serialize(self, topic: str, value: Row | None) -> bytes | None:
+        """Always null."""
+        return None
+
+    def deserialize(self, topic: str, data: bytes | None) -> Row | None:
+        """Always null."""
+        return None
+
+
+class SingleKeySerde:
+    """Keys of one column: a null column is a null key."""
+
+    def __init__(self, inner: Serde[Row]) -> None:
+        """As another serde writes the column."""
+        self._inner = inner
+
+    def serialize(self, topic: str, value: Row | None) -> bytes | None:
+        """The column's bytes."""
+        if value is None or value[0] is None:
+            return None
+        return self._inner.serialize(topic, value)
+
+    def deserialize(self, topic: str, data: bytes | None) -> Row | None:
+        """The column, or None."""
+        row = self._inner.deserialize(topic, data)
+        return None if row is None or row[0] is None else row
+
+
+class StoredRowSerde:
+    """Rows in stores and internal topics: MessagePack, decoded by the types of the columns."""
+
+    def __init__(self, types: Sequence[DataType]) -> None:
+        """Rows of columns of these types."""
+        self._encode = msgspec.msgpack.Encoder().encode
+        parts = tuple(_python_type(each) for each in types)
+        # Any: types are made while the program runs.
+        row: Any = tuple[parts] if parts else tuple[()]  # type: ignore[valid-type]
+        self._decode = msgspec.msgpack.Decoder(row).decode
+
+    def serialize(self, topic: str, value: Row | None) -> bytes | None:
+        """The row's bytes."""
+        if value is None:
+            return None
+        try:
+            return self._encode(value)
+        except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
+            raise cannot_encode(topic, "stored row", str(error)) from error
+
+    def deserialize(self, topic: str, data: bytes | None) -> Row | None:
+        """The row."""
+        if data is None:
+            return None
+        try:
+            row: Row = self._decode(data)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise cannot_decode(topic, "stored row", str(error)) from error
+        return row
+
+
+def stored_rows(columns: Sequence[Column]) -> Serde[Row]:
+    """The serde of rows of these columns in stores."""
+    return StoredRowSerde([each.type for each in columns])
+
+
+# Any: a type made while the program runs.
+def _python_type(type_: DataType) -> Any:
+    match type_:
+        case Primitive():
+            return _PYTHON_TYPES[type_] | None
+        case DecimalType():
+            return Decimal | None
+        case ArrayType(element=element):
+            return list[_python_type(element)] | None  # type: ignore[misc]
+        case MapType(key=key, value=value):
+            return dict[_python_type(key), _python_type(value)] | None  # type: ignore[misc]
+        case StructType(fields=fields):
+            parts = {each.name: _python_type(each.type) for each in fields}
+            return TypedDict("STRUCT", parts, total=False) | None  # type: ignore[operator]

@@ -1,0 +1,66 @@
+"""Sink: rows to a topic."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+from broker.client.serde.rows.row_format import Row
+from sql.backends.native.row_times import time_reader
+from sql.backends.native.rows import key_serde, value_serde
+from sql.backends.native.steps import QueryContext, RowStream, RowTable, then
+from sql.errors import ProcessingFailed
+from sql.plan import Sink
+from streams.dsl.table import Table
+from streams.processor import NodeContext, Process
+from streams.record import Headers, Windowed
+
+SET_TIME = "SQL-SET-TIME-"
+THROW_ON_INVALID = "ksql.timestamp.throw.on.invalid"
+
+
+def written(step: Sink, rows: RowStream | RowTable, context: QueryContext) -> None:
+    """Write rows, or a table's changes, to a topic."""
+    stream: RowStream = rows.to_stream() if isinstance(rows, Table) else rows
+    shape = step.shape
+    if step.timestamp is not None:
+        columns = (*shape.row, *shape.key)
+        read = time_reader(step.timestamp, columns)
+        log = context.log_of(step.name)
+        stream = then(stream, SET_TIME, SetTime(read, log, context.flag(THROW_ON_INVALID)))
+    stream.to(
+        step.topic,
+        key=key_serde(step.key_format, shape.key, context.registry, shape.window),
+        value=value_serde(step.value_format, shape.row, context.registry),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SetTime:
+    """Gives records the time that a column holds; those without a time are dropped, and logged."""
+
+    read: Callable[[Row], int]
+    log: Callable[[Exception, Row | None], None]
+    fatal: bool
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        forward, read, log, fatal = context.forward, self.read, self.log, self.fatal
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            if value is None:
+                forward(key, None, timestamp_ms, headers)
+                return
+            plain = key.key if isinstance(key, Windowed) else key
+            row = cast("Row", value)
+            try:
+                time_ms = read(row if plain is None else (*row, *cast("Row", plain)))
+                if time_ms < 0:
+                    raise ProcessingFailed(f"the time of the record is negative: {time_ms}")
+            except Exception as error:  # whatever a text that is no time raises
+                if fatal:
+                    raise
+                log(error, row)
+                return
+            forward(key, value, time_ms, headers)
+
+        return process

@@ -1,0 +1,140 @@
+"""Filter, Project, Explode and Rekey: steps that look at one row alone."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from broker.client.serde.rows.row_format import Row
+from sql.backends.native.evaluating import (
+    columns_of,
+    predicate,
+    row_function,
+    table_function,
+)
+from sql.backends.native.expressions import Log
+from sql.backends.native.rows import internal_key_serde, stored_rows
+from sql.backends.native.steps import QueryContext, RowStream, RowTable, then
+from sql.expressions import Constant
+from sql.plan import Explode, Filter, Project, Rekey
+from streams.dsl.table import Table
+from streams.processor import NodeContext, Process
+from streams.record import Headers, Windowed
+
+PROJECT = "SQL-PROJECT-"
+EXPLODE = "SQL-EXPLODE-"
+REKEY = "SQL-REKEY-"
+
+
+def filtered(
+    step: Filter, rows: RowStream | RowTable, context: QueryContext
+) -> RowStream | RowTable:
+    """Rows for which the condition is true; a stream's null rows are not."""
+    condition = predicate(step.condition, context.log_of(step.name))
+    if isinstance(rows, Table):
+        return rows.filter(lambda key, row: condition(row))
+    return rows.filter(lambda key, row: row is not None and condition(row))
+
+
+def projected(
+    step: Project, rows: RowStream | RowTable, context: QueryContext
+) -> RowStream | RowTable:
+    """Other columns; null rows stay null."""
+    select = row_function([each for _, each in step.columns], context.log_of(step.name))
+    if isinstance(rows, Table):
+        return rows.map_values(select)
+    return rows.map_values(lambda row: None if row is None else select(row))
+
+
+def exploded(step: Explode, rows: RowStream, context: QueryContext) -> RowStream:
+    """One row for each of the table functions' rows; short ones are filled with nulls."""
+    log = context.log_of(step.name)
+    calls = [table_function(overload, given, log) for overload, given in step.calls]
+
+    def explode(row: Row | None) -> Iterator[Row]:
+        if row is None:
+            return
+        lists = [call(row) for call in calls]
+        for index in range(max(map(len, lists), default=0)):
+            yield (*row, *(each[index] if index < len(each) else None for each in lists))
+
+    return rows.flat_map_values(explode)
+
+
+def rekeyed(step: Rekey, rows: RowStream | RowTable, context: QueryContext) -> RowStream | RowTable:
+    """Rows under another key; what of it was no column before becomes one."""
+    log = context.log_of(step.name)
+    values = row_function(step.expressions, log)
+    key = internal_key_serde(step.key_format, step.shape.key, context.registry)
+    operator = RekeyRows(values, _row_of_new_key(step), _key_of_no_values(step, log))
+    if not isinstance(rows, Table):
+        moved = then(rows, REKEY, operator, new_key=True)
+        moved.node.key_serde = key
+        return moved
+    moved = then(rows.to_stream(), REKEY, operator, new_key=True)
+    moved.node.key_serde = key
+    return moved.to_table(
+        name=context.name_of(step),
+        store=context.name_of(step, "-Materialize"),
+        key=key,
+        value=stored_rows(step.shape.row),
+        caching=False,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RekeyRows:
+    """Gives each record another key; of a row without values, what its old key knows of it."""
+
+    key_values: Callable[[Row], Row]
+    make_row: Callable[[Row, Row], Row]
+    key_of_no_values: Callable[[object], Row]
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        forward, key_values, make_row = context.forward, self.key_values, self.make_row
+        key_of_no_values = self.key_of_no_values
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            if value is None:
+                forward(as_key(key_of_no_values(key)), None, timestamp_ms, headers)
+                return
+            row = cast("Row", value)
+            values = key_values(row)
+            forward(as_key(values), make_row(row, values), timestamp_ms, headers)
+
+        return process
+
+
+def as_key(values: Row) -> Row | None:
+    """The key of some values: a single null is no key."""
+    return None if not values or (len(values) == 1 and values[0] is None) else values
+
+
+def _row_of_new_key(step: Rekey) -> Callable[[Row, Row], Row]:
+    added = [each.name for each in step.shape.row[len(step.input.shape.row) :]]
+    if not added:
+        return lambda row, key: row
+    names = [each.name for each in step.shape.key]
+    places = [names.index(each) for each in added]
+    return lambda row, key: (*row, *(key[place] for place in places))
+
+
+def _key_of_no_values(step: Rekey, log: Log) -> Callable[[object], Row]:
+    """The new key of a row of which only the old key is known; what needs values is null."""
+    shape = step.input.shape
+    names = [each.name for each in shape.key]
+    places = [names.index(each.name) if each.name in names else None for each in shape.row]
+    values = row_function(
+        [
+            each if columns_of(each) <= set(names) else Constant(None, each.type)
+            for each in step.expressions
+        ],
+        log,
+    )
+
+    def key_of(key: object) -> Row:
+        plain = key.key if isinstance(key, Windowed) else key
+        known = (None,) * len(names) if plain is None else cast("Row", plain)
+        return values(tuple(None if place is None else known[place] for place in places))
+
+    return key_of

@@ -1,0 +1,67 @@
+"""What every translated step works with: the query's context, and streams and tables of rows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker.client.registry.api import SchemaRegistry
+from broker.client.serde.rows.row_format import Row
+from sql.plan import PlanNode
+from streams.dsl.builder import StreamsBuilder
+from streams.dsl.logical import ProcessStep, StreamNode
+from streams.dsl.stream import Stream
+from streams.dsl.table import Table
+from streams.processor import Operator
+
+# Any: keys are rows, or windows around rows.
+RowStream = Stream[Any, Any]
+RowTable = Table[Any, Any]
+# Told of a record that an expression could not process: the step's name, what failed, the row.
+ProcessingLog = Callable[[str, Exception, Row | None], None]
+
+
+def ignore_errors(step: str, error: Exception, row: Row | None) -> None:
+    """A processing log that nobody reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryContext:
+    """What the steps of one query share."""
+
+    builder: StreamsBuilder
+    registry: SchemaRegistry | None = None
+    log: ProcessingLog = ignore_errors
+    settings: dict[str, object] = field(default_factory=dict)
+    # Told the format of each internal topic that keys move through, by its name without a prefix.
+    internal_topics: dict[str, PlanNode] = field(default_factory=dict)
+
+    def name_of(self, step: PlanNode, suffix: str = "") -> str:
+        """The name of a step as stores and internal topics may have it."""
+        return f"{step.name}{suffix}".replace("/", "-")
+
+    def log_of(self, step: str) -> Callable[[Exception, Row | None], None]:
+        """The processing log of one step."""
+        log = self.log
+        return lambda error, row: log(step, error, row)
+
+    def flag(self, name: str) -> bool:
+        """A setting that is true or false; false if nobody set it."""
+        return str(self.settings.get(name, "false")).lower() == "true"
+
+
+def then(stream: RowStream, prefix: str, operator: Operator, *, new_key: bool = False) -> RowStream:
+    """The stream after an operator of ours; `new_key`: its keys are others."""
+    node = stream.node
+    graph = node.graph
+    step = graph.add(
+        ProcessStep(
+            name=graph.names.new(prefix),
+            parents=(node.step,),
+            make=lambda: operator,
+            changes_key=new_key,
+            keeps_values=False,
+        )
+    )
+    return Stream(
+        StreamNode(graph=graph, step=step, needs_repartition=new_key or node.needs_repartition)
+    )

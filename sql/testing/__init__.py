@@ -1,0 +1,1 @@
+"""Testing SQL: cases of statements, input records and the output records that must follow."""

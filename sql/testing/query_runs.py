@@ -1,0 +1,114 @@
+"""QueryRun: a persistent query on the test driver, one record at a time."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from broker.client.registry.api import SchemaRegistry
+from broker.client.serde import BytesSerde
+from sql.backends.native.steps import ProcessingLog, QueryContext, ignore_errors
+from sql.backends.native.topology import add_query, application_id, topics_read
+from sql.plan import Sink
+from streams.config import StreamsConfig
+from streams.dsl.builder import StreamsBuilder
+from streams.handlers import Answer, Failure
+from streams.record import Headers
+from streams.testing import TopologyTestDriver
+
+SERVICE_ID = "some.ksql.service.id"
+EMIT_INTERVAL = "__emit.interval.ms.kstreams.windowed.aggregation__"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    """A record of a topic, as bytes."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+    headers: Headers = ()
+
+
+class QueryRun:
+    """A query's topology, opened; closed as a context manager."""
+
+    def __init__(
+        self,
+        query_id: str,
+        plan: Sink,
+        registry: SchemaRegistry,
+        settings: Mapping[str, object],
+        log: ProcessingLog = ignore_errors,
+    ) -> None:
+        """Nothing is fed yet."""
+        builder = StreamsBuilder()
+        context = QueryContext(builder, registry, log, dict(settings))
+        add_query(plan, context)
+        self.source_topics = topics_read(plan)
+        self.sink_topic = plan.topic
+        config = StreamsConfig.from_properties(
+            {
+                "application_id": application_id(SERVICE_ID, query_id),
+                "statestore_cache_max_bytes": 0,
+                "deserialization_exception_handler": _logging_handler(log),
+                "extra": {EMIT_INTERVAL: 0},
+                **_extractor(settings),
+            }
+        )
+        self._driver = TopologyTestDriver(builder.build(), config=config)
+        self._output = self._driver.create_output_topic(
+            plan.topic, key=BytesSerde(), value=BytesSerde()
+        )
+
+    def feed(self, topic: str, record: TopicRecord) -> list[TopicRecord]:
+        """Process a record completely; what came out."""
+        row = (record.key, record.value, record.timestamp_ms, record.headers, 0)
+        self._driver.pipe_batch([(topic, row)])
+        return list(self._results())
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """All topics with records, internal ones too."""
+        return self._driver.produced_topic_names
+
+    @property
+    def internal_topics(self) -> Iterable[str]:
+        """The repartition topics that the query has, whether used or not."""
+        return self._driver.topology.repartition_topics
+
+    def _results(self) -> Iterable[TopicRecord]:
+        while not self._output.is_empty:
+            found = self._output.read_logged()
+            yield TopicRecord(found.key, found.value, found.timestamp_ms, found.headers)
+
+    def close(self) -> None:
+        """Let go of the stores."""
+        self._driver.close()
+
+    def __enter__(self) -> Self:
+        """Use as a context manager."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+
+def _logging_handler(log: ProcessingLog) -> Callable[[Failure], Answer]:
+    def handle(failure: Failure) -> Answer:
+        log(failure.node, failure.error, None)
+        return Answer.CONTINUE
+
+    return handle
+
+
+def _extractor(settings: Mapping[str, object]) -> dict[str, object]:
+    """What records without a valid time become, by the class that the setting names."""
+    name = str(settings.get("ksql.streams.default.timestamp.extractor", ""))
+    return {"default_timestamp_extractor": "log_and_skip"} if "LogAndSkip" in name else {}
