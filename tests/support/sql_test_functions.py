@@ -15,22 +15,6 @@ from sql.functions.user import family_of, udaf, udf, udtf
 Struct = dict[str, Any]
 
 
-def case_functions() -> Family:
-    """All of them; made anew for each case, because one of them counts its calls."""
-    family = family_of(
-        *(int_and_text, long_and_text, two_longs_and_text, longs, field_of_struct, some_struct),
-        *(tostruct, always_bad, bad_if_true, every_other()),
-        *(when_condition, when_result, *texts_of_all(), *same_rows(), throwing_udtf),
-        *(TextLengths, StructSums, VarArg, MidVarArg, MultiArg, FourArg, FiveArg),
-        *(ObjColArg, GenericVarArg),
-    )
-    for signature in ("test_udaf(value BIGINT) -> BIGINT", "test_udaf(value INT) -> BIGINT"):
-        family.aggregate(signature, undoable=True)(_sum)
-    family.aggregate("test_udaf(value DOUBLE) -> DOUBLE")(_sum)
-    family.aggregate("test_udaf(value T) -> T")(_sum)
-    return family
-
-
 def _sum(
     types: tuple[DataType, ...], constants: tuple[object, ...], settings: Settings
 ) -> Aggregator:
@@ -97,17 +81,21 @@ def bad_if_true(bad: bool) -> int:
     return 0
 
 
-def every_other() -> Callable[..., object]:
-    """Gives null the first time, its argument the second, and so on."""
-    calls = 0
+_calls = 0
 
-    @udf("bad_udf(text STRING) -> STRING", nulls=True)
-    def bad_udf(text: str) -> str | None:
-        nonlocal calls
-        calls += 1
-        return None if calls % 2 else text
 
-    return bad_udf
+def before_case() -> None:
+    """The function with a memory forgets."""
+    global _calls
+    _calls = 0
+
+
+@udf("bad_udf(text STRING) -> STRING", nulls=True)
+def every_other(text: str) -> str | None:
+    """Null the first time, the argument the second, and so on."""
+    global _calls
+    _calls += 1
+    return None if _calls % 2 else text
 
 
 @udf("whencondition(ret BOOLEAN, should_be_evaluated BOOLEAN) -> BOOLEAN", nulls=True)
@@ -292,3 +280,21 @@ class ObjColArg(_FirstArguments):
 @udaf("GENERIC_VAR_ARG(first A, second B, others C...) -> ARRAY<A>", state="ARRAY<A>")
 class GenericVarArg(_FirstArguments):
     pass
+
+
+def _all() -> Family:
+    family = family_of(
+        *(int_and_text, long_and_text, two_longs_and_text, longs, field_of_struct, some_struct),
+        *(tostruct, always_bad, bad_if_true, every_other),
+        *(when_condition, when_result, *texts_of_all(), *same_rows(), throwing_udtf),
+        *(TextLengths, StructSums, VarArg, MidVarArg, MultiArg, FourArg, FiveArg),
+        *(ObjColArg, GenericVarArg),
+    )
+    for signature in ("test_udaf(value BIGINT) -> BIGINT", "test_udaf(value INT) -> BIGINT"):
+        family.aggregate(signature, undoable=True)(_sum)
+    family.aggregate("test_udaf(value DOUBLE) -> DOUBLE")(_sum)
+    family.aggregate("test_udaf(value T) -> T")(_sum)
+    return family
+
+
+CASE_FUNCTIONS = _all()
