@@ -168,7 +168,12 @@ def _positive(node: TypedExpression) -> int | None:
 
 
 def _is_widened(node: TypedExpression) -> bool:
-    return isinstance(node, Convert) and node.type is DOUBLE and node.value.type in (INT, BIGINT)
+    return (
+        isinstance(node, Convert)
+        and node.type is DOUBLE
+        and node.value.type in (INT, BIGINT)
+        and not isinstance(node.value, Constant)
+    )
 
 
 def _decimal_operation(node: Calculation, context: Context) -> object:

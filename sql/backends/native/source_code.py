@@ -6,6 +6,7 @@ ours (k1, k2), which the generated functions find among their globals.
 
 from dataclasses import dataclass
 from decimal import Decimal
+from math import isfinite
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,8 @@ class Names:
         """A value of SQL, the same for all rows."""
         if value is None:
             return NULL
-        # The type is asked exactly, because True is an int, too.
-        text = repr(value) if type(value) in (bool, int) else self.constant(value)
+        written = isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value))
+        text = repr(value) if written else self.constant(value)
         if text.startswith("-"):
             text = f"({text})"
         return Code(text, nullable=False, atom=True, constant=True)
