@@ -1,0 +1,6 @@
+"""Syntax back to text: what is printed is read as the same syntax."""
+
+from sql.printer.expressions import name_text, print_expression, print_type
+from sql.printer.statements import print_query, print_statement
+
+__all__ = ["name_text", "print_expression", "print_query", "print_statement", "print_type"]
