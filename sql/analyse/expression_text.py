@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 
-from broker.schema.java_numbers import double_text
 from sql.syntax import expressions as ex
 from sql.syntax import type_names as ty
 from sql.syntax.keywords import RESERVED
@@ -154,6 +154,9 @@ _TEXTS: dict[type, Callable[..., str]] = {
 
 
 def _double(value: float) -> str:
-    """With an exponent, as a text needs it to be a DOUBLE."""
-    text = double_text(value)
-    return text if "E" in text else f"{text}E0"
+    """With an exponent, as a text needs it to be a DOUBLE: 1.5E3."""
+    sign, digits, _ = Decimal(repr(value)).normalize().as_tuple()
+    first, *rest = map(str, digits)
+    fraction = f".{''.join(rest)}" if rest else ""
+    exponent = Decimal(repr(value)).adjusted() if value else 0
+    return f"{'-' if sign else ''}{first}{fraction}E{exponent}"
