@@ -38,7 +38,7 @@ def _wrapped(milliseconds: int) -> int:
 
 
 @durations.scalar(
-    "TIMESTAMPADD(unit INTERVALUNIT, count INT, timestamp TIMESTAMP) -> TIMESTAMP",
+    "timestampadd(unit INTERVALUNIT, count INT, timestamp TIMESTAMP) -> TIMESTAMP",
     "The timestamp so many units later.",
 )
 def timestamp_add(unit: str, count: int, milliseconds: int) -> int:
@@ -47,7 +47,7 @@ def timestamp_add(unit: str, count: int, milliseconds: int) -> int:
 
 
 @durations.scalar(
-    "TIMESTAMPSUB(unit INTERVALUNIT, count INT, timestamp TIMESTAMP) -> TIMESTAMP",
+    "timestampsub(unit INTERVALUNIT, count INT, timestamp TIMESTAMP) -> TIMESTAMP",
     "The timestamp so many units earlier.",
 )
 def timestamp_subtract(unit: str, count: int, milliseconds: int) -> int:
@@ -56,7 +56,7 @@ def timestamp_subtract(unit: str, count: int, milliseconds: int) -> int:
 
 
 @durations.scalar(
-    "DATEADD(unit INTERVALUNIT, count INT, date DATE) -> DATE", "The date so many units later."
+    "dateadd(unit INTERVALUNIT, count INT, date DATE) -> DATE", "The date so many units later."
 )
 def date_add(unit: str, count: int, days: int) -> int:
     """The date so many units later; the rest of a day is cut off towards 1970."""
@@ -65,7 +65,7 @@ def date_add(unit: str, count: int, days: int) -> int:
 
 
 @durations.scalar(
-    "DATESUB(unit INTERVALUNIT, count INT, date DATE) -> DATE", "The date so many units earlier."
+    "datesub(unit INTERVALUNIT, count INT, date DATE) -> DATE", "The date so many units earlier."
 )
 def date_subtract(unit: str, count: int, days: int) -> int:
     """The date so many units earlier; the rest of a day is cut off towards 1970."""
@@ -73,7 +73,7 @@ def date_subtract(unit: str, count: int, days: int) -> int:
 
 
 @durations.scalar(
-    "TIMEADD(unit INTERVALUNIT, count INT, time TIME) -> TIME",
+    "timeadd(unit INTERVALUNIT, count INT, time TIME) -> TIME",
     "The time so many units later; after midnight it begins anew.",
 )
 def time_add(unit: str, count: int, milliseconds: int) -> int:
@@ -83,7 +83,7 @@ def time_add(unit: str, count: int, milliseconds: int) -> int:
 
 
 @durations.scalar(
-    "TIMESUB(unit INTERVALUNIT, count INT, time TIME) -> TIME",
+    "timesub(unit INTERVALUNIT, count INT, time TIME) -> TIME",
     "The time so many units earlier; before midnight it goes on at the day's end.",
 )
 def time_subtract(unit: str, count: int, milliseconds: int) -> int:
