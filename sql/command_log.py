@@ -2,7 +2,10 @@
 
     key    JSON text  "stream/`ORDERS`/create"
     value  JSON       {"statement": "CREATE STREAM ...;", "streamsProperties": {...},
-                       "originalProperties": {}, "version": 1}
+                       "originalProperties": {}, "schemas": {"value": "STRUCT<...>"},
+                       "version": 1}
+
+`schemas` are the columns that the statement left to a schema registry.
 
 One partition that is never cleaned. A server that wants to write takes over the transactional id of
 the topic and reads to its end first; a server that was taken over finds out when its next write is
@@ -55,6 +58,7 @@ class Command:
     id: str  # stream/`NAME`/create
     statement: str
     properties: Mapping[str, object] = field(default_factory=dict)
+    schemas: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +214,7 @@ def encode(command: Command) -> tuple[bytes, bytes]:
         "statement": command.statement,
         "streamsProperties": dict(command.properties),
         "originalProperties": {},
+        "schemas": dict(command.schemas),
         "version": VERSION,
     }
     return json.dumps(command.id).encode(), json.dumps(body).encode()
@@ -239,7 +244,13 @@ def decode(key: bytes | None, value: bytes | None, topic: str, offset: int) -> C
         raise DamagedCommand(
             f"{where} is a command without a statement", hint="restore the topic from a backup"
         )
-    return Command(name, statement, properties)
+    schemas = body.get("schemas") or {}
+    if not isinstance(schemas, dict) or not all(isinstance(each, str) for each in schemas.values()):
+        raise DamagedCommand(
+            f"{where} is a command with schemas that are none",
+            hint="restore the topic from a backup",
+        )
+    return Command(name, statement, properties, schemas)
 
 
 def _let_go(closing: Producer, topic: str) -> None:

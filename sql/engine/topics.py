@@ -1,5 +1,6 @@
 """Topics: what the engine asks of the broker about them."""
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -23,19 +24,33 @@ class Topics:
     """The topics of a broker; any thread may call it."""
 
     def __init__(self, target: Target) -> None:
-        """Clients are opened for each question: questions are rare."""
+        """The client is opened at the first question."""
         self._target = target
+        self._opened: Admin | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def _administration(self) -> Admin:
+        with self._lock:
+            if self._opened is None:
+                self._opened = admin(self._target, client_id="millstream-sql")
+            return self._opened
+
+    def close(self) -> None:
+        """Let go of the client."""
+        with self._lock:
+            closing, self._opened = self._opened, None
+        if closing is not None:
+            closing.close()
 
     def shape(self, name: str) -> TopicShape | None:
         """The size of a topic; None if there is none."""
-        with admin(self._target) as administration:
-            return self._shape(administration, name)
+        return self._shape(self._administration, name)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """All topics, with the number of replicas of each partition."""
-        with admin(self._target) as administration:
-            names = administration.list_topics(include_internal=True)
-            described = administration.describe_topics(names).values
+        names = self._administration.list_topics(include_internal=True)
+        described = self._administration.describe_topics(names).values
         return {
             name: tuple(len(info.partitions[number].replicas) for number in sorted(info.partitions))
             for name, info in sorted(described.items())
@@ -50,20 +65,18 @@ class Topics:
         configs: Mapping[str, str] | None = None,
     ) -> TopicShape:
         """Make a topic if there is none; one that is there must have the size that is asked for."""
-        with admin(self._target) as administration:
-            found = self._shape(administration, name)
-            if found is None:
-                self._create(administration, name, partitions, replicas, configs or {})
-                found = self._shape(administration, name)
-                assert found is not None, "the topic was just made"
-                return found
+        found = self.shape(name)
+        if found is None:
+            self._create(self._administration, name, partitions, replicas, configs or {})
+            found = self.shape(name)
+            assert found is not None, "the topic was just made"
+            return found
         check_size(name, found, partitions=partitions, replicas=replicas)
         return found
 
     def delete(self, name: str) -> None:
         """Delete a topic; one that is gone already is fine."""
-        with admin(self._target) as administration:
-            error = administration.delete_topics([name]).errors.get(name)
+        error = self._administration.delete_topics([name]).errors.get(name)
         if error is not None and error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise StatementFailed(
                 f"Could not delete the corresponding kafka topic: {name}: {error}"
@@ -72,26 +85,26 @@ class Topics:
     def readers(self) -> dict[str, dict[str, int]]:
         """Who reads each topic: groups, with the number of their members that read it."""
         found: dict[str, dict[str, int]] = {}
-        with admin(self._target) as administration:
-            groups = [each.group_id for each in administration.list_groups()]
-            described = administration.describe_groups(groups).values if groups else {}
-            for group_id, group in described.items():
-                for member in group.members:
-                    for topic in {each.topic for each in member.partitions}:
-                        counts = found.setdefault(topic, {})
-                        counts[group_id] = counts.get(group_id, 0) + 1
+        administration = self._administration
+        groups = [each.group_id for each in administration.list_groups()]
+        described = administration.describe_groups(groups).values if groups else {}
+        for group_id, group in described.items():
+            for member in group.members:
+                for topic in {each.topic for each in member.partitions}:
+                    counts = found.setdefault(topic, {})
+                    counts[group_id] = counts.get(group_id, 0) + 1
         return found
 
     def offsets(self, group_id: str, topic: str) -> list[tuple[int, int, int, int]]:
         """(partition, first, end, committed) of a group in a topic; 0 where it has none."""
-        with admin(self._target) as administration:
-            shape = self._shape(administration, topic)
-            if shape is None:
-                return []
-            places = [TopicPartition(topic, number) for number in range(shape.partitions)]
-            first = administration.list_offsets(dict.fromkeys(places, -2)).values
-            end = administration.list_offsets(dict.fromkeys(places, -1)).values
-            committed = administration.list_group_offsets(group_id, places).values
+        administration = self._administration
+        shape = self._shape(administration, topic)
+        if shape is None:
+            return []
+        places = [TopicPartition(topic, number) for number in range(shape.partitions)]
+        first = administration.list_offsets(dict.fromkeys(places, -2)).values
+        end = administration.list_offsets(dict.fromkeys(places, -1)).values
+        committed = administration.list_group_offsets(group_id, places).values
         return [
             (
                 place.partition,

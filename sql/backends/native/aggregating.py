@@ -39,7 +39,7 @@ def aggregated(step: Aggregate, rows: RowStream | RowTable, context: QueryContex
     else:
         grouped = _grouped_stream(step, rows, context)
         table = _aggregated_stream(step, grouped, states, options)
-    return table.map_values(_result(step, states), with_key=True)
+    return table.map_values(group_row(step, states), with_key=True)
 
 
 def _aggregated_stream(
@@ -202,7 +202,7 @@ def _results(aggregators: list[Aggregator], width: int) -> Callable[[Row], Row]:
     return row_of
 
 
-def _result(step: Aggregate, states: States) -> Callable[[object, Row], Row]:
+def group_row(step: Aggregate, states: States) -> Callable[[object, Row], Row]:
     """The row of a group: kept columns, aggregates, then window bounds and key as the plan says."""
     extras = [each.name for each in step.shape.row[len(step.kept) + len(step.calls) :]]
     results = states.results

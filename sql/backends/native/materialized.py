@@ -1,0 +1,163 @@
+"""Materialized: how the rows of a persistent query's table are found in the stores it keeps.
+
+A table's rows are computed from the nearest store below: that of an aggregation, or of a table that
+is read. A table without one, such as a join's, gets a store of its own when it is written.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from broker.client.serde.rows.row_format import Row
+from sql.backends.native.aggregating import States, group_row
+from sql.backends.native.evaluating import predicate, row_function
+from sql.backends.native.rows import stored_rows, windowed
+from sql.backends.native.sinks import written
+from sql.backends.native.steps import QueryContext, RowTable
+from sql.backends.native.topology import lower
+from sql.plan import Aggregate, Filter, PlanNode, Project, Scan, Shape, Sink
+from sql.syntax.queries import WindowKind
+from streams.dsl.table import Table
+from streams.record import Windowed
+
+FOREVER_MS = (1 << 63) - 1
+
+# The row of a key and what is stored of it; None if the table has no such row.
+RowOf = Callable[[object, Row], Row | None]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """A row of a table: its key, the bounds of its window if it has one, its values and time."""
+
+    key: Row
+    window: tuple[int, int] | None
+    values: Row
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Materialized:
+    """Where a table's rows are."""
+
+    store: str
+    shape: Shape
+    row_of: RowOf
+    # The windows of an aggregation, whose store knows them apart from keys.
+    windows: WindowKind | None = None
+
+    # Any: a query of streams.state.query, of the kind that the store has.
+    def all(self, store: Any) -> Iterator[StoredRow]:
+        """All rows."""
+        return self._rows(store.all())
+
+    def get(self, store: Any, key: Row) -> Iterator[StoredRow]:
+        """The rows of a key: one, or one for each window."""
+        if self.windows is WindowKind.SESSION:
+            return self._rows(store.fetch(key))
+        if self.windows is not None:
+            return self._rows(_windows_of(key, store, self._size_ms))
+        if self.shape.window is not None:
+            return (each for each in self.all(store) if each.key == key)
+        found = store.get(key)
+        return self._rows(iter(() if found is None else ((key, found),)))
+
+    @property
+    def _size_ms(self) -> int:
+        window = self.shape.window
+        return 0 if window is None or window.size_ms is None else window.size_ms
+
+    def _rows(self, entries: Iterator[tuple[Any, Any]]) -> Iterator[StoredRow]:
+        size_ms = self._size_ms
+        for key, found in entries:
+            window, plain = None, key
+            if isinstance(key, Windowed):
+                plain, start_ms, end_ms = key
+                window = (start_ms, start_ms + size_ms if size_ms else end_ms)
+            if self.windows is WindowKind.SESSION:
+                assert window is not None, "sessions have bounds"
+                stored, timestamp_ms = found, window[1]
+            else:
+                stored, timestamp_ms = found
+            row = self.row_of(key, stored)
+            if row is not None:
+                yield StoredRow(cast("Row", plain), window, row, timestamp_ms)
+
+
+# Any: as above.
+def _windows_of(key: Row, store: Any, size_ms: int) -> Iterator[tuple[Windowed[Row], Any]]:
+    for start_ms, found in store.fetch(key, 0, FOREVER_MS):
+        yield Windowed(key, start_ms, start_ms + size_ms), found
+
+
+def materialized(step: PlanNode, context: QueryContext) -> Materialized | None:
+    """Where the rows of a table's step are; None if no store has them."""
+    match step:
+        case Scan():
+            return Materialized(f"{step.name}-Reduce", step.shape, lambda key, row: row)
+        case Aggregate():
+            kind = None if step.window is None else step.window.kind
+            row_of = group_row(step, States.of(step, context))
+            return Materialized(f"{step.name}-Aggregate-Materialize", step.shape, row_of, kind)
+        case Filter():
+            return _filtered(step, context)
+        case Project():
+            return _projected(step, context)
+        case _:
+            return None
+
+
+def _filtered(step: Filter, context: QueryContext) -> Materialized | None:
+    below = materialized(step.input, context)
+    if below is None:
+        return None
+    condition, row_below = predicate(step.condition, context.log_of(step.name)), below.row_of
+
+    def row_of(key: object, stored: Row) -> Row | None:
+        row = row_below(key, stored)
+        return row if row is not None and condition(row) else None
+
+    return Materialized(below.store, step.shape, row_of, below.windows)
+
+
+def _projected(step: Project, context: QueryContext) -> Materialized | None:
+    below = materialized(step.input, context)
+    if below is None:
+        return None
+    select = row_function([each for _, each in step.columns], context.log_of(step.name))
+    row_below = below.row_of
+
+    def row_of(key: object, stored: Row) -> Row | None:
+        row = row_below(key, stored)
+        return None if row is None else select(row)
+
+    return Materialized(below.store, step.shape, row_of, below.windows)
+
+
+def add_queryable(plan: PlanNode, context: QueryContext) -> Materialized | None:
+    """Add a persistent query to the topology; where its table's rows are, if it is a table."""
+    if not isinstance(plan, Sink):
+        assert isinstance(plan, Scan), "only source tables are kept without being written"
+        lower(plan, context)
+        return materialized(plan, context)
+    rows = lower(plan.input, context)
+    found = None
+    if isinstance(rows, Table):
+        found = materialized(plan.input, context)
+        if found is None:
+            found, rows = _kept(plan, rows)
+    written(plan, rows, context)
+    return found
+
+
+def _kept(plan: Sink, rows: RowTable) -> tuple[Materialized, RowTable]:
+    """The table in a store of its own."""
+    shape, store = plan.input.shape, f"{plan.name}-Materialize"
+    kept: RowTable = rows.map_values(
+        lambda row: row,
+        store=store,
+        key=windowed(stored_rows(shape.key), shape.window),
+        value=stored_rows(shape.row),
+        caching=False,
+    )
+    return Materialized(store, shape, lambda key, row: row), kept

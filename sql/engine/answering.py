@@ -1,0 +1,131 @@
+"""Answering: SHOW, DESCRIBE and EXPLAIN."""
+
+from dataclasses import dataclass
+
+from sql.engine import entities as en
+from sql.engine import listing
+from sql.engine.asking import Asking
+from sql.engine.changes import QueryInfo, State
+from sql.engine.commands import Commands
+from sql.engine.connectors import Connectors
+from sql.engine.describing import Describing
+from sql.engine.entities import Entity
+from sql.engine.launching import QueryLauncher
+from sql.engine.session import Session
+from sql.engine.settings import SqlConfig
+from sql.engine.topics import Topics
+from sql.engine.trial import wrong_statement
+from sql.errors import StatementFailed
+from sql.functions.registry import FunctionRegistry
+from sql.syntax import statements as st
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """Tells what there is and what runs."""
+
+    config: SqlConfig
+    functions: FunctionRegistry
+    topics: Topics
+    commands: Commands
+    asking: Asking
+    launcher: QueryLauncher
+    connectors: Connectors
+
+    def answer(self, session: Session, statement: st.Statement, text: str) -> Entity:
+        """The entity of a statement that changes nothing."""
+        if isinstance(statement, st.Show):
+            return self._show(session, statement, text)
+        return self._describe(session, statement, text)
+
+    @property
+    def _state(self) -> State:
+        return self.commands.state
+
+    def describing(self) -> Describing:
+        """What describes sources and queries."""
+        runtimes = {name: each.runtime for name, each in self.commands.running.items()}
+        host = self.config.text("listeners").split(",")[0].split("://")[-1]
+        return Describing(
+            self._state.copy(), self.topics, runtimes, dict(self.asking.push_queries), host
+        )
+
+    def _show(self, session: Session, statement: st.Show, text: str) -> Entity:
+        catalog, what = self._state.catalog, statement.what
+        kinds = {
+            st.Listing.STREAMS: st.SourceKind.STREAM,
+            st.Listing.TABLES: st.SourceKind.TABLE,
+        }
+        match what:
+            case st.Listing.STREAMS | st.Listing.TABLES:
+                if statement.extended:
+                    return self._describe_all(kinds[what], text, extended=True)
+                return listing.sources_list(catalog, kinds[what], text)
+            case st.Listing.QUERIES:
+                describing = self.describing()
+                if statement.extended:
+                    return en.QueryDescriptions(text, describing.all_details())
+                return en.QueriesList(text, describing.queries())
+            case st.Listing.TOPICS | st.Listing.ALL_TOPICS:
+                return listing.TopicsShown(self.topics, self.config).listed(
+                    text, everything=what is st.Listing.ALL_TOPICS, extended=statement.extended
+                )
+            case st.Listing.PROPERTIES:
+                return listing.properties_list(self.config, session.properties, text)
+            case st.Listing.FUNCTIONS:
+                return listing.functions_list(self.functions, text)
+            case st.Listing.TYPES:
+                return listing.types_list(catalog, text)
+            case st.Listing.VARIABLES:
+                return listing.variables_list(session.variables, text)
+            case _:
+                return self.connectors.show(statement, text)
+
+    def _describe(self, session: Session, statement: st.Statement, text: str) -> Entity:
+        match statement:
+            case st.DescribeSource(name=name, extended=extended):
+                found = self.describing().source(name, extended=extended)
+                return en.SourceDescription(text, found)
+            case st.DescribeSources(kind=kind, extended=extended):
+                return self._describe_all(kind, text, extended=extended)
+            case st.DescribeFunction(name=name):
+                return listing.function_description(self.functions, name, text)
+            case st.DescribeConnector():
+                return self.connectors.describe(statement, text)
+            case st.Explain():
+                return self._explain(session, statement, text)
+            case _:
+                raise wrong_statement(statement)
+
+    def _describe_all(self, kind: st.SourceKind, text: str, *, extended: bool) -> Entity:
+        describing = self.describing()
+        found = listing.sources(self._state.catalog, kind)
+        return en.SourceDescriptions(
+            text, tuple(describing.source_details(each, extended=extended) for each in found)
+        )
+
+    def _explain(self, session: Session, statement: st.Explain, text: str) -> Entity:
+        describing = self.describing()
+        if statement.query_id is not None:
+            query_id = statement.query_id
+            if query_id in self.asking.push_queries:
+                details = describing.push_details(self.asking.push_queries[query_id])
+            elif query_id in self._state.queries:
+                details = describing.details(self._state.queries[query_id])
+            else:
+                raise StatementFailed(
+                    f"Query with id:{query_id} does not exist, use SHOW QUERIES "
+                    "to view the full set of queries."
+                )
+            return en.QueryDescription(text, details)
+        explained = statement.statement
+        if not isinstance(explained, st.CreateAsSelect | st.InsertSelect | st.Select):
+            raise StatementFailed("The provided statement does not run a ksql query")
+        planned = self.asking.planned(session, explained)
+        topology = ""
+        if planned.sink is not None:
+            query = QueryInfo("", text, planned, session.properties)
+            topology = self.launcher.topology(query)[0].describe()
+        return en.QueryDescription(
+            text, describing.planned_details("", text, planned, topology, session.properties)
+        )

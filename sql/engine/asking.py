@@ -1,0 +1,131 @@
+"""Asking: push and pull queries."""
+
+import itertools
+from collections.abc import Mapping
+
+from broker.client.opening import Target
+from broker.client.registry.api import SchemaRegistry
+from broker.clock import Clock
+from sql.engine.commands import Commands
+from sql.engine.launching import QueryLauncher
+from sql.engine.pulling import check_pull, pull_plan, stream_rows, table_rows
+from sql.engine.pushing import PushQuery
+from sql.engine.registered_schemas import StatementSchemas
+from sql.engine.results import FoundRows, QueryResult
+from sql.engine.session import Session
+from sql.engine.settings import SqlConfig
+from sql.errors import StatementFailed
+from sql.functions.registry import FunctionRegistry
+from sql.planner import PlannedQuery, Planner
+from sql.syntax import statements as st
+from sql.syntax.queries import Emit
+from streams.errors import StoreNotReady
+
+STORE_WAIT_MS = 20_000
+
+
+class TooManyPushQueries(StatementFailed):
+    """The limit of push queries is reached; ksqlDB's error 40003."""
+
+
+class Asking:
+    """Plans and begins the queries of readers. Any thread may call it."""
+
+    def __init__(  # noqa: PLR0913 - what queries stand on
+        self,
+        target: Target,
+        *,
+        registry: SchemaRegistry | None,
+        config: SqlConfig,
+        clock: Clock,
+        functions: FunctionRegistry,
+        commands: Commands,
+        launcher: QueryLauncher,
+    ) -> None:
+        """No query runs yet."""
+        self._target = target
+        self._registry = registry
+        self._config = config
+        self._clock = clock
+        self._functions = functions
+        self._commands = commands
+        self._launcher = launcher
+        self._push_queries: dict[str, PushQuery] = {}
+        self._numbers = itertools.count(1)
+
+    def begin(self, session: Session, statement: st.Select, text: str) -> QueryResult:
+        """Begin a query; whoever asks closes the result."""
+        if statement.query.emit is Emit.NOTHING:
+            return self._pull(session, statement)
+        return self._push(session, statement, text)
+
+    def close(self) -> None:
+        """End all push queries."""
+        for each in list(self._push_queries.values()):
+            each.close()
+
+    def planned(
+        self, session: Session, statement: st.CreateAsSelect | st.InsertSelect | st.Select
+    ) -> PlannedQuery:
+        """The plan of a statement, as the catalog is now."""
+        config = self._config.with_session(session.properties)
+        schemas = StatementSchemas(self._registry)
+        planner = Planner(self._commands.state.catalog, self._functions, config, schemas)
+        planned = planner.plan(statement)
+        if planned is None:
+            raise StatementFailed("the statement would do nothing: the source exists already")
+        return planned
+
+    def _push(self, session: Session, statement: st.Select, text: str) -> PushQuery:
+        planned = self.planned(session, statement)
+        limit = self._config.whole("ksql.max.push.queries")
+        if len(self._push_queries) >= limit:
+            raise TooManyPushQueries(
+                "Maximum number of push queries exceeded. Maximum allowed: "
+                f"{limit}. Current: {len(self._push_queries)}"
+            )
+        query = self._launcher.push(text, planned, session.properties, self._forget)
+        self._push_queries[query.query_id] = query
+        try:
+            query.start()
+        except BaseException:
+            query.close()
+            raise
+        return query
+
+    def _forget(self, query: PushQuery) -> None:
+        self._push_queries.pop(query.query_id, None)
+
+    @property
+    def push_queries(self) -> Mapping[str, PushQuery]:
+        """The push queries that run."""
+        return dict(self._push_queries)
+
+    def _pull(self, session: Session, statement: st.Select) -> QueryResult:
+        check_pull(statement.query)
+        plan = pull_plan(self.planned(session, statement).plan)
+        limit = statement.query.limit
+        query_id = f"query_{self._clock.now_ms()}_{next(self._numbers)}"
+        source = self._commands.state.catalog.sources[plan.scan.source]
+        if source.kind is st.SourceKind.STREAM:
+            rows = stream_rows(plan, self._target, self._registry)
+            return FoundRows(query_id, plan.plain_columns, rows, limit, says_end=True)
+        running = self._commands.running.get(source.query_id or "")
+        if running is None or running.where is None:
+            raise StatementFailed(
+                f"The `{source.name}` table isn't queryable. To derive a queryable table, you can "
+                f"do 'CREATE TABLE QUERYABLE_{source.name} AS SELECT * FROM {source.name}'. "
+                "See https://cnfl.io/queries for more info."
+            )
+        running.runtime.wait_running(STORE_WAIT_MS)
+        try:
+            store = running.runtime.store(running.where.store)
+        except StoreNotReady as error:
+            raise StatementFailed(
+                f"Unable to execute pull query. The table `{source.name}` is not ready: "
+                f"{error.message}",
+                hint=error.hint,
+            ) from error
+        config = self._config.with_session(session.properties)
+        found = table_rows(plan, running.where, store, config)
+        return FoundRows(query_id, plan.columns, found, limit)

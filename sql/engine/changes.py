@@ -1,0 +1,374 @@
+"""Changes: what statements do to the catalog and to the queries, thought out before it is done.
+
+`Preparation.prepare` checks a statement against a State and answers with a Change; applying it to
+the State is all that happens there, so that a whole request can be tried on a copy first. Topics,
+schemas and running queries follow the Change, in the engine.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from sql.analyse.replacement import altered, check_drop_type, created_type, dropped
+from sql.analyse.sources import SchemaSource, SourceAnalyser
+from sql.catalog import Catalog, SourceInfo
+from sql.datatypes import DataType
+from sql.engine.settings import SqlConfig
+from sql.engine.topics import TopicShape, check_size
+from sql.errors import StatementFailed
+from sql.functions.registry import FunctionRegistry
+from sql.planner import PlannedQuery, Planner
+from sql.syntax import statements as st
+
+OR_REPLACE = "ksql.create.or.replace.enabled"
+ACTIVE_LIMIT = "ksql.query.persistent.active.limit"
+
+Command = (
+    st.CreateSource
+    | st.CreateAsSelect
+    | st.InsertSelect
+    | st.AlterSource
+    | st.DropSource
+    | st.CreateType
+    | st.DropType
+    | st.ControlQuery
+)
+COMMANDS = Command.__args__
+
+
+@dataclass(frozen=True, slots=True)
+class QueryInfo:
+    """A persistent query, as its statement made it."""
+
+    id: str
+    text: str
+    planned: PlannedQuery
+    properties: Mapping[str, object]
+
+    @property
+    def sink(self) -> SourceInfo | None:
+        """What it writes to; None of a SOURCE TABLE, which is only kept."""
+        return self.planned.sink
+
+
+@dataclass(slots=True)
+class State:
+    """Everything that commands have made."""
+
+    catalog: Catalog = field(default_factory=Catalog)
+    queries: dict[str, QueryInfo] = field(default_factory=dict)
+    paused: set[str] = field(default_factory=set)
+    # Which sources a stream or table was made of; it outlives the query that made it.
+    origins: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def copy(self) -> "State":
+        """A state to try changes on."""
+        catalog = Catalog(dict(self.catalog.sources), dict(self.catalog.types))
+        return State(catalog, dict(self.queries), set(self.paused), dict(self.origins))
+
+    def readers(self, source: str) -> list[str]:
+        """The queries that read a source."""
+        return [each.id for each in self.queries.values() if source in each.planned.sources]
+
+    def writers(self, source: str) -> list[str]:
+        """The queries that write to a source."""
+        return [
+            each.id
+            for each in self.queries.values()
+            if each.sink is not None and each.sink.name == source
+        ]
+
+    def apply(self, change: "Change") -> None:
+        """Carry a change out."""
+        for query_id in change.ended:
+            self.queries.pop(query_id, None)
+            self.paused.discard(query_id)
+        if change.dropped is not None:
+            self.catalog.sources.pop(change.dropped.name, None)
+            self.origins.pop(change.dropped.name, None)
+        if change.made is not None:
+            self.catalog.sources[change.made.name] = change.made
+            self.origins[change.made.name] = change.origins
+        if change.query is not None:
+            self.queries[change.query.id] = change.query
+        if change.new_type is not None:
+            self.catalog.types[change.new_type[0]] = change.new_type[1]
+        if change.dropped_type is not None:
+            self.catalog.types.pop(change.dropped_type, None)
+        self.paused |= set(change.paused)
+        self.paused -= set(change.resumed)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a statement does. With a warning it does nothing, and that is fine."""
+
+    command_id: str
+    message: str = ""
+    warning: str | None = None
+    made: SourceInfo | None = None
+    origins: tuple[str, ...] = ()
+    dropped: SourceInfo | None = None
+    delete_topic: bool = False
+    query: QueryInfo | None = None
+    ended: tuple[str, ...] = ()
+    paused: tuple[str, ...] = ()
+    resumed: tuple[str, ...] = ()
+    new_type: tuple[str, DataType] | None = None
+    dropped_type: str | None = None
+
+
+class TopicShapes(Protocol):
+    """How large topics are."""
+
+    def shape(self, name: str) -> TopicShape | None:
+        """The size of a topic; None if there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """Thinks out what one statement does, under the settings of its session."""
+
+    state: State
+    functions: FunctionRegistry
+    config: SqlConfig
+    properties: Mapping[str, object]
+    schemas: SchemaSource
+    topics: TopicShapes
+    # A statement that is replayed was checked before: its topics may have changed since.
+    replayed: bool = False
+
+    def prepare(self, statement: Command, text: str, number: int) -> Change:
+        """What a statement does as the command of a number; StatementFailed if it cannot."""
+        match statement:
+            case st.CreateSource():
+                return self._create(statement, text, number)
+            case st.CreateAsSelect():
+                return self._create_as(statement, text, number)
+            case st.InsertSelect():
+                return self._insert(statement, text, number)
+            case st.AlterSource():
+                made = altered(statement, self.state.catalog)
+                return Change(
+                    _command_id(statement.kind.value.lower(), statement.name, "alter"),
+                    f"{statement.kind.value.capitalize()} altered",
+                    made=made,
+                    origins=self.state.origins.get(made.name, ()),
+                )
+            case st.DropSource():
+                return self._drop(statement)
+            case st.CreateType():
+                return self._create_type(statement)
+            case st.DropType():
+                return self._drop_type(statement)
+            case st.ControlQuery():
+                return self._control(statement)
+
+    # --- streams and tables -------------------------------------------------------------------
+
+    def _create(self, statement: st.CreateSource, text: str, number: int) -> Change:
+        self._check_or_replace(or_replace=statement.or_replace)
+        kind = statement.kind.value.lower()
+        command_id = _command_id(kind, statement.name, "create")
+        analyser = SourceAnalyser(self.state.catalog, self.config, self.schemas)
+        info = analyser.create(statement, text)
+        if info is None:
+            return Change(command_id, warning=self._exists(statement.name, kind))
+        info = self._sized(info, needed=True)
+        change = Change(command_id, f"{statement.kind.value.capitalize()} created", made=info)
+        if not info.is_source or info.kind is not st.SourceKind.TABLE:
+            return change
+        return self._with_source_query(change, info, text, number)
+
+    def _with_source_query(
+        self, change: Change, info: SourceInfo, text: str, number: int
+    ) -> Change:
+        """A SOURCE TABLE is kept by a query of its own, so that it can be asked."""
+        query_id = f"CST_{info.name}_{number}"
+        info = replace(info, query_id=query_id)
+        tried = self.state.copy()
+        tried.catalog.sources[info.name] = info
+        planned = self._planner(tried.catalog).source_table(info.name)
+        query = QueryInfo(query_id, text, planned, self.properties)
+        self._check_limit()
+        return replace(change, made=info, query=query, message=f"Created query with ID {query_id}")
+
+    def _create_as(self, statement: st.CreateAsSelect, text: str, number: int) -> Change:
+        self._check_or_replace(or_replace=statement.or_replace)
+        kind = statement.kind.value.lower()
+        command_id = _command_id(kind, statement.name, "create")
+        planned = self._plan(statement, text)
+        if planned is None:
+            return Change(command_id, warning=self._exists(statement.name, kind))
+        assert planned.sink is not None, "its results are written"
+        existing = self.state.catalog.sources.get(statement.name)
+        replaced = None if existing is None else existing.query_id
+        prefix = "CSAS" if statement.kind is st.SourceKind.STREAM else "CTAS"
+        query_id = replaced or f"{prefix}_{statement.name}_{number}"
+        if replaced is None:
+            self._check_limit()
+        info = replace(self._sized(planned.sink, needed=False), query_id=query_id)
+        planned = replace(planned, sink=info)
+        return Change(
+            command_id,
+            f"Created query with ID {query_id}",
+            made=info,
+            origins=planned.sources,
+            query=QueryInfo(query_id, text, planned, self.properties),
+        )
+
+    def _insert(self, statement: st.InsertSelect, text: str, number: int) -> Change:
+        planned = self._plan(statement, text)
+        assert planned is not None, "there is no IF NOT EXISTS"
+        self._check_limit()
+        query_id = planned.query_id or f"INSERTQUERY_{number}"
+        if query_id in self.state.queries:
+            raise StatementFailed(f"Query ID '{query_id}' already exists.")
+        return Change(
+            _command_id("stream", statement.target, "create"),
+            f"Created query with ID {query_id}",
+            query=QueryInfo(query_id, text, planned, self.properties),
+        )
+
+    def _plan(
+        self, statement: st.CreateAsSelect | st.InsertSelect, text: str
+    ) -> PlannedQuery | None:
+        return self._planner(self.state.catalog).plan(statement, text)
+
+    def _planner(self, catalog: Catalog) -> Planner:
+        return Planner(catalog, self.functions, self.config, self.schemas)
+
+    def _sized(self, info: SourceInfo, *, needed: bool) -> SourceInfo:
+        """The source with the size of its topic; a topic that must exist is refused if missing."""
+        found = self.topics.shape(info.topic)
+        if found is None:
+            if needed and info.partitions is None and not self.replayed:
+                raise StatementFailed(
+                    f"Topic '{info.topic}' does not exist. If you want to create a new topic for "
+                    "the stream/table please re-run the statement providing the required "
+                    "'PARTITIONS' configuration in the WITH clause (and optionally 'REPLICAS'). "
+                    f"For example: CREATE {info.kind.value} {info.name} ... "
+                    f"WITH (KAFKA_TOPIC='{info.topic}', PARTITIONS=1);"
+                )
+            return info
+        if not self.replayed:
+            check_size(info.topic, found, partitions=info.partitions, replicas=info.replicas)
+        return replace(info, partitions=found.partitions, replicas=found.replicas)
+
+    def _check_or_replace(self, *, or_replace: bool) -> None:
+        if or_replace and not self.config.flag(OR_REPLACE):
+            raise StatementFailed(f"Cannot CREATE OR REPLACE: it is disabled by '{OR_REPLACE}'")
+
+    def _check_limit(self) -> None:
+        limit = self.config.whole(ACTIVE_LIMIT)
+        if len(self.state.queries) >= limit:
+            raise StatementFailed(
+                f"Not executing statement(s) as it would cause the number of active, persistent "
+                f"queries to exceed the configured limit. Use the TERMINATE command to terminate "
+                f"existing queries. If you need to increase the limit, change the "
+                f"`{ACTIVE_LIMIT}` configuration. Current persistent query count: "
+                f"{len(self.state.queries)}. Configured limit: {limit}."
+            )
+
+    def _exists(self, name: str, kind: str) -> str:
+        existing = self.state.catalog.sources[name]
+        return (
+            f"Cannot add {kind} `{name}`: A {existing.shown_kind} with the same name already "
+            "exists."
+        )
+
+    def _drop(self, statement: st.DropSource) -> Change:
+        name = statement.name
+        command_id = _command_id(statement.kind.value.lower(), name, "drop")
+        source = self.state.catalog.sources.get(name)
+        own = None if source is None else source.query_id
+        self._check_origins(name)
+        found = dropped(
+            statement,
+            self.state.catalog,
+            [each for each in self.state.readers(name) if each != own],
+            [each for each in self.state.writers(name) if each != own],
+        )
+        if found is None:
+            return Change(command_id, warning=f"Source `{name}` does not exist.")
+        if statement.delete_topic:
+            self._check_topic_unshared(found)
+        return Change(
+            command_id,
+            f"Source `{name}` (topic: {found.topic}) was dropped.",
+            dropped=found,
+            delete_topic=statement.delete_topic,
+            ended=() if own is None else (own,),
+        )
+
+    def _check_origins(self, name: str) -> None:
+        made_of_it = [
+            each for each, origins in self.state.origins.items() if name in origins and each != name
+        ]
+        if made_of_it:
+            raise StatementFailed(
+                f"Cannot drop {name}.\n"
+                "The following streams and/or tables read from this source: "
+                f"[{', '.join(sorted(made_of_it))}].\n"
+                f"You need to drop them before dropping {name}."
+            )
+
+    def _check_topic_unshared(self, source: SourceInfo) -> None:
+        others = [
+            each.name
+            for each in self.state.catalog.sources.values()
+            if each.topic == source.topic and each.name != source.name
+        ]
+        if others:
+            raise StatementFailed(
+                f"Refusing to delete topic. Found other data sources ({', '.join(sorted(others))}) "
+                f"using topic {source.topic}"
+            )
+
+    # --- types and queries --------------------------------------------------------------------
+
+    def _create_type(self, statement: st.CreateType) -> Change:
+        command_id = f"type/{statement.name}/create"
+        made = created_type(statement, self.state.catalog)
+        if made is None:
+            return Change(command_id, warning=f"{statement.name} is already registered")
+        return Change(
+            command_id,
+            f"Registered custom type with name '{statement.name}' and SQL type {made}",
+            new_type=(statement.name, made),
+        )
+
+    def _drop_type(self, statement: st.DropType) -> Change:
+        command_id = f"type/{statement.name}/drop"
+        if not check_drop_type(statement, self.state.catalog):
+            return Change(command_id, warning=f"Type '{statement.name}' does not exist")
+        return Change(command_id, f"Dropped type '{statement.name}'", dropped_type=statement.name)
+
+    def _control(self, statement: st.ControlQuery) -> Change:
+        query_id, action = statement.query_id, statement.action
+        command_id = f"{action.value.lower()}/{query_id or 'ALL'}/execute"
+        if query_id is not None and query_id not in self.state.queries:
+            raise StatementFailed(f"Unknown queryId: {query_id}")
+        if (
+            action is st.QueryAction.TERMINATE
+            and query_id is not None
+            and self.state.queries[query_id].sink is None
+        ):
+            raise StatementFailed(
+                f"Cannot terminate query '{query_id}' as it is linked to a source table.",
+                hint="DROP the table instead",
+            )
+        ids = tuple(self.state.queries) if query_id is None else (query_id,)
+        match action:
+            case st.QueryAction.TERMINATE:
+                ended = tuple(each for each in ids if self.state.queries[each].sink is not None)
+                return Change(command_id, "Query terminated.", ended=ended)
+            case st.QueryAction.PAUSE:
+                return Change(command_id, "Query paused.", paused=ids)
+            case st.QueryAction.RESUME:
+                return Change(command_id, "Query resumed.", resumed=ids)
+
+
+def _command_id(kind: str, name: str, action: str) -> str:
+    return f"{kind}/`{name}`/{action}"

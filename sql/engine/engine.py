@@ -1,0 +1,362 @@
+"""Engine: carries out statements, and keeps the queries running that they have made.
+
+    with Engine(broker, data_directory=path) as engine:
+        engine.execute("CREATE STREAM orders (id INT KEY, total DOUBLE) WITH (...);")
+        for row in engine.query("SELECT * FROM orders EMIT CHANGES LIMIT 2;").rows():
+            print(row.values)
+
+The life of a statement: split and substituted, parsed, tried with the whole request on a copy of
+the state, then carried out: commands through the log (commands.py), everything else at once.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from broker.client.api import Producer
+from broker.client.opening import Target, producer
+from broker.client.registry.api import SchemaRegistry
+from broker.clock import Clock, SystemClock
+from broker.errors import MillstreamError
+from sql.command_log import CommandLog, command_topic
+from sql.engine import entities as en
+from sql.engine.answering import Answering
+from sql.engine.asking import Asking
+from sql.engine.asserting import schema_problem, topic_problem, wait_until_holds
+from sql.engine.changes import COMMANDS, State
+from sql.engine.changes import Command as CommandStatement
+from sql.engine.commands import Commands
+from sql.engine.connectors import ConnectClient, Connectors, HttpConnectClient
+from sql.engine.entities import Entity
+from sql.engine.follower import Follower
+from sql.engine.inserting import InsertedRecord, Inserting
+from sql.engine.launching import QueryLauncher
+from sql.engine.printed_topic import PrintedTopic
+from sql.engine.processing_log import LogTopic, ProcessingLog
+from sql.engine.results import QueryResult
+from sql.engine.session import SESSION_STATEMENTS, Session
+from sql.engine.settings import SqlConfig
+from sql.engine.substitution import split_statements
+from sql.engine.topics import Topics
+from sql.engine.trial import Trial, WrongEndpoint
+from sql.errors import StatementFailed
+from sql.functions.builtin import builtin_functions
+from sql.functions.registry import FunctionRegistry
+from sql.parse import ParsedStatement, parse
+from sql.properties import duration_ms
+from sql.queries import Supervisor
+from sql.syntax import statements as st
+
+INSERT_TIMEOUT_MS = 30_000
+SCRIPT_DEPTH_MAX = 10
+LOG_TOPIC = "ksql.logging.processing.topic.name"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStatus:
+    """Whether the engine can do its work."""
+
+    is_healthy: bool
+    degraded: str | None
+
+
+class Engine:
+    """ksqlDB's statements on a broker. Any thread may call it."""
+
+    def __init__(  # noqa: PLR0913 - what an engine stands on
+        self,
+        target: Target,
+        *,
+        data_directory: Path | str,
+        registry: SchemaRegistry | None = None,
+        config: SqlConfig | None = None,
+        clock: Clock | None = None,
+        functions: FunctionRegistry | None = None,
+        connect: ConnectClient | None = None,
+        headless: bool = False,
+        follow: bool = False,
+    ) -> None:
+        """Nothing runs before `start`; `follow` carries out what other servers write, too."""
+        self.config = config or SqlConfig()
+        self.functions = functions or builtin_functions()
+        self.registry = registry
+        self.clock = clock or SystemClock()
+        self.headless = headless
+        self._target = target
+        self._topics = Topics(target)
+        self._log_topic = self._open_log_topic()
+        self._supervisor = Supervisor(self.clock)
+        self._launcher = QueryLauncher(
+            target,
+            registry,
+            self.config,
+            self.clock,
+            Path(data_directory),
+            self._processing_log(),
+            self._supervisor,
+        )
+        log = None if headless else CommandLog(target, self.command_topic)
+        self.commands = Commands(
+            self.config, self.functions, registry, self._topics, self._launcher, log
+        )
+        url = self.config.text("ksql.connect.url")
+        self._connectors = Connectors(connect or (HttpConnectClient(url) if url else None))
+        self.asking = Asking(
+            target,
+            registry=registry,
+            config=self.config,
+            clock=self.clock,
+            functions=self.functions,
+            commands=self.commands,
+            launcher=self._launcher,
+        )
+        self._answering = Answering(
+            self.config,
+            self.functions,
+            self._topics,
+            self.commands,
+            self.asking,
+            self._launcher,
+            self._connectors,
+        )
+        self._lock = threading.Lock()
+        self._producer: Producer | None = None
+        self._follower = Follower(self.commands, self.clock) if follow else None
+
+    @property
+    def command_topic(self) -> str:
+        """The topic of commands."""
+        return command_topic(self.config.text("ksql.service.id"))
+
+    def _open_log_topic(self) -> LogTopic | None:
+        if not self.config.flag("ksql.logging.processing.topic.auto.create"):
+            return None
+        name = self.config.text(LOG_TOPIC)
+        name = name or f"{self.config.text('ksql.service.id')}ksql_processing_log"
+        self._topics.ensure(
+            name,
+            partitions=self.config.whole("ksql.logging.processing.topic.partitions"),
+            replicas=None,
+        )
+        return LogTopic(self._target, name)
+
+    def _processing_log(self) -> ProcessingLog:
+        return ProcessingLog(
+            self.clock,
+            rows=self.config.flag("ksql.logging.processing.rows.include"),
+            write=None if self._log_topic is None else self._log_topic.write,
+        )
+
+    # --- start and end ------------------------------------------------------------------------
+
+    def start(self) -> Self:
+        """Replay what was logged, and start the queries."""
+        self.commands.start()
+        if self._follower is not None:
+            self._follower.start()
+        return self
+
+    def close(self) -> None:
+        """Stop everything; a new engine of the same service goes on from here."""
+        if self._follower is not None:
+            self._follower.close()
+        self.asking.close()
+        self.commands.close()
+        self._supervisor.close()
+        with self._lock:
+            closing, self._producer = self._producer, None
+        if closing is not None:
+            closing.close()
+        if self._log_topic is not None:
+            self._log_topic.close()
+        self._topics.close()
+
+    def __enter__(self) -> Self:
+        """Start."""
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+    @property
+    def state(self) -> State:
+        """The catalog and the queries, as they are now."""
+        return self.commands.state
+
+    @property
+    def status(self) -> EngineStatus:
+        """Whether the engine can do its work."""
+        return EngineStatus(self.commands.degraded is None, self.commands.degraded)
+
+    # --- statements ---------------------------------------------------------------------------
+
+    def execute(
+        self,
+        text: str,
+        properties: Mapping[str, object] | None = None,
+        variables: Mapping[str, object] | None = None,
+    ) -> list[Entity]:
+        """Carry out the statements of a request, in a session of its own."""
+        return self.execute_in(Session.of(self.config, properties, variables), text)
+
+    def execute_in(self, session: Session, text: str) -> list[Entity]:
+        """Carry out statements in a session; all of them are tried on a copy first."""
+        trial = Trial(
+            self.config,
+            self.commands,
+            session.copy(),
+            self.state.copy(),
+            self.asking.push_queries,
+            self.inserting,
+            self.headless,
+        )
+        for parsed in self._parsed(session.copy(), text, trial.session):
+            trial.run(parsed)
+        found: list[Entity] = []
+        for parsed in self._parsed(session, text, session):
+            entity = self._run(session, parsed)
+            if entity is not None:
+                found.append(entity)
+        return found
+
+    def _parsed(
+        self, given: Session, text: str, session: Session, depth: int = 0
+    ) -> Iterator[ParsedStatement]:
+        """Statement after statement: a variable may be defined by the one before."""
+        for part in split_statements(text):
+            for parsed in parse(session.substituted(self.config, part), testing=True):
+                if not isinstance(parsed.statement, st.RunScript):
+                    yield ParsedStatement(parsed.statement, f"{parsed.text};")
+                    continue
+                if depth >= SCRIPT_DEPTH_MAX:
+                    raise StatementFailed("scripts run each other without end")
+                script = _script(parsed.statement.path)
+                yield from self._parsed(given, script, session, depth + 1)
+
+    def _run(self, session: Session, parsed: ParsedStatement) -> Entity | None:
+        statement, text = parsed.statement, parsed.text
+        if isinstance(statement, COMMANDS):
+            return self._command(session, statement, text)
+        if isinstance(statement, SESSION_STATEMENTS):
+            session.change(self.config, statement)
+            return None
+        match statement:
+            case st.InsertValues():
+                self._insert(
+                    self.inserting(self.state, session).record(statement, self.clock.now_ms())
+                )
+                return None
+            case st.AssertTopic() | st.AssertSchema():
+                return self._assert(statement, text)
+            case st.CreateConnector():
+                return self._connectors.create(statement, text)
+            case st.DropConnector():
+                return self._connectors.drop(statement, text)
+            case _:
+                return self._answering.answer(session, statement, text)
+
+    def _command(self, session: Session, statement: CommandStatement, text: str) -> Entity:
+        if isinstance(statement, st.ControlQuery) and statement.query_id is not None:
+            pushed = self.asking.push_queries.get(statement.query_id)
+            if pushed is not None:
+                if statement.action is not st.QueryAction.TERMINATE:
+                    raise StatementFailed(f"Unknown queryId: {statement.query_id}")
+                pushed.close()
+                return en.TerminatedQuery(text, statement.query_id, was_terminated=True)
+        return self.commands.execute(statement, text, dict(session.properties))
+
+    def inserting(self, state: State, session: Session) -> Inserting:
+        """What makes records of values, for a state."""
+        config = self.config.with_session(session.properties)
+        return Inserting(state.catalog, self.functions, config, self.registry)
+
+    def insert_row(self, target: str, values: Mapping[str, object]) -> None:
+        """Write one row of values by column name, which have their columns' types already."""
+        inserting = self.inserting(self.state, Session())
+        self._insert(inserting.encoded(inserting.target(target), values, self.clock.now_ms()))
+
+    def _insert(self, record: InsertedRecord) -> None:
+        with self._lock:
+            if self._producer is None:
+                self._producer = producer(
+                    self._target, client_id="millstream-sql-insert", linger_ms=0
+                )
+            out = self._producer
+        try:
+            out.send(
+                record.topic, record.value, record.key, timestamp_ms=record.timestamp_ms
+            ).result(INSERT_TIMEOUT_MS)
+        except MillstreamError as error:
+            raise StatementFailed(
+                f"Failed to insert values into topic '{record.topic}'. {error.message}",
+                hint=error.hint,
+            ) from error
+
+    def _assert(self, statement: st.AssertTopic | st.AssertSchema, text: str) -> Entity:
+        if isinstance(statement, st.AssertTopic):
+            timeout_ms = self.config.whole("ksql.assert.topic.default.timeout.ms")
+        else:
+            timeout_ms = self.config.whole("ksql.assert.schema.default.timeout.ms")
+        if statement.timeout is not None:
+            timeout_ms = duration_ms(statement.timeout.count, statement.timeout.unit)
+        if isinstance(statement, st.AssertTopic):
+            asked = statement
+            wait_until_holds(lambda: topic_problem(asked, self._topics), self.clock, timeout_ms)
+            return en.AssertedTopic(text, statement.topic, statement.exists)
+        registry, schema = self.registry, statement
+        if registry is None:
+            raise StatementFailed("KSQL is not configured to use a schema registry.")
+        wait_until_holds(lambda: schema_problem(schema, registry), self.clock, timeout_ms)
+        return en.AssertedSchema(text, schema.subject, schema.schema_id, schema.exists)
+
+    # --- queries ------------------------------------------------------------------------------
+
+    def query(
+        self,
+        text: str,
+        properties: Mapping[str, object] | None = None,
+        variables: Mapping[str, object] | None = None,
+    ) -> QueryResult:
+        """Begin the one SELECT of a text; whoever asks closes the result."""
+        session = Session.of(self.config, properties, variables)
+        statement, shown = self._single(session, text)
+        if not isinstance(statement, st.Select):
+            raise WrongEndpoint(
+                "The endpoint only runs queries: SELECT and PRINT statements.",
+                hint="send other statements to /ksql",
+            )
+        return self.asking.begin(session, statement, shown)
+
+    def print_topic(self, text: str, variables: Mapping[str, object] | None = None) -> PrintedTopic:
+        """Begin the one PRINT of a text; whoever asks closes it."""
+        session = Session.of(self.config, None, variables)
+        statement, _ = self._single(session, text)
+        if not isinstance(statement, st.Print):
+            raise WrongEndpoint("this is no PRINT statement")
+        return PrintedTopic(
+            statement, target=self._target, topics=self._topics, registry=self.registry
+        )
+
+    def _single(self, session: Session, text: str) -> tuple[st.Statement, str]:
+        found = list(self._parsed(session, text, session))
+        if len(found) != 1:
+            raise StatementFailed(
+                f"Expected exactly one KSQL statement; found {len(found)} instead"
+            )
+        return found[0].statement, found[0].text
+
+
+def _script(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StatementFailed(f"Failed to read file: {path}: {error}") from error

@@ -1,0 +1,227 @@
+"""INSERT INTO ... VALUES: expressions without columns, as a record of a source's topic."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import cast
+
+from broker.client.registry.api import SchemaRegistry
+from broker.errors import MillstreamError
+from broker.schema.java_numbers import fit_decimal
+from sql.analyse.expression_text import expression_text
+from sql.analyse.expressions import ExpressionAnalyser
+from sql.analyse.scope import Columns
+from sql.backends.native.evaluating import row_function
+from sql.backends.native.rows import key_serde, value_serde
+from sql.catalog import Catalog, SourceInfo
+from sql.datatypes import (
+    BIGINT,
+    BYTES,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    ArrayType,
+    Column,
+    DataType,
+    DecimalType,
+    MapType,
+    StructType,
+)
+from sql.engine.settings import SqlConfig
+from sql.engine.topic_rules import matches_any
+from sql.errors import SqlError, StatementFailed
+from sql.expressions import Constant, Convert, TypedExpression
+from sql.functions.registry import FunctionRegistry
+from sql.schema import ROWOFFSET, ROWPARTITION, ROWTIME
+from sql.syntax.expressions import Expression
+from sql.syntax.statements import InsertValues, SourceKind
+
+ENABLED = "ksql.insert.into.values.enabled"
+READ_ONLY = "ksql.readonly.topics"
+
+
+@dataclass(frozen=True, slots=True)
+class InsertedRecord:
+    """A record to be written."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inserting:
+    """Makes records of INSERT statements."""
+
+    catalog: Catalog
+    functions: FunctionRegistry
+    config: SqlConfig
+    registry: SchemaRegistry | None
+
+    def record(self, statement: InsertValues, now_ms: int) -> InsertedRecord:
+        """The record of a statement; StatementFailed if there is none."""
+        source = self._target(statement)
+        if not self.config.flag(ENABLED):
+            raise StatementFailed(
+                "The server has disabled INSERT INTO ... VALUES functionality. To enable it, "
+                f"restart your ksqlDB server with '{ENABLED}'=true"
+            )
+        try:
+            values = self._values(statement, source)
+            return self.encoded(source, values, now_ms)
+        except MillstreamError as error:
+            raise StatementFailed(
+                f"Failed to insert values into '{source.name}'. {error.message}", hint=error.hint
+            ) from error
+
+    def target(self, name: str) -> SourceInfo:
+        """The source of a name, if values may be inserted into it."""
+        source = self.catalog.sources.get(name)
+        if source is None:
+            raise StatementFailed(f"Cannot insert values into an unknown stream/table: `{name}`")
+        if source.window is not None:
+            raise StatementFailed("Cannot insert values into windowed stream/table!")
+        if matches_any(source.topic, self.config.text(READ_ONLY)):
+            raise StatementFailed(f"Cannot insert values into read-only topic: {source.topic}")
+        if source.is_source:
+            raise StatementFailed(
+                f"Cannot insert values into read-only {source.shown_kind}: {source.name}"
+            )
+        return source
+
+    def _target(self, statement: InsertValues) -> SourceInfo:
+        source = self.target(statement.target)
+        headers = [each.name for each in source.schema.headers]
+        given = [each for each in headers if not statement.columns or each in statement.columns]
+        if given:
+            raise StatementFailed(f"Cannot insert into HEADER columns: {', '.join(given)}")
+        return source
+
+    def _values(self, statement: InsertValues, source: SourceInfo) -> dict[str, object]:
+        schema = source.schema
+        known = {each.name: each for each in (*schema.key, *schema.value)}
+        names = statement.columns or tuple(known)
+        for name in names:
+            if name in (ROWPARTITION.name, ROWOFFSET.name):
+                raise StatementFailed(f"Inserting into column `{name}` is not allowed.")
+        if len(names) != len(statement.values):
+            shown = ", ".join(f"`{each}`" for each in statement.columns)
+            raise StatementFailed(
+                f"Expected a value for each column. Expected Columns: [{shown}]. "
+                f"Got [{', '.join(map(expression_text, statement.values))}]"
+            )
+        known[ROWTIME.name] = ROWTIME
+        for name in names:
+            if name not in known:
+                raise StatementFailed(f"Column name `{name}` does not exist.")
+        columns = [known[name] for name in names]
+        return dict(zip(names, self._evaluated(statement.values, columns), strict=True))
+
+    def _evaluated(
+        self, expressions: Sequence[Expression], columns: Sequence[Column]
+    ) -> list[object]:
+        analyser = ExpressionAnalyser(Columns(()), self.functions, self.catalog.types)
+        found = []
+        for expression, column in zip(expressions, columns, strict=True):
+            typed = analyser.typed(expression)
+            value = constant_value(typed)
+            try:
+                found.append(coerced(value, typed.type, column.type))
+            except (NotCoercible, MillstreamError) as error:
+                kind = "null" if typed.type is None else typed.type
+                raise StatementFailed(
+                    f"Expected type {column.type} for field `{column.name}` but got "
+                    f"{kind}({expression_text(expression)})"
+                ) from error
+        return found
+
+    def encoded(
+        self, source: SourceInfo, values: Mapping[str, object], now_ms: int
+    ) -> InsertedRecord:
+        """The record of a row of values by name; columns without one are null."""
+        schema, topic = source.schema, source.topic
+        if source.kind is SourceKind.TABLE:
+            missing = [each.name for each in schema.key if values.get(each.name) is None]
+            if missing:
+                raise StatementFailed(
+                    f"Value for primary key column(s) {', '.join(missing)} is required for tables"
+                )
+        time_ms = values.get(ROWTIME.name)
+        key = tuple(values.get(each.name) for each in schema.key)
+        value = tuple(values.get(each.name) for each in schema.value)
+        key_bytes = None
+        if any(each is not None for each in key):
+            key_bytes = key_serde(source.key_format, schema.key, self.registry).serialize(
+                topic, key
+            )
+        value_bytes = value_serde(source.value_format, schema.value, self.registry).serialize(
+            topic, value
+        )
+        return InsertedRecord(
+            topic, key_bytes, value_bytes, now_ms if time_ms is None else cast("int", time_ms)
+        )
+
+
+class NotCoercible(SqlError):
+    """A value that cannot stand for another type without a CAST."""
+
+    def __init__(self) -> None:
+        """Who knows the column says more."""
+        super().__init__("the value has another type")
+
+
+def constant_value(typed: TypedExpression) -> object:
+    """The value of an expression without columns; what it raises is a StatementFailed."""
+    failures: list[Exception] = []
+    found = row_function([typed], lambda error, row: failures.append(error))(())
+    if failures:
+        raise StatementFailed(f"Failed to evaluate expression: {failures[0]}") from failures[0]
+    return found[0]
+
+
+def coerced(value: object, given: DataType | None, wanted: DataType) -> object:
+    """A value as one of another type, where that needs no CAST; else NotCoercible."""
+    if value is None or given is None or given == wanted:
+        return value
+    match given, wanted:
+        case ArrayType(element=inner), ArrayType(element=outer):
+            return [coerced(each, inner, outer) for each in cast("list[object]", value)]
+        case MapType(), MapType():
+            return {
+                coerced(key, given.key, wanted.key): coerced(each, given.value, wanted.value)
+                for key, each in cast("dict[object, object]", value).items()
+            }
+        case StructType(), StructType():
+            return _coerced_struct(cast("dict[str, object]", value), given, wanted)
+        case _:
+            return _coerced_single(value, given, wanted)
+
+
+def _coerced_struct(
+    value: Mapping[str, object], given: StructType, wanted: StructType
+) -> dict[str, object]:
+    types = {each.name: each.type for each in given.fields}
+    unknown = set(types) - {each.name for each in wanted.fields}
+    if unknown:
+        raise NotCoercible
+    return {
+        each.name: coerced(value.get(each.name), types.get(each.name), each.type)
+        for each in wanted.fields
+    }
+
+
+def _coerced_single(value: object, given: DataType, wanted: DataType) -> object:
+    exact = given in (INT, BIGINT) or isinstance(given, DecimalType)
+    if given is INT and wanted is BIGINT:
+        return value
+    if exact and wanted is DOUBLE:
+        return float(cast("int | Decimal", value))
+    if exact and isinstance(wanted, DecimalType):
+        return fit_decimal(Decimal(cast("int | Decimal", value)), wanted)
+    if given is STRING and wanted in (TIME, DATE, TIMESTAMP, BYTES):
+        return constant_value(Convert(Constant(value, STRING), wanted))
+    raise NotCoercible

@@ -1,0 +1,124 @@
+"""Launching: from a query's plan to something that runs."""
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from broker.client.opening import Target
+from broker.client.registry.api import SchemaRegistry
+from broker.client.serde.rows.row_format import Row
+from broker.clock import Clock
+from sql.backends.native.materialized import Materialized, add_queryable
+from sql.backends.native.steps import QueryContext
+from sql.backends.native.topology import application_id
+from sql.engine.changes import QueryInfo
+from sql.engine.processing_log import ProcessingLog, QueryLog
+from sql.engine.pushing import PushQuery, add_delivery, tombstone_values
+from sql.engine.results import ResultRow, RowQueue
+from sql.engine.settings import SqlConfig
+from sql.planner import PlannedQuery
+from sql.queries import AppRuntime, QueryRuntime, RetryPolicy, Supervisor
+from streams.app import StreamsApp
+from streams.dsl.builder import StreamsBuilder
+from streams.handlers import Answer
+from streams.topology import Topology
+
+FAIL_ON_DESERIALIZATION = "ksql.fail.on.deserialization.error"
+FAIL_ON_PRODUCTION = "ksql.fail.on.production.error"
+
+
+@dataclass(slots=True)
+class QueryLauncher:
+    """Makes queries run, on one broker and in one data directory."""
+
+    target: Target
+    registry: SchemaRegistry | None
+    config: SqlConfig
+    clock: Clock
+    data_directory: Path
+    log: ProcessingLog
+    supervisor: Supervisor
+    _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+
+    def topology(self, query: QueryInfo) -> tuple[Topology, Materialized | None]:
+        """The topology of a persistent query, and where its table's rows are."""
+        builder = StreamsBuilder()
+        log = self.log.of_query(query.id)
+        config = self.config.with_session(query.properties)
+        context = QueryContext(builder, self.registry, log.row_failed, dict(config))
+        found = add_queryable(query.planned.plan, context)
+        return builder.build(), found
+
+    def runtime(self, query: QueryInfo) -> QueryRuntime:
+        """A persistent query, ready to start."""
+        config = self.config.with_session(query.properties)
+        return AppRuntime(
+            self.application_id(query.id),
+            lambda: self.topology(query)[0],
+            target=self.target,
+            clock=self.clock,
+            settings=self._settings(config, self.log.of_query(query.id)),
+            supervisor=self.supervisor,
+            retry=RetryPolicy(
+                config.whole("ksql.query.retry.backoff.initial.ms"),
+                config.whole("ksql.query.retry.backoff.max.ms"),
+                config.whole("ksql.query.error.max.queue.size"),
+            ),
+        )
+
+    def application_id(self, query_id: str) -> str:
+        """The id of a persistent query's application."""
+        return application_id(self.config.text("ksql.service.id"), query_id)
+
+    def push(
+        self,
+        text: str,
+        planned: PlannedQuery,
+        properties: Mapping[str, object],
+        on_close: Callable[[PushQuery], None],
+    ) -> PushQuery:
+        """A push query, ready to start."""
+        number = f"{self.clock.now_ms()}_{next(self._numbers)}"
+        query_id = f"transient_{planned.sources[0]}_{number}"
+        config = self.config.with_session(properties)
+        log = self.log.of_query(query_id)
+        queue = RowQueue(self.clock, config.whole("ksql.query.push.buffer.rows"))
+        builder = StreamsBuilder()
+        context = QueryContext(builder, self.registry, log.row_failed, dict(config))
+        add_delivery(planned.plan, context, _delivery(planned, queue))
+        settings = self._settings(config, log)
+        # Results are for one reader and end with it: nothing has to be kept twice.
+        settings["processing_guarantee"] = "at_least_once"
+        app = StreamsApp(
+            builder.build(),
+            application_id=f"_confluent-ksql-{config.text('ksql.service.id')}{query_id}",
+            broker=self.target,
+            clock=self.clock,
+            **settings,
+        )
+        return PushQuery(query_id, text, planned, app, queue, target=self.target, on_close=on_close)
+
+    # Any: each setting has a type of its own, which StreamsConfig checks.
+    def _settings(self, config: SqlConfig, log: QueryLog) -> dict[str, Any]:
+        read = Answer.FAIL if config.flag(FAIL_ON_DESERIALIZATION) else Answer.CONTINUE
+        write = Answer.FAIL if config.flag(FAIL_ON_PRODUCTION) else Answer.CONTINUE
+        return {
+            **config.streams_settings(),
+            "state_dir": str(self.data_directory / "state"),
+            "deserialization_exception_handler": log.handler(read),
+            "production_exception_handler": log.handler(write),
+        }
+
+
+def _delivery(planned: PlannedQuery, queue: RowQueue) -> Callable[[object, Row | None], None]:
+    tombstone = tombstone_values(planned.plan) if planned.is_table else None
+
+    def deliver(key: object, row: Row | None) -> None:
+        if row is not None:
+            queue.put(ResultRow(row))
+        elif tombstone is not None and key is not None:
+            queue.put(ResultRow(tombstone(key), tombstone=True))
+
+    return deliver

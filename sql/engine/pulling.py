@@ -1,0 +1,248 @@
+"""Pull queries: what a table's stores, or a stream's topic, hold now."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from broker.client.opening import Target
+from broker.client.registry.api import SchemaRegistry
+from broker.client.serde.rows.row_format import Row
+from sql.backends.native.evaluating import predicate, row_function
+from sql.backends.native.materialized import Materialized, StoredRow
+from sql.datatypes import BIGINT, INT
+from sql.engine.inserting import constant_value
+from sql.engine.results import ResultColumn
+from sql.engine.settings import SqlConfig
+from sql.engine.topic_rows import records_to_end, row_reader
+from sql.errors import StatementFailed
+from sql.expressions import (
+    Among,
+    Both,
+    ColumnValue,
+    Comparing,
+    Convert,
+    Either,
+    TypedExpression,
+)
+from sql.plan import Filter, PlanNode, Project, Scan
+from sql.schema import WINDOW_BOUNDS
+from sql.syntax.queries import Query
+
+SEE = "See https://cnfl.io/queries for more info."
+ADD_EMIT = f"{SEE}\nAdd EMIT CHANGES if you intended to issue a push query."
+TABLE_SCANS = "ksql.query.pull.table.scan.enabled"
+KEYS_MAX = 10_000
+
+
+def check_pull(query: Query) -> None:
+    """Refuse what only push queries can do."""
+    clauses = (
+        ("JOIN", bool(query.joins)),
+        ("WINDOW", query.window is not None),
+        ("GROUP BY", bool(query.group_by)),
+        ("PARTITION BY", bool(query.partition_by)),
+        ("HAVING", query.having is not None),
+    )
+    for name, present in clauses:
+        if present:
+            raise StatementFailed(f"Pull queries don't support {name} clauses. {ADD_EMIT}")
+    if query.limit is not None and query.limit < 0:
+        raise StatementFailed(
+            f"Pull queries don't support negative integers in the LIMIT clause. {ADD_EMIT}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PullPlan:
+    """A query of one source, in its parts: rows of the source, a condition, what is selected."""
+
+    scan: Scan
+    conditions: tuple[TypedExpression, ...]
+    project: Project
+
+    @property
+    def columns(self) -> tuple[ResultColumn, ...]:
+        """The columns of a table's result: those of the key are marked."""
+        keys = {each.name for each in self.scan.shape.key}
+        keys |= {each.name for each in WINDOW_BOUNDS}
+        return tuple(
+            ResultColumn(
+                column.name, column.type, isinstance(value, ColumnValue) and value.name in keys
+            )
+            for column, (_, value) in zip(self.project.shape.row, self.project.columns, strict=True)
+        )
+
+    @property
+    def plain_columns(self) -> tuple[ResultColumn, ...]:
+        """The columns of a stream's result."""
+        return tuple(ResultColumn(each.name, each.type) for each in self.project.shape.row)
+
+    def selecting(self) -> Callable[[Row], Row | None]:
+        """A source's row as the query's, or None."""
+        conditions = [predicate(each, _forget) for each in self.conditions]
+        select = row_function([each for _, each in self.project.columns], _forget)
+
+        def selected(row: Row) -> Row | None:
+            return select(row) if all(holds(row) for holds in conditions) else None
+
+        return selected
+
+
+def _forget(error: Exception, row: Row | None) -> None:
+    """What a pull query cannot compute is null, and nobody is told."""
+
+
+def pull_plan(plan: PlanNode) -> PullPlan:
+    """The parts of a planned query."""
+    assert isinstance(plan, Project), "a shown query ends with what is selected"
+    conditions: list[TypedExpression] = []
+    step = plan.input
+    while isinstance(step, Filter):
+        conditions.append(step.condition)
+        step = step.input
+    if not isinstance(step, Scan):
+        raise StatementFailed(f"Pull queries don't support table functions. {ADD_EMIT}")
+    found = PullPlan(step, tuple(conditions), plan)
+    _check_columns(found)
+    return found
+
+
+def _check_columns(plan: PullPlan) -> None:
+    refused = ("ROWPARTITION", "ROWOFFSET")
+    for clause, expressions in (
+        ("SELECT", [each for _, each in plan.project.columns]),
+        ("WHERE", list(plan.conditions)),
+    ):
+        used = {name for each in expressions for name in _columns_in(each)}
+        wrong = [f"`{name}`" for name in refused if name in used]
+        if wrong:
+            raise StatementFailed(
+                f"Pull queries don't support the following columns in {clause} clauses: "
+                f"{', '.join(wrong)}"
+            )
+
+
+def _columns_in(node: object) -> Iterator[str]:
+    """The names of the columns that an expression uses."""
+    if isinstance(node, ColumnValue):
+        yield node.name
+    elif isinstance(node, tuple):
+        for each in node:
+            yield from _columns_in(each)
+    elif hasattr(node, "__dataclass_fields__"):
+        for name in node.__dataclass_fields__:
+            yield from _columns_in(getattr(node, name))
+
+
+# --- keys -------------------------------------------------------------------------------------
+
+# What a condition says about key columns: alternatives, each with the values of some columns.
+Alternatives = list[Mapping[str, object]]
+
+
+def wanted_keys(plan: PullPlan) -> list[Row] | None:
+    """The keys that a query asks for; None if all rows must be looked at."""
+    names = [each.name for each in plan.scan.shape.key]
+    found: Alternatives = [{}]
+    for each in plan.conditions:
+        more = _alternatives(each, names)
+        if more is not None:
+            merged = _merged(found, more)
+            if merged is None:
+                return None
+            found = merged
+    if not all(set(each) == set(names) for each in found):
+        return None
+    keys = [tuple(each[name] for name in names) for each in found]
+    unique: list[Row] = []
+    for key in keys:
+        if key not in unique and None not in key:
+            unique.append(key)
+    return unique
+
+
+def _alternatives(condition: TypedExpression, names: Sequence[str]) -> Alternatives | None:
+    match condition:
+        case Comparing(operator="=", left=left, right=right):
+            for column, other in ((left, right), (right, left)):
+                name = _key_column(column, names)
+                if name is not None and not any(_columns_in(other)):
+                    return [{name: constant_value(other)}]
+            return None
+        case Among():
+            name = _key_column(condition.value, names)
+            if name is None or any(_columns_in(condition.choices)):
+                return None
+            return [{name: constant_value(each)} for each in condition.choices]
+        case Both(left=left, right=right):
+            first, second = _alternatives(left, names), _alternatives(right, names)
+            if first is None or second is None:
+                return first if second is None else second
+            return _merged(first, second)
+        case Either(left=left, right=right):
+            first, second = _alternatives(left, names), _alternatives(right, names)
+            return None if first is None or second is None else [*first, *second]
+        case _:
+            return None
+
+
+def _merged(first: Alternatives, second: Alternatives) -> Alternatives | None:
+    if len(first) * len(second) > KEYS_MAX:
+        return None
+    return [
+        {**one, **two}
+        for one, two in product(first, second)
+        if all(two[name] == value for name, value in one.items() if name in two)
+    ]
+
+
+def _key_column(value: TypedExpression, names: Sequence[str]) -> str | None:
+    if isinstance(value, Convert) and value.type is BIGINT and value.value.type is INT:
+        value = value.value
+    return value.name if isinstance(value, ColumnValue) and value.name in names else None
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+# Any store: Materialized knows which kind it is.
+def table_rows(
+    plan: PullPlan, where: Materialized, store: object, config: SqlConfig
+) -> Iterator[Row]:
+    """The rows of a pull query on a table."""
+    keys = wanted_keys(plan)
+    if keys is None and not config.flag(TABLE_SCANS):
+        raise StatementFailed(
+            "Query requires table scan to be enabled. Table scans can be enabled by setting "
+            f"{TABLE_SCANS}=true. {SEE}"
+        )
+    selected = plan.selecting()
+    found = (
+        where.all(store) if keys is None else (row for key in keys for row in where.get(store, key))
+    )
+    for each in found:
+        row = selected(_row_of(each, plan.scan))
+        if row is not None:
+            yield row
+
+
+def _row_of(stored: StoredRow, scan: Scan) -> Row:
+    """A stored row as a Scan of the table gives it."""
+    values = stored.values
+    if len(values) == len(scan.shape.row):
+        return values  # of a source table, whose store keeps whole rows
+    place = (stored.timestamp_ms, None, None)
+    return (*values, *(None,) * len(scan.headers), *place, *(stored.window or ()), *stored.key)
+
+
+# --- streams ----------------------------------------------------------------------------------
+
+
+def stream_rows(plan: PullPlan, target: Target, registry: SchemaRegistry | None) -> Iterator[Row]:
+    """The rows of a pull query on a stream: its topic, up to where it ends now."""
+    selected, read = plan.selecting(), row_reader(plan.scan, registry)
+    for record in records_to_end(target, plan.scan.topic):
+        row = read(record)
+        shown = None if row is None else selected(row)
+        if shown is not None:
+            yield shown

@@ -1,0 +1,122 @@
+"""Registered schemas: the columns that statements leave to a registry, now and when replayed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from broker.client.registry.api import SchemaRegistry
+from broker.client.registry.references import resolve_references
+from broker.client.serde.rows.formats import format_of
+from broker.errors import MillstreamError, RegistryError
+from broker.schema.parsing import parse_schema
+from sql.analyse.type_names import data_type
+from sql.backends.native.rows import row_options
+from sql.catalog import FormatInfo, SourceInfo
+from sql.datatypes import Column, Field, StructType
+from sql.errors import StatementFailed
+from sql.formats import abilities
+from sql.parse import parse_type
+
+NOT_FOUND = (40401, 40402, 40403)
+
+
+def subject_of(topic: str, *, is_key: bool) -> str:
+    """The subject of a topic's keys or values."""
+    return f"{topic}-{'key' if is_key else 'value'}"
+
+
+@dataclass(slots=True)
+class StatementSchemas:
+    """What one statement asks of a registry; remembers the answers, so that they can be logged.
+
+    A statement that is replayed gets the answers of its first time: the registry may have other
+    schemas by now.
+    """
+
+    registry: SchemaRegistry | None
+    answers: dict[str, str] = field(default_factory=dict)
+    logged: Mapping[str, str] = field(default_factory=dict)
+
+    def columns(
+        self, topic: str, format_: FormatInfo, *, is_key: bool
+    ) -> tuple[Column, ...] | None:
+        """The columns of a topic's schema, or of the schema with the format's id; None if none."""
+        side = "key" if is_key else "value"
+        if side in self.logged:
+            return _columns_of(self.logged[side])
+        found = self._registered(topic, format_, is_key=is_key)
+        if found is not None:
+            fields = tuple(Field(each.name, each.type) for each in found)
+            self.answers[side] = str(StructType(fields))
+        return found
+
+    def _registered(
+        self, topic: str, format_: FormatInfo, *, is_key: bool
+    ) -> tuple[Column, ...] | None:
+        if self.registry is None:
+            raise StatementFailed(
+                "KSQL is not configured to use a schema registry. To enable it, please set "
+                "ksql.schema.registry.url"
+            )
+        subject = subject_of(topic, is_key=is_key)
+        try:
+            if format_.schema_id is None:
+                schema = self.registry.version(subject).schema
+            else:
+                schema = self.registry.schema(format_.schema_id, subject=subject)
+        except RegistryError as error:
+            if error.code in NOT_FOUND:
+                return None
+            raise StatementFailed(
+                f"Schema registry fetch for topic {'key' if is_key else 'value'} request failed. "
+                f"Topic: {topic}: {error.message}"
+            ) from error
+        try:
+            parsed = parse_schema(schema, resolve_references(self.registry, schema))
+            return format_of(format_.name).columns_of(parsed, row_options(format_, is_key=is_key))
+        except MillstreamError as error:
+            raise StatementFailed(
+                f"Unable to verify if the {'key' if is_key else 'value'} schema for topic: {topic} "
+                f"is compatible with ksqlDB.\nReason: {error.message}"
+            ) from error
+
+
+def _columns_of(text: str) -> tuple[Column, ...]:
+    found = data_type(parse_type(text), {})
+    assert isinstance(found, StructType), "columns are logged as a struct"
+    return tuple(Column(each.name, each.type) for each in found.fields)
+
+
+def register_schemas(info: SourceInfo, registry: SchemaRegistry | None) -> None:
+    """Register the schemas of a source's keys and values, unless the topic has some already."""
+    for format_, columns, is_key in (
+        (info.key_format, info.schema.key, True),
+        (info.value_format, info.schema.value, False),
+    ):
+        if not columns or not abilities(format_.name).inferred or format_.schema_id is not None:
+            continue
+        if registry is None:
+            raise StatementFailed(
+                f"Cannot create {info.shown_kind} '{info.name}': format {format_.name} needs a "
+                "schema registry, and none is configured. To enable it, please set "
+                "ksql.schema.registry.url"
+            )
+        subject = subject_of(info.topic, is_key=is_key)
+        try:
+            if _has_subject(registry, subject):
+                continue
+            options = row_options(format_, is_key=is_key)
+            registry.register(subject, format_of(format_.name).schema_of(columns, options))
+        except MillstreamError as error:
+            raise StatementFailed(
+                f"Could not register schema for topic {info.topic}: {error.message}"
+            ) from error
+
+
+def _has_subject(registry: SchemaRegistry, subject: str) -> bool:
+    try:
+        registry.version(subject)
+    except RegistryError as error:
+        if error.code in NOT_FOUND:
+            return False
+        raise
+    return True

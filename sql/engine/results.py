@@ -1,0 +1,195 @@
+"""Results of queries: columns first, then rows as they come."""
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from broker.client.serde.rows.row_format import Row
+from broker.clock import Clock
+from sql.datatypes import DataType
+
+LIMIT_REACHED = "Limit Reached"
+QUERY_COMPLETED = "Query Completed"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """A column of a result; `is_key` only where clients are told so."""
+
+    name: str
+    type: DataType
+    is_key: bool = False
+
+    def __str__(self) -> str:
+        """As headers show it."""
+        return f"`{self.name}` {self.type}{' KEY' if self.is_key else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """One row; a tombstone says that a table's row is gone, and has only its key."""
+
+    values: Row
+    tombstone: bool = False
+
+
+class QueryResult(Protocol):
+    """A query's answer; closed when nobody wants it any more."""
+
+    @property
+    def query_id(self) -> str:
+        """The id of the query."""
+        ...
+
+    @property
+    def columns(self) -> tuple[ResultColumn, ...]:
+        """What its rows have."""
+        ...
+
+    @property
+    def final_message(self) -> str | None:
+        """What is said at the end; None if nothing is, as after a table's rows."""
+        ...
+
+    @property
+    def is_push(self) -> bool:
+        """Whether rows come until someone stops it."""
+        ...
+
+    def rows(self) -> Iterator[ResultRow]:
+        """The rows, once; raises what ended the query if it was an error."""
+        ...
+
+    def poll(self, timeout_ms: int) -> ResultRow | None:
+        """The next row if it comes in time; None at the end, too."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """Whether no more rows will come."""
+        ...
+
+    def close(self) -> None:
+        """Stop."""
+        ...
+
+
+def schema_text(columns: tuple[ResultColumn, ...]) -> str:
+    """The columns as the header of /query shows them."""
+    return ", ".join(map(str, columns))
+
+
+class RowQueue:
+    """Rows between a query and who reads them; full, it lets the query wait."""
+
+    def __init__(self, clock: Clock, capacity: int) -> None:
+        """At most `capacity` rows wait."""
+        self._clock = clock
+        self._capacity = capacity
+        self._rows: deque[ResultRow] = deque()
+        self._changed = threading.Condition()
+        self._ended = False
+        self._error: BaseException | None = None
+
+    def put(self, row: ResultRow) -> bool:
+        """Add a row, as soon as there is room; False if nobody wants it."""
+        with self._changed:
+            while len(self._rows) >= self._capacity and not self._ended:
+                self._clock.wait(self._changed, None)
+            if self._ended:
+                return False
+            self._rows.append(row)
+            self._changed.notify_all()
+            return True
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Say that no more rows come; those that are there can still be taken."""
+        with self._changed:
+            if not self._ended:
+                self._ended = True
+                self._error = error
+            self._changed.notify_all()
+
+    def drop(self) -> None:
+        """End, and forget what is there."""
+        with self._changed:
+            self._rows.clear()
+        self.end()
+
+    def take(self, timeout_ms: int | None = None) -> ResultRow | None:
+        """The next row; None when the time is up or no more come. An error is raised last."""
+        with self._changed:
+            deadline_ms = None if timeout_ms is None else self._clock.monotonic_ms() + timeout_ms
+            while not self._rows and not self._ended:
+                left_ms = None if deadline_ms is None else deadline_ms - self._clock.monotonic_ms()
+                if left_ms is not None and left_ms <= 0:
+                    return None
+                self._clock.wait(self._changed, left_ms)
+            if self._rows:
+                row = self._rows.popleft()
+                self._changed.notify_all()
+                return row
+            if self._error is not None:
+                raise self._error
+            return None
+
+    @property
+    def done(self) -> bool:
+        """Whether there are no rows, and none will come."""
+        with self._changed:
+            return self._ended and not self._rows
+
+
+@dataclass(slots=True)
+class FoundRows:
+    """Rows of a pull query: an iterator that ends by itself; see QueryResult."""
+
+    query_id: str
+    columns: tuple[ResultColumn, ...]
+    found: Iterator[Row]
+    limit: int | None = None
+    # Streams say at their end why it is; tables do not.
+    says_end: bool = False
+    taken: int = 0
+    ended: bool = False
+
+    @property
+    def is_push(self) -> bool:
+        """It ends by itself."""
+        return False
+
+    @property
+    def final_message(self) -> str | None:
+        """What is said at the end."""
+        if not self.says_end:
+            return None
+        reached = self.limit is not None and self.taken >= self.limit
+        return LIMIT_REACHED if reached else QUERY_COMPLETED
+
+    def rows(self) -> Iterator[ResultRow]:
+        """The rows."""
+        while (row := self.poll(0)) is not None:
+            yield row
+
+    def poll(self, timeout_ms: int) -> ResultRow | None:
+        """The next row."""
+        if self.ended or (self.limit is not None and self.taken >= self.limit):
+            self.ended = True
+            return None
+        row = next(self.found, None)
+        if row is None:
+            self.ended = True
+            return None
+        self.taken += 1
+        return ResultRow(row)
+
+    @property
+    def done(self) -> bool:
+        """Whether the end was met."""
+        return self.ended
+
+    def close(self) -> None:
+        """Nothing runs."""
+        self.ended = True

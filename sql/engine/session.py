@@ -1,0 +1,75 @@
+"""Session: the settings and variables that one user has set, on top of the server's."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sql.engine.settings import SqlConfig, converted, plain_name
+from sql.engine.substitution import substituted
+from sql.errors import StatementFailed
+from sql.syntax.statements import (
+    DefineVariable,
+    SetProperty,
+    UndefineVariable,
+    UnsetProperty,
+)
+
+SUBSTITUTION = "ksql.variable.substitution.enable"
+SESSION_STATEMENTS = (SetProperty, UnsetProperty, DefineVariable, UndefineVariable)
+
+
+@dataclass(slots=True)
+class Session:
+    """What SET and DEFINE have said; names of variables are in upper case."""
+
+    properties: dict[str, object] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        config: SqlConfig,
+        properties: Mapping[str, object] | None = None,
+        variables: Mapping[str, object] | None = None,
+    ) -> "Session":
+        """A session of what a request brings; settings are checked."""
+        made = Session()
+        for name, value in (properties or {}).items():
+            made.set_property(config, name, value)
+        for name, value in (variables or {}).items():
+            made.variables[name.upper()] = str(value)
+        return made
+
+    def copy(self) -> "Session":
+        """A session to try statements in."""
+        return Session(dict(self.properties), dict(self.variables))
+
+    def set_property(self, config: SqlConfig, name: str, value: object) -> None:
+        """SET; refused if the setting is unknown or not the session's."""
+        found = converted(name, value)
+        config.check_override(name)
+        self.properties[name] = found
+
+    def change(
+        self,
+        config: SqlConfig,
+        statement: SetProperty | UnsetProperty | DefineVariable | UndefineVariable,
+    ) -> None:
+        """Carry out SET, UNSET, DEFINE or UNDEFINE."""
+        match statement:
+            case SetProperty(name=name, value=value):
+                self.set_property(config, name, value)
+            case UnsetProperty(name=name):
+                plain_name(name)  # refuses what is unknown
+                self.properties.pop(name, None)
+            case DefineVariable(name=name, value=value):
+                self.variables[name.upper()] = value
+            case UndefineVariable(name=name):
+                if self.variables.pop(name.upper(), None) is None:
+                    raise StatementFailed(
+                        f"Cannot undefine variable '{name}' which was never defined"
+                    )
+
+    def substituted(self, config: SqlConfig, text: str) -> str:
+        """A statement with the values of the session's variables."""
+        if not self.variables or not config.with_session(self.properties).flag(SUBSTITUTION):
+            return text
+        return substituted(text, self.variables)

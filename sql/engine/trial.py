@@ -1,0 +1,88 @@
+"""Trial: a request tried on a copy of everything, before any of it is carried out."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from sql.engine.changes import COMMANDS, State
+from sql.engine.commands import Commands
+from sql.engine.inserting import Inserting
+from sql.engine.session import SESSION_STATEMENTS, Session
+from sql.engine.settings import SqlConfig
+from sql.errors import StatementFailed
+from sql.parse import ParsedStatement
+from sql.syntax import statements as st
+
+
+class WrongEndpoint(StatementFailed):
+    """A query where statements are expected, or the other way round; ksqlDB's error 40002."""
+
+
+@dataclass(slots=True)
+class Trial:
+    """A request tried on a copy of everything, so that all of it is carried out or nothing."""
+
+    config: SqlConfig
+    commands: Commands
+    session: Session
+    state: State
+    # The push queries that run: TERMINATE ends them without a command.
+    push_queries: Collection[str]
+    inserting: Callable[[State, Session], Inserting]
+    headless: bool = False
+
+    def run(self, parsed: ParsedStatement) -> None:
+        """Try one statement; what only shows something is not tried."""
+        statement = parsed.statement
+        if self.headless and not isinstance(statement, HEADLESS_STATEMENTS):
+            raise StatementFailed(
+                "Unsupported statement. Only the following statements are supporting in "
+                "standalone mode: CREATE STREAM, CREATE TABLE, CREATE STREAM AS SELECT, CREATE "
+                "TABLE AS SELECT, INSERT INTO, SET, UNSET, CREATE TYPE and ALTER.\n"
+                f"Statement: {parsed.text}"
+            )
+        if isinstance(statement, SESSION_STATEMENTS):
+            self.session.change(self.config, statement)
+        elif isinstance(statement, COMMANDS):
+            if not (
+                isinstance(statement, st.ControlQuery) and statement.query_id in self.push_queries
+            ):
+                self.commands.tried(self.state, statement, parsed.text, self.session.properties)
+        elif isinstance(statement, st.InsertValues):
+            inserting = self.inserting(self.state, self.session)
+            inserting.target(statement.target)
+        elif isinstance(statement, REFUSED):
+            raise wrong_statement(statement)
+
+
+HEADLESS_STATEMENTS = (
+    st.CreateSource,
+    st.CreateAsSelect,
+    st.InsertSelect,
+    st.SetProperty,
+    st.UnsetProperty,
+    st.CreateType,
+    st.AlterSource,
+)
+REFUSED = (
+    st.Select,
+    st.Print,
+    st.AlterSystem,
+    st.AssertValues,
+    st.AssertTombstone,
+    st.AssertSource,
+)
+
+
+def wrong_statement(statement: st.Statement) -> StatementFailed:
+    """Why a statement is not carried out here."""
+    if isinstance(statement, st.Select | st.Print):
+        return WrongEndpoint(
+            "The following statement types should be issued to the websocket endpoint '/query': "
+            f"{'SELECT' if isinstance(statement, st.Select) else 'PRINT'}",
+            hint="queries and PRINT have an endpoint of their own",
+        )
+    if isinstance(statement, st.AlterSystem):
+        return StatementFailed(
+            "ALTER SYSTEM is not supported: settings of the server are given at its start"
+        )
+    return StatementFailed(f"{type(statement).__name__} is a statement of test scripts only")
