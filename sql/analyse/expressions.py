@@ -95,7 +95,10 @@ class ExpressionAnalyser:
         replaced = self._replaced.get(expression) if self._replaced else None
         if replaced is not None:
             return replaced
-        return self._handlers[type(expression)](self, expression)
+        try:
+            return self._handlers[type(expression)](self, expression)
+        except RecursionError:
+            raise _failed("the expression is nested too deeply", expression) from None
 
     def select_item(self, expression: ex.Expression) -> TypedExpression:
         """An expression of SELECT."""
@@ -116,7 +119,11 @@ class ExpressionAnalyser:
         except StatementFailed as error:
             if "cannot be resolved" in error.message or "is ambiguous" in error.message:
                 raise
-            raise _failed(f"Error in {clause} expression: {error.message}", expression) from error
+            raise _failed(
+                f"Error in {clause} expression: {error.message}\n"
+                f"Statement: {self.text(expression)}",
+                expression,
+            ) from error
         if found.type is not BOOLEAN:
             shown = "null" if found.type is None else found.type
             raise _failed(

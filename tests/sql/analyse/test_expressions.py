@@ -2,13 +2,14 @@
 
 import pytest
 
+from sql.analyse.expressions import ExpressionAnalyser
 from sql.analyse.scope import Columns, ScopeColumn
 from sql.datatypes import BIGINT, INT, STRING
 from sql.errors import StatementFailed
 from sql.expressions import ColumnValue, Constant, Convert
 from sql.parse import parse_expression
-from sql.syntax.expressions import Name
-from tests.sql.analyse.typing_scope import analyser, typed
+from sql.syntax.expressions import Expression, Name, Not
+from tests.sql.analyse.typing_scope import FUNCTIONS, analyser, typed
 
 
 @pytest.mark.parametrize(
@@ -179,6 +180,28 @@ def test_errors_of_conditions_and_results_name_their_place() -> None:
         assert message in failure.value.message
     assert analyser().select_item(parse_expression("I")).type is INT
     assert analyser().condition(parse_expression("B"), "WHERE").type is not None
+
+
+def test_expressions_that_are_too_deep_are_refused() -> None:
+    deep: Expression = Name("B")
+    for _ in range(2000):
+        deep = Not(deep)
+    with pytest.raises(StatementFailed, match="too deep"):
+        analyser().typed(deep)
+
+
+def test_columns_hold_what_was_computed_before() -> None:
+    total = parse_expression("TOTAL(I)")
+    replaced = {total: ColumnValue(3, "TOTAL_1", BIGINT)}
+    columns = Columns([ScopeColumn("X", "I", ColumnValue(0, "X_I", INT))])
+    found = ExpressionAnalyser(columns, FUNCTIONS, {}, replaced)
+    assert found.typed(total) == replaced[total]
+    with pytest.raises(StatementFailed) as failure:
+        found.condition(parse_expression("TOTAL(I) > '1'"), "HAVING")
+    assert failure.value.message == (
+        "Error in HAVING expression: Cannot compare TOTAL(X_I) (BIGINT) to '1' (STRING) with "
+        "GREATER_THAN.\nStatement: (TOTAL(X_I) > '1')"
+    )
 
 
 def test_names_may_be_ambiguous() -> None:
