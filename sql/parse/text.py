@@ -16,10 +16,12 @@ from sql.parse.statement_text import read_end, read_statement
 from sql.parse.tokens import Tokens, tokens_of
 from sql.parse.type_text import read_type
 from sql.syntax.expressions import Expression
+from sql.syntax.node import Position
 from sql.syntax.statements import Statement
 from sql.syntax.type_names import TypeSyntax
 
 Read = TypeVar("Read")
+BEGINNING = Position(1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +32,16 @@ class ParsedStatement:
     text: str
 
 
-def parse(text: str, *, testing: bool = False) -> list[ParsedStatement]:
-    """All statements of a text; each ends with a semicolon.
+def parse(
+    text: str, *, testing: bool = False, start: Position = BEGINNING
+) -> list[ParsedStatement]:
+    """All statements of a text; each ends with a semicolon. `start` is its place in a larger one.
 
     >>> [type(each.statement).__name__ for each in parse("SHOW STREAMS; PRINT orders;")]
     ['Show', 'Print']
     """
-    return _guarded(Reader(tokens_of(text), testing=testing), _script)
+    tokens = tokens_of(text, line=start.line, column=start.column)
+    return _guarded(Reader(tokens, testing=testing), _script)
 
 
 def parse_statement(text: str, *, testing: bool = False) -> Statement:

@@ -56,13 +56,13 @@ class Tokens:
     columns: list[int]
 
 
-def tokens_of(text: str) -> Tokens:
-    """The tokens of a text."""
+def tokens_of(text: str, *, line: int = 1, column: int = 1) -> Tokens:
+    """The tokens of a text, which itself begins at a line and column of a larger one."""
     if len(text) > TEXT_MAX:
         raise SyntaxFailed(f"the text has {len(text)} signs, and at most {TEXT_MAX} are read")
     found = Tokens(text, [], [], [], [], [], [])
     kinds, words, texts = found.kinds, found.words, found.texts
-    line, line_start, last_end = 1, 0, 0
+    first_line, line_start, last_end = line, 1 - column, 0
     for match in TOKEN.finditer(text):
         kind, token, start = match.lastgroup or "", match.group(), match.start()
         if kind != "space":
@@ -84,19 +84,20 @@ def tokens_of(text: str) -> Tokens:
     if len(kinds) > TOKENS_MAX:
         why = f"the text has more than {TOKENS_MAX} words and signs"
         raise SyntaxFailed(why, hint="send it in parts")
-    _add_end(found, last_end)
+    _add_end(found, last_end, line=first_line, column=column)
     return found
 
 
-def _add_end(found: Tokens, end: int) -> None:
+def _add_end(found: Tokens, end: int, *, line: int, column: int) -> None:
     """The end stands right behind the last token, where something is missing."""
     before = found.text[:end]
+    newline = before.rfind("\n")
     found.kinds.append("end")
     found.words.append(END)
     found.texts.append(END)
     found.starts.append(end)
-    found.lines.append(before.count("\n") + 1)
-    found.columns.append(end - before.rfind("\n"))
+    found.lines.append(line + before.count("\n"))
+    found.columns.append(end - newline if newline >= 0 else end + column)
 
 
 def unquoted(token: str) -> str:
