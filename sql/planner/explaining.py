@@ -21,6 +21,7 @@ from sql.plan import (
     TableJoin,
 )
 from sql.planner.typed_text import typed_text
+from sql.schema import PSEUDO_COLUMNS
 
 AnyJoin = StreamJoin | StreamTableJoin | TableJoin | ForeignKeyJoin
 INDENT = "   "
@@ -76,8 +77,8 @@ def _title(node: PlanNode) -> str:
 
 def _schema(shape: Shape) -> str:
     keys = [f"`{each.name}` {each.type} KEY" for each in shape.key]
-    names = {each.name for each in shape.key}
-    values = [f"`{each.name}` {each.type}" for each in shape.row if each.name not in names]
+    hidden = {*shape.key, *PSEUDO_COLUMNS}
+    values = [f"`{each.name}` {each.type}" for each in shape.row if each not in hidden]
     return ", ".join([*keys, *values])
 
 

@@ -59,11 +59,15 @@ class Grouping:
             for each in expanded(self._selection, node, context.references, self._tree)
         ]
         condition = None if having is None else context.row_form(having)
-        used = [each.expression for each in items] + ([] if condition is None else [condition])
+        conditions = [] if condition is None else [condition]
+        used = [*(each.expression for each in items), *conditions]
         self._check(items, condition, used)
         calls = self._calls(node, used)
         self._check_undo(node, calls)
-        aggregate, kept = self._aggregate(node, items, calls, used)
+        shown = self._shown(items)
+        aggregate, kept = self._aggregate(
+            node, items, calls, [*(each.expression for each in shown), *conditions]
+        )
         replaced = calls.replaced(used, kept)
         result: PlanNode = aggregate
         if condition is not None:
@@ -71,8 +75,14 @@ class Grouping:
             result = Filter("Aggregate/HavingFilter", result, typed)
         self._check_keys()
         analyser = context.analyser(result, replaced)
-        selected = [(each.name, analyser.select_item(each.expression)) for each in items]
+        selected = [(each.name, analyser.select_item(each.expression)) for each in shown]
         return self._projected(result, aggregate, selected)
+
+    def _shown(self, items: Sequence[Selected]) -> Sequence[Selected]:
+        """The columns of the projection: those of the key are not among the values of a topic."""
+        if self._context.destination is None:
+            return items
+        return [each for each in items if each.expression not in self._groups]
 
     def _rules(self) -> GroupRules:
         is_windowed = self._context.query.window is not None
@@ -125,18 +135,17 @@ class Grouping:
     ) -> QueryPlan:
         if self._context.destination is None:
             return self._context.shown(result, selected)
-        seen: set[str] = set()
+        seen = {each.name for each in aggregate.shape.key}
         for name, each in selected:
             if name in seen:
                 raise StatementFailed(
                     f"Duplicate value columns found in schema: `{name}` {each.type}"
                 )
             seen.add(name)
-        keys = {each.name for each in aggregate.shape.key}
         values = tuple(
             (name, each)
             for name, each in selected
-            if name not in keys and not (name in BOUND_NAMES and isinstance(each, ColumnValue))
+            if not (name in BOUND_NAMES and isinstance(each, ColumnValue))
         )
         if not values:
             raise StatementFailed(NO_VALUES)
