@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from broker.client.registry.api import SchemaRegistry
 from broker.client.serde import BytesSerde
@@ -14,7 +14,11 @@ from streams.config import StreamsConfig
 from streams.dsl.builder import StreamsBuilder
 from streams.handlers import Answer, Failure
 from streams.record import Headers
+from streams.state.store import StoreKind, TimestampedKeyValueStore
 from streams.testing import TopologyTestDriver
+
+# Any: the stores of any query.
+AnyStore = TimestampedKeyValueStore[Any, Any]
 
 SERVICE_ID = "some.ksql.service.id"
 EMIT_INTERVAL = "__emit.interval.ms.kstreams.windowed.aggregation__"
@@ -76,6 +80,20 @@ class QueryRun:
     def internal_topics(self) -> Iterable[str]:
         """The repartition topics that the query has, whether used or not."""
         return self._driver.topology.repartition_topics
+
+    def tables(self) -> Iterable[tuple[str, AnyStore]]:
+        """The stores of tables by key, with their names."""
+        for name, spec in self._driver.topology.stores.items():
+            if spec.kind is StoreKind.TIMESTAMPED_KEY_VALUE:
+                yield name, self._driver.get_timestamped_key_value_store(name)
+
+    def take_over(self, old: "QueryRun") -> None:
+        """Go on with the tables of a query that this one replaces."""
+        before = dict(old.tables())
+        for name, store in self.tables():
+            if name in before:
+                for key, (value, timestamp_ms) in before[name].all():
+                    store.put(key, value, timestamp_ms)
 
     def _results(self) -> Iterable[TopicRecord]:
         while not self._output.is_empty:

@@ -1,11 +1,11 @@
 """Script cases: one text, statement by statement; ASSERT looks at what came out so far."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sql.analyse.sources import definitions_schema
 from sql.backends.native.rows import key_serde, value_serde
-from sql.catalog import SourceInfo
+from sql.catalog import SourceInfo, TimestampColumn
 from sql.datatypes import Column
 from sql.errors import SqlError, StatementFailed
 from sql.functions.registry import FunctionRegistry
@@ -92,6 +92,7 @@ class Script:
                 continue
             run = QueryRun(query_id, query.plan, self._engine.registry, query.settings)
             if known is not None:
+                run.take_over(known[1])
                 known[1].close()
             self._runs[query_id] = (query, run)
         for query_id in [each for each in self._runs if each not in self._engine.queries]:
@@ -182,13 +183,22 @@ class Script:
             ("key format", clause.key_format, source.key_format.name),
             ("value format", clause.value_format, source.value_format.name),
             ("window", clause.window, source.window),
-            ("timestamp column", clause.timestamp, source.timestamp),
+            *_times(clause.timestamp, source.timestamp),
+            ("value serde features", clause.wrap_single_value, source.value_format.wrapped),
         ):
             if expected is not None and expected != actual:
                 raise StatementFailed(
                     f"Expected {what} does not match actual for source {source.name}. "
                     f"Expected: {expected}, actual: {actual}"
                 )
+
+
+def _times(
+    expected: TimestampColumn | None, actual: TimestampColumn | None
+) -> Iterator[tuple[str, object, object]]:
+    if expected is not None:
+        yield "timestamp column", expected.name, None if actual is None else actual.name
+        yield "timestamp format", expected.pattern, None if actual is None else actual.pattern
 
 
 def _columns(
