@@ -106,7 +106,6 @@ class SourceAnalyser:
         self, statement: CreateSource, clause: WithClause, key: FormatInfo, value: FormatInfo
     ) -> tuple[Schema, FormatInfo, FormatInfo]:
         """The columns, written or from the registry, and the formats once it is known how many."""
-        _check_roles(statement)
         schema = definitions_schema(statement.columns, self.catalog.types)
         default_wrap = wrap_setting(self.settings)
         topic = clause.topic or ""
@@ -222,26 +221,6 @@ def check_replaceable(existing: SourceInfo | None, statement: CreateSource) -> N
             f"Cannot add {kind} '{statement.name}': A {existing.shown_kind} with the same name "
             "already exists"
         )
-
-
-def _check_roles(statement: CreateSource) -> None:
-    table = statement.kind is SourceKind.TABLE
-    wrong = ColumnRole.KEY if table else ColumnRole.PRIMARY_KEY
-    for each in statement.columns:
-        if each.role is wrong:
-            right = "PRIMARY KEY" if table else "KEY"
-            place = f"Line: {each.position.line}, Col: {each.position.column}: "
-            raise StatementFailed(
-                f"{place}Column {name_text_always(each.name)} is a '{wrong.value}' column: please "
-                f"use '{right}' for {'tables' if table else 'streams'}.\n"
-                "Tables have PRIMARY KEYs, which are unique and NON NULL.\n"
-                "Streams have KEYs, which have no uniqueness or NON NULL constraints."
-            )
-
-
-def name_text_always(name: str) -> str:
-    """A name in back quotes."""
-    return f"`{name}`"
 
 
 def definitions_schema(
