@@ -16,45 +16,54 @@ from decimal import (
 from sql.datatypes import DataType, DecimalType
 from sql.errors import StatementFailed
 
-EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+def _exact(rounding: str) -> Context:
+    return Context(prec=MAX_PREC, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
-def rounded(number: Decimal, places: int, rounding: str) -> Decimal:
+# What quantizes with so many digits as it takes.
+TO_ZERO = _exact(ROUND_DOWN)
+HALF_AWAY_FROM_ZERO = _exact(ROUND_HALF_UP)
+HALF_TO_ZERO = _exact(ROUND_HALF_DOWN)
+_UP = _exact(ROUND_CEILING)
+_DOWN = _exact(ROUND_FLOOR)
+
+_UNITS = {places: Decimal((0, (1,), -places)) for places in range(-64, 65)}
+
+
+def rounded(number: Decimal, places: int, rounding: Context) -> Decimal:
     """The number with so many digits behind the point; they may be negative. Zero has no sign."""
-    found = number.quantize(Decimal((0, (1,), -places)), rounding=rounding, context=EXACT)
+    unit = _UNITS.get(places) or Decimal((0, (1,), -places))
+    found = rounding.quantize(number, unit)
     return found if found else found.copy_abs()
 
 
-def scale_of(number: Decimal) -> int:
-    """How many digits it has behind the point."""
-    exponent = number.as_tuple().exponent
-    assert isinstance(exponent, int), "no column holds NaN or Infinity"
-    return -exponent
-
-
-def same_scale(number: Decimal, places: int, rounding: str) -> Decimal:
+def same_scale(number: Decimal, places: int, rounding: Context) -> Decimal:
     """The number rounded, but still with as many digits behind the point as before."""
-    scale = scale_of(number)
-    if places >= scale:
-        return number
-    # Beyond all of its digits there is nothing left to be found.
-    places = max(places, min(0, -number.adjusted() - 2))
-    return rounded(rounded(number, places, rounding), scale, ROUND_DOWN)
+    if places not in _UNITS:
+        exponent = number.as_tuple().exponent
+        assert isinstance(exponent, int), "no column holds NaN or Infinity"
+        if places >= -exponent:
+            return number
+        # Beyond all of its digits there is nothing left to be found.
+        places = max(places, min(0, -number.adjusted() - 2))
+    found = rounding.quantize(rounded(number, places, rounding), number)
+    return found if found else found.copy_abs()
 
 
-def half_up(number: Decimal) -> str:
+def half_up(number: Decimal) -> Context:
     """The rounding of halves to the larger number, as Math.round does."""
-    return ROUND_HALF_UP if number > 0 else ROUND_HALF_DOWN
+    return HALF_TO_ZERO if number.is_signed() else HALF_AWAY_FROM_ZERO
 
 
 def ceiling(number: Decimal) -> Decimal:
     """The next whole number, with the same scale."""
-    return same_scale(number, 0, ROUND_CEILING)
+    return same_scale(number, 0, _UP)
 
 
 def floor(number: Decimal) -> Decimal:
     """The whole number before, with the same scale."""
-    return same_scale(number, 0, ROUND_FLOOR)
+    return same_scale(number, 0, _DOWN)
 
 
 def whole_type(types: tuple[DataType, ...]) -> DataType:

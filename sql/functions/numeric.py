@@ -3,9 +3,10 @@
 import math
 import random
 from collections.abc import Callable
-from decimal import ROUND_DOWN, Decimal
+from decimal import Decimal
 
 from sql.functions.decimals import (
+    TO_ZERO,
     ceiling,
     first_type,
     floor,
@@ -137,19 +138,19 @@ numeric.scalar(
 @numeric.scalar("trunc(number DOUBLE, places INT) -> DOUBLE")
 def trunc_double_places(number: float, places: int) -> float:
     """Cuts the digits that are seen."""
-    return float(same_scale(_digits(number), places, ROUND_DOWN)) + 0.0
+    return float(same_scale(_digits(number), places, TO_ZERO)) + 0.0
 
 
 @numeric.scalar("trunc(number DECIMAL) -> DECIMAL", result_type=whole_type)
 def trunc_decimal(number: Decimal) -> Decimal:
     """The result has no digits behind the point."""
-    return rounded(number, 0, ROUND_DOWN)
+    return rounded(number, 0, TO_ZERO)
 
 
 @numeric.scalar("trunc(number DECIMAL, places INT) -> DECIMAL", result_type=first_type)
 def trunc_decimal_places(number: Decimal, places: int) -> Decimal:
     """The result has as many digits behind the point as before."""
-    return same_scale(number, places, ROUND_DOWN)
+    return same_scale(number, places, TO_ZERO)
 
 
 @numeric.scalar("sign(value INT) -> INT", "-1, 0 or 1: whether a value is less, equal or more.")

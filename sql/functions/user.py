@@ -31,7 +31,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -39,7 +39,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from sql.datatypes import DecimalType
 from sql.errors import SqlError
-from sql.functions.decimals import rounded
+from sql.functions.decimals import HALF_AWAY_FROM_ZERO, rounded
 from sql.functions.registry import Family
 from sql.functions.signature_text import read_signature
 from sql.functions.signatures import Parameter, Pattern, Signature
@@ -252,7 +252,7 @@ def _fitting(function: Callable[..., Any], result: Pattern) -> Callable[..., Any
         found = function(*values)
         if found is None:
             return None
-        number = rounded(Decimal(found), scale, ROUND_HALF_UP)
+        number = rounded(Decimal(found), scale, HALF_AWAY_FROM_ZERO)
         if number and number.adjusted() >= whole:
             raise ValueError(f"{number:f} does not fit {result}")
         return number
