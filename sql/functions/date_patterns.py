@@ -240,11 +240,11 @@ def _number(field: str, widest: int = 2) -> Callable[[str, int], Element]:
     return make
 
 
-def _long_number(field: str) -> Callable[[str, int], Element]:
+def _long_number(field: str, sign: Sign = Sign.NEVER_NEGATIVE) -> Callable[[str, int], Element]:
     def make(letter: str, count: int) -> Element:
         if count > 19:
             raise _too_many(letter)
-        return Number(field, count, 19, Sign.NEVER_NEGATIVE)
+        return Number(field, count, 19, sign)
 
     return make
 
@@ -337,7 +337,7 @@ _FIELDS: dict[str, Callable[[str, int], Element]] = {
     "d": _number("DayOfMonth"),
     "D": _number("DayOfYear", widest=3),
     "F": _number("AlignedWeekOfMonth", widest=1),
-    "g": _long_number("ModifiedJulianDay"),
+    "g": _long_number("ModifiedJulianDay", Sign.NORMAL),
     "E": _name("DayOfWeek"),
     "e": _local_day,
     "c": _standalone_day,
