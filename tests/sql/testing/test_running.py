@@ -204,7 +204,7 @@ def test_functions_of_a_module_can_be_called() -> None:
         for key in (1, 2)
     ]
     case = Case("udf", CaseKind.QUERY, changed(statements=statements, outputs=outputs, post=None))
-    result = run_case(case, functions_with("tests.support.sql_functions"))
+    result = run_case(case, functions_with("tests.support.sql_test_functions"))
     assert result == CaseResult("udf", Status.PASSED)
     with pytest.raises(MillstreamError, match="there is no module"):
         functions_with("no.such.module")
