@@ -1,8 +1,10 @@
 """Functions of texts that are JSON."""
 
+from collections.abc import Callable
 from decimal import Decimal
 
 from broker.schema.java_times import date_text, time_text, timestamp_text
+from sql.datatypes import DATE, TIME, TIMESTAMP, ArrayType, DataType, MapType, StructType
 from sql.functions.bytes_values import from_bytes
 from sql.functions.json_documents import (
     MISSING,
@@ -175,3 +177,57 @@ def _key_text(key: object) -> str:
         return key
     text = document_text(key, plain=True)
     return text.strip('"')
+
+
+def json_writer(type_: DataType) -> Callable[[object], str]:
+    """Writes values of a type as JSON; times are texts wherever they are inside of it."""
+    prepare = _preparation(type_)
+    return lambda value: document_text(prepare(value), plain=True)
+
+
+def _preparation(type_: DataType) -> Callable[[object], object]:
+    """From a value to what JSON has for it; null stays null."""
+    match type_:
+        case ArrayType(element=element):
+            prepare = _array_preparation(_preparation(element))
+        case MapType(key=key, value=value):
+            prepare = _map_preparation(_preparation(key), _preparation(value))
+        case StructType():
+            prepare = _struct_preparation(type_)
+        case _:
+            prepare = _TIMES.get(type_, _prepared)
+    return lambda value: None if value is None else prepare(value)
+
+
+def _array_preparation(element: Callable[[object], object]) -> Callable[..., object]:
+    def prepare(array: list[object]) -> list[object]:
+        return [element(each) for each in array]
+
+    return prepare
+
+
+def _struct_preparation(type_: StructType) -> Callable[..., object]:
+    named = {each.name: _preparation(each.type) for each in type_.fields}
+    fields = [(name, named[name]) for name in sorted(named)]
+
+    def prepare(struct: dict[str, object]) -> dict[str, object]:
+        return {name: inner(struct.get(name)) for name, inner in fields}
+
+    return prepare
+
+
+def _map_preparation(
+    key: Callable[[object], object], value: Callable[[object], object]
+) -> Callable[..., object]:
+    def prepare(entries: dict[object, object]) -> dict[str, object]:
+        named = {_key_text(key(each)): value(inner) for each, inner in entries.items()}
+        return {name: named[name] for name in sorted(named)}
+
+    return prepare
+
+
+_TIMES: dict[DataType, Callable[..., object]] = {
+    TIME: time_text,
+    DATE: date_text,
+    TIMESTAMP: timestamp_text,
+}

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sql.functions.json_documents import DEPTH_MAX, document_text, parse_path, read_document
-from tests.sql.functions.calls import call, same, typed
+from sql.functions.json_values import json_writer
+from tests.sql.functions.calls import call, same, type_, typed
 
 NULL = typed("STRING", None)
 ORDER = '{"id": 7, "price": 1.10, "tags": ["a", {"b": null}], "a b": {"@x:y": true}, "é_1": "z"}'
@@ -206,3 +207,20 @@ def test_any_text_is_json_or_refused(text: str) -> None:
         return
     assert call("IS_JSON_STRING", text) is True
     assert json.loads(str(call("JSON_CONCAT", text))) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "wanted"),
+    [
+        ("TIME", 60_220_000, '"16:43:40"'),
+        ("DATE", None, "null"),
+        ("ARRAY<DATE>", [1000, None], '["1972-09-27",null]'),
+        ("MAP<STRING, TIMESTAMP>", {"b": 0, "a": None}, '{"a":null,"b":"1970-01-01T00:00:00.000"}'),
+        ("MAP<DATE, INT>", {1000: 1}, '{"1972-09-27":1}'),
+        ("ARRAY<STRUCT<b TIME, a BYTES>>", [{"b": 0, "a": b"!"}], '[{"a":"IQ==","b":"00:00"}]'),
+        ("STRUCT<b INT, a INT>", {"b": 1}, '{"a":null,"b":1}'),
+        ("BIGINT", 1000, "1000"),
+    ],
+)
+def test_times_inside_of_a_value_are_texts(kind: str, value: object, wanted: str) -> None:
+    assert json_writer(type_(kind))(value) == wanted
