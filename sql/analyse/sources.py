@@ -106,6 +106,7 @@ class SourceAnalyser:
         self, statement: CreateSource, clause: WithClause, key: FormatInfo, value: FormatInfo
     ) -> tuple[Schema, FormatInfo, FormatInfo]:
         """The columns, written or from the registry, and the formats once it is known how many."""
+        check_names(statement.columns)
         schema = definitions_schema(statement.columns, self.catalog.types)
         default_wrap = wrap_setting(self.settings)
         topic = clause.topic or ""
@@ -223,6 +224,16 @@ def check_replaceable(existing: SourceInfo | None, statement: CreateSource) -> N
         )
 
 
+def check_names(definitions: Sequence[ColumnDefinition]) -> None:
+    """Refuse names that pseudo columns have."""
+    for each in definitions:
+        if each.name in RESERVED_NAMES:
+            raise StatementFailed(
+                f"'{each.name}' is a reserved column name. You cannot use it as a name for a "
+                "column."
+            )
+
+
 def definitions_schema(
     definitions: Sequence[ColumnDefinition], types: Mapping[str, DataType]
 ) -> Schema:
@@ -232,11 +243,6 @@ def definitions_schema(
     headers: list[HeaderColumn] = []
     seen: set[str] = set()
     for each in sorted(definitions, key=lambda each: each.role not in KEY_ROLES):
-        if each.name in RESERVED_NAMES:
-            raise StatementFailed(
-                f"'{each.name}' is a reserved column name. You cannot use it as a name for a "
-                "column."
-            )
         if each.name in seen:
             raise StatementFailed(f"Duplicate column names: {name_text(each.name)}")
         seen.add(each.name)

@@ -47,8 +47,8 @@ def read_query(reader: Reader) -> qu.Query:
         tuple(joins),
         _window(reader) if reader.accept("WINDOW") else None,
         read_expression(reader) if reader.accept("WHERE") else None,
-        _grouping(reader) if reader.accept_all("GROUP", "BY") else (),
-        _grouping(reader) if reader.accept_all("PARTITION", "BY") else (),
+        _grouping(reader, "GROUP BY") if reader.accept_all("GROUP", "BY") else (),
+        _grouping(reader, "PARTITION BY") if reader.accept_all("PARTITION", "BY") else (),
         read_expression(reader) if reader.accept("HAVING") else None,
         _emit(reader) if reader.accept("EMIT") else qu.Emit.NOTHING,
         reader.whole(negative=reader.accept("-")) if reader.accept("LIMIT") else None,
@@ -148,10 +148,11 @@ def _window(reader: Reader) -> qu.Window:
     return qu.Window(kind, size, advance, retention, grace, position=place)
 
 
-def _grouping(reader: Reader) -> tuple[Expression, ...]:
+def _grouping(reader: Reader, clause: str) -> tuple[Expression, ...]:
     """Values, in brackets together or without."""
+    place = reader.position()
     if reader.accept_all("(", ")"):
-        return ()
+        reader.fail_at(place, f"{clause} requires at least one expression")
     bracketed = reader.word == "(" and _holds_comma(reader)
     if bracketed:
         reader.advance()
