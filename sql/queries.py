@@ -32,7 +32,7 @@ from broker.errors import (
 )
 from sql.errors import SqlError
 from streams.app import AppState, StreamsApp
-from streams.errors import StreamsError
+from streams.errors import StoreNotReady, StreamsError
 from streams.topology import Topology
 
 logger = logging.getLogger(__name__)
@@ -136,8 +136,8 @@ class QueryRuntime(Protocol):
         ...
 
     # Any: who asks for a store knows its kind by its name.
-    def store(self, name: str) -> Any:
-        """Reads of a store with timestamps, over all partitions that are here."""
+    def stores(self, name: str) -> list[Any]:
+        """Reads of a store with timestamps, one for each partition that is here."""
         ...
 
     def describe(self) -> str:
@@ -369,15 +369,27 @@ class AppRuntime:
         return app is not None and app.wait_for(AppState.RUNNING, timeout_ms=timeout_ms)
 
     # Any: who asks for a store knows its kind by its name.
-    def store(self, name: str) -> Any:
-        """Reads of a store."""
+    def stores(self, name: str) -> list[Any]:
+        """Reads of a store, one for each partition."""
         app = self._app
         if app is None:
-            raise StreamsError(
+            raise StoreNotReady(
                 f'store "{name}" cannot be read: the query is {self.state.value}',
                 hint="DESCRIBE EXTENDED shows why it failed",
             )
-        return app.store(name, timestamped=True)
+        whole = app.store(name, timestamped=True)
+        partitions = sorted(
+            {
+                owned.task_id.partition
+                for runner in app.runners
+                if runner.tasks is not None
+                for owned in runner.tasks.snapshot
+                if name in owned.state.names
+            }
+        )
+        if not partitions:
+            return [whole]
+        return [app.store(name, partition=each, timestamped=True) for each in partitions]
 
     def describe(self) -> str:
         """The topology, as text."""

@@ -8,6 +8,7 @@ from broker.client.registry.api import SchemaRegistry
 from broker.clock import Clock
 from sql.engine.commands import Commands
 from sql.engine.launching import QueryLauncher
+from sql.engine.pull_rules import check_key_values, check_without_scans
 from sql.engine.pulling import check_pull, pull_plan, stream_rows, table_rows
 from sql.engine.pushing import PushQuery
 from sql.engine.registered_schemas import StatementSchemas
@@ -117,15 +118,17 @@ class Asking:
                 f"do 'CREATE TABLE QUERYABLE_{source.name} AS SELECT * FROM {source.name}'. "
                 "See https://cnfl.io/queries for more info."
             )
+        where = statement.query.where
+        check_key_values(where, source)
+        check_without_scans(where, source, self._config.with_session(session.properties))
         running.runtime.wait_running(STORE_WAIT_MS)
         try:
-            store = running.runtime.store(running.where.store)
+            stores = running.runtime.stores(running.where.store)
         except StoreNotReady as error:
             raise StatementFailed(
                 f"Unable to execute pull query. The table `{source.name}` is not ready: "
                 f"{error.message}",
                 hint=error.hint,
             ) from error
-        config = self._config.with_session(session.properties)
-        found = table_rows(plan, running.where, store, config)
+        found = table_rows(plan, running.where, stores)
         return FoundRows(query_id, plan.columns, found, limit)

@@ -205,9 +205,6 @@ def _coerced_struct(
     value: Mapping[str, object], given: StructType, wanted: StructType
 ) -> dict[str, object]:
     types = {each.name: each.type for each in given.fields}
-    unknown = set(types) - {each.name for each in wanted.fields}
-    if unknown:
-        raise NotCoercible
     return {
         each.name: coerced(value.get(each.name), types.get(each.name), each.type)
         for each in wanted.fields

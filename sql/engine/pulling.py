@@ -3,16 +3,17 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from broker.client.opening import Target
 from broker.client.registry.api import SchemaRegistry
 from broker.client.serde.rows.row_format import Row
 from sql.backends.native.evaluating import predicate, row_function
 from sql.backends.native.materialized import Materialized, StoredRow
-from sql.datatypes import BIGINT, INT
-from sql.engine.inserting import constant_value
+from sql.datatypes import INT, DataType, is_numeric
+from sql.engine.inserting import NotCoercible, coerced, constant_value
+from sql.engine.pull_rules import SEE
 from sql.engine.results import ResultColumn
-from sql.engine.settings import SqlConfig
 from sql.engine.topic_rows import records_to_end, row_reader
 from sql.errors import StatementFailed
 from sql.expressions import (
@@ -28,9 +29,7 @@ from sql.plan import Filter, PlanNode, Project, Scan
 from sql.schema import WINDOW_BOUNDS
 from sql.syntax.queries import Query
 
-SEE = "See https://cnfl.io/queries for more info."
 ADD_EMIT = f"{SEE}\nAdd EMIT CHANGES if you intended to issue a push query."
-TABLE_SCANS = "ksql.query.pull.table.scan.enabled"
 KEYS_MAX = 10_000
 
 
@@ -108,6 +107,11 @@ def pull_plan(plan: PlanNode) -> PullPlan:
 
 
 def _check_columns(plan: PullPlan) -> None:
+    seen: set[str] = set()
+    for each in plan.columns:
+        if each.name in seen:
+            raise StatementFailed(f"Duplicate value columns found in schema: {each}")
+        seen.add(each.name)
     refused = ("ROWPARTITION", "ROWOFFSET")
     for clause, expressions in (
         ("SELECT", [each for _, each in plan.project.columns]),
@@ -142,10 +146,11 @@ Alternatives = list[Mapping[str, object]]
 
 def wanted_keys(plan: PullPlan) -> list[Row] | None:
     """The keys that a query asks for; None if all rows must be looked at."""
-    names = [each.name for each in plan.scan.shape.key]
+    columns = {each.name: each.type for each in plan.scan.shape.key}
+    names = list(columns)
     found: Alternatives = [{}]
     for each in plan.conditions:
-        more = _alternatives(each, names)
+        more = _alternatives(each, columns)
         if more is not None:
             merged = _merged(found, more)
             if merged is None:
@@ -161,29 +166,51 @@ def wanted_keys(plan: PullPlan) -> list[Row] | None:
     return unique
 
 
-def _alternatives(condition: TypedExpression, names: Sequence[str]) -> Alternatives | None:
+def _alternatives(
+    condition: TypedExpression, columns: Mapping[str, DataType]
+) -> Alternatives | None:
     match condition:
         case Comparing(operator="=", left=left, right=right):
             for column, other in ((left, right), (right, left)):
-                name = _key_column(column, names)
-                if name is not None and not any(_columns_in(other)):
-                    return [{name: constant_value(other)}]
+                found = _looked_up(column, (other,), columns)
+                if found is not None:
+                    return found
             return None
         case Among():
-            name = _key_column(condition.value, names)
-            if name is None or any(_columns_in(condition.choices)):
-                return None
-            return [{name: constant_value(each)} for each in condition.choices]
+            return _looked_up(condition.value, condition.choices, columns)
         case Both(left=left, right=right):
-            first, second = _alternatives(left, names), _alternatives(right, names)
+            first, second = _alternatives(left, columns), _alternatives(right, columns)
             if first is None or second is None:
                 return first if second is None else second
             return _merged(first, second)
         case Either(left=left, right=right):
-            first, second = _alternatives(left, names), _alternatives(right, names)
+            first, second = _alternatives(left, columns), _alternatives(right, columns)
             return None if first is None or second is None else [*first, *second]
         case _:
             return None
+
+
+def _looked_up(
+    value: TypedExpression, others: Sequence[TypedExpression], columns: Mapping[str, DataType]
+) -> Alternatives | None:
+    """A key column that has one of some values; None if it is no key, or they are not known."""
+    if (
+        isinstance(value, Convert)
+        and is_numeric(value.type)
+        and is_numeric(value.value.type or INT)
+    ):
+        value = value.value
+    if not isinstance(value, ColumnValue) or value.name not in columns:
+        return None
+    if any(_columns_in(tuple(others))):
+        return None
+    try:
+        return [
+            {value.name: coerced(constant_value(each), each.type, columns[value.name])}
+            for each in others
+        ]
+    except NotCoercible:
+        return None
 
 
 def _merged(first: Alternatives, second: Alternatives) -> Alternatives | None:
@@ -196,29 +223,18 @@ def _merged(first: Alternatives, second: Alternatives) -> Alternatives | None:
     ]
 
 
-def _key_column(value: TypedExpression, names: Sequence[str]) -> str | None:
-    if isinstance(value, Convert) and value.type is BIGINT and value.value.type is INT:
-        value = value.value
-    return value.name if isinstance(value, ColumnValue) and value.name in names else None
-
-
 # --- tables -----------------------------------------------------------------------------------
 
 
-# Any store: Materialized knows which kind it is.
-def table_rows(
-    plan: PullPlan, where: Materialized, store: object, config: SqlConfig
-) -> Iterator[Row]:
+# Any: stores of the kind that Materialized knows.
+def table_rows(plan: PullPlan, where: Materialized, stores: Sequence[Any]) -> Iterator[Row]:
     """The rows of a pull query on a table."""
     keys = wanted_keys(plan)
-    if keys is None and not config.flag(TABLE_SCANS):
-        raise StatementFailed(
-            "Query requires table scan to be enabled. Table scans can be enabled by setting "
-            f"{TABLE_SCANS}=true. {SEE}"
-        )
     selected = plan.selecting()
     found = (
-        where.all(store) if keys is None else (row for key in keys for row in where.get(store, key))
+        where.all(stores)
+        if keys is None
+        else (row for key in keys for row in where.get(stores, key))
     )
     for each in found:
         row = selected(_row_of(each, plan.scan))

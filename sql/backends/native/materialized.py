@@ -4,7 +4,7 @@ A table's rows are computed from the nearest store below: that of an aggregation
 is read. A table without one, such as a join's, gets a store of its own when it is written.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -46,19 +46,24 @@ class Materialized:
     # The windows of an aggregation, whose store knows them apart from keys.
     windows: WindowKind | None = None
 
-    # Any: a query of streams.state.query, of the kind that the store has.
-    def all(self, store: Any) -> Iterator[StoredRow]:
-        """All rows."""
-        return self._rows(store.all())
+    # Any: queries of streams.state.query, of the kind that the store has.
+    def all(self, partitions: Sequence[Any]) -> Iterator[StoredRow]:
+        """All rows, partition by partition."""
+        for store in partitions:
+            yield from self._rows(store.all())
 
-    def get(self, store: Any, key: Row) -> Iterator[StoredRow]:
+    def get(self, partitions: Sequence[Any], key: Row) -> Iterator[StoredRow]:
         """The rows of a key: one, or one for each window."""
+        for store in partitions:
+            yield from self._of_key(store, key)
+
+    def _of_key(self, store: Any, key: Row) -> Iterator[StoredRow]:
         if self.windows is WindowKind.SESSION:
             return self._rows(store.fetch(key))
         if self.windows is not None:
             return self._rows(_windows_of(key, store, self._size_ms))
         if self.shape.window is not None:
-            return (each for each in self.all(store) if each.key == key)
+            return (each for each in self._rows(store.all()) if each.key == key)
         found = store.get(key)
         return self._rows(iter(() if found is None else ((key, found),)))
 
@@ -94,11 +99,14 @@ def materialized(step: PlanNode, context: QueryContext) -> Materialized | None:
     """Where the rows of a table's step are; None if no store has them."""
     match step:
         case Scan():
-            return Materialized(f"{step.name}-Reduce", step.shape, lambda key, row: row)
+            store = context.name_of(step, "-Reduce")
+            return Materialized(store, step.shape, lambda key, row: row)
         case Aggregate():
             kind = None if step.window is None else step.window.kind
             row_of = group_row(step, States.of(step, context))
-            return Materialized(f"{step.name}-Aggregate-Materialize", step.shape, row_of, kind)
+            return Materialized(
+                context.name_of(step, "-Aggregate-Materialize"), step.shape, row_of, kind
+            )
         case Filter():
             return _filtered(step, context)
         case Project():
@@ -145,14 +153,14 @@ def add_queryable(plan: PlanNode, context: QueryContext) -> Materialized | None:
     if isinstance(rows, Table):
         found = materialized(plan.input, context)
         if found is None:
-            found, rows = _kept(plan, rows)
+            found, rows = _kept(plan, rows, context)
     written(plan, rows, context)
     return found
 
 
-def _kept(plan: Sink, rows: RowTable) -> tuple[Materialized, RowTable]:
+def _kept(plan: Sink, rows: RowTable, context: QueryContext) -> tuple[Materialized, RowTable]:
     """The table in a store of its own."""
-    shape, store = plan.input.shape, f"{plan.name}-Materialize"
+    shape, store = plan.input.shape, context.name_of(plan, "-Materialize")
     kept: RowTable = rows.map_values(
         lambda row: row,
         store=store,
