@@ -4,7 +4,7 @@ from typing import Any
 
 from sql.datatypes import BIGINT, INT, STRING, ArrayType, DataType, Field, MapType, StructType
 from sql.errors import StatementFailed
-from sql.functions.ordering import key_of
+from sql.functions.ordering import equal, holds, key_of
 from sql.functions.registry import Aggregator, Family, Settings
 
 collecting = Family("AGGREGATE")
@@ -53,7 +53,7 @@ class Listing:
     def undo(self, state: Values, value: Any) -> Values:
         """Takes back the last one that equals it; one beyond the limit was never there."""
         for index in range(len(state) - 1, -1, -1):
-            if state[index] == value:
+            if equal(state[index], value):
                 del state[index]
                 break
         return state
@@ -92,7 +92,7 @@ class Uniting:
 
     def add(self, state: Values, value: Any) -> Values:
         """At the end, if it is new and there is room."""
-        if len(state) < self._limit and value not in state:
+        if len(state) < self._limit and not holds(state, value):
             state.append(value)
         return state
 
@@ -200,7 +200,7 @@ class OnlyValue:
 
     def _change(self, state: Values, value: Any, difference: int) -> Values:
         for index, each in enumerate(state):
-            if each["VALUE"] == value:
+            if equal(each["VALUE"], value):
                 each["COUNT"] += difference
                 if each["COUNT"] < 1:
                     del state[index]
@@ -292,11 +292,11 @@ class TopDistinct(Top):
 
     def add(self, state: Values, value: Any) -> Values:
         """If it is new."""
-        return state if value in state else super().add(state, value)
+        return state if holds(state, value) else super().add(state, value)
 
     def merge(self, left: Values, right: Values) -> Values:
         """The largest of both."""
-        return super().merge(left, [each for each in right if each not in left])
+        return super().merge(left, [each for each in right if not holds(left, each)])
 
 
 def topkdistinct(types: Types, constants: Constants, settings: Settings) -> Aggregator:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from broker.schema.java_numbers import double_text
-from sql.functions.ordering import key_of_values, not_null, text_key
+from sql.functions.ordering import equal, holds, key_of_values, not_null, one_nan, text_key
 from sql.functions.registry import Family
 
 arrays = Family("ARRAY")
@@ -34,7 +34,7 @@ def array_length(array: Elements) -> int:
 )
 def array_contains(array: Elements | None, value: object) -> bool:
     """Null may be an element too."""
-    return array is not None and value in array
+    return array is not None and holds(array, value)
 
 
 @arrays.scalar(
@@ -51,7 +51,7 @@ def array_concat(left: Elements | None, right: Elements | None) -> Elements | No
 
 def _distinct(elements: Iterable[Any]) -> Elements:
     """Each element once, where it was first."""
-    listed = list(elements)
+    listed = one_nan(list(elements))
     try:
         return list(dict.fromkeys(listed))
     except TypeError:  # arrays, maps and structs
@@ -74,7 +74,8 @@ arrays.scalar(
 )
 def array_except(left: Elements, right: Elements) -> Elements:
     """In the order of the first array."""
-    return _distinct(each for each in left if each not in right)
+    others = one_nan(right)
+    return _distinct(each for each in one_nan(left) if each not in others)
 
 
 @arrays.scalar(
@@ -83,7 +84,8 @@ def array_except(left: Elements, right: Elements) -> Elements:
 )
 def array_intersect(left: Elements, right: Elements) -> Elements:
     """In the order of the first array."""
-    return _distinct(each for each in left if each in right)
+    others = one_nan(right)
+    return _distinct(each for each in one_nan(left) if each in others)
 
 
 @arrays.scalar(
@@ -101,7 +103,7 @@ def array_union(left: Elements, right: Elements) -> Elements:
 )
 def array_remove(array: Elements | None, victim: object) -> Elements | None:
     """Null may be removed too."""
-    return None if array is None else [each for each in array if each != victim]
+    return None if array is None else [each for each in array if not equal(each, victim)]
 
 
 @arrays.scalar("array_max(array ARRAY<T>) -> T", "The largest element; nulls are not considered.")

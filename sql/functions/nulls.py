@@ -5,7 +5,7 @@ from functools import reduce
 
 from sql.datatypes import DataType, DecimalType
 from sql.functions.matching import wider_decimal
-from sql.functions.ordering import Key, key_of, not_null, same
+from sql.functions.ordering import Key, equal, key_of, not_null, same
 from sql.functions.registry import Family
 from sql.functions.signature_text import read_signature
 
@@ -37,7 +37,7 @@ def ifnull(value: object, otherwise: object) -> object:
 )
 def nullif(value: object, other: object) -> object:
     """Null is never equal, and gives null anyway."""
-    return None if value == other else value
+    return None if equal(value, other) else value
 
 
 def _widest(types: tuple[DataType, ...]) -> DataType:

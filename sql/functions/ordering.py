@@ -1,11 +1,11 @@
-"""The order of values as Java compares them, where Python's differs.
+"""The order and equality of values as Java compares them, where Python's differ.
 
 Strings are compared by their UTF-16 units, bytes as signed numbers, and among doubles NaN is the
-largest and -0.0 is less than 0.0. Values of other types are their own keys.
+largest and -0.0 is less than 0.0. Values of other types are their own keys. NaN equals NaN.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from math import copysign
+from math import copysign, nan
 from typing import Any
 
 from sql.datatypes import BYTES, DOUBLE, STRING, DataType
@@ -58,3 +58,21 @@ def key_of_values(values: Sequence[Any]) -> Key:
 def not_null(values: Iterable[Any]) -> list[Any]:
     """The values that are there."""
     return [each for each in values if each is not None]
+
+
+def equal(left: object, right: object) -> bool:
+    """Whether two values are the same one."""
+    return left == right or (left != left and right != right)
+
+
+def holds(values: Sequence[Any], value: object) -> bool:
+    """Whether a value is among others."""
+    return value in values or (value != value and any(each != each for each in values))
+
+
+def one_nan(values: list[Any]) -> list[Any]:
+    """The values with the same NaN everywhere, which Python then finds equal to itself."""
+    first = next((each for each in values if each is not None), None)
+    if type(first) is not float:
+        return values
+    return [nan if each != each else each for each in values]

@@ -343,6 +343,21 @@ def test_a_value_beyond_the_limit_cannot_be_taken_back() -> None:
     assert aggregator.undo(state, 2) == [1]  # type: ignore[attr-defined]
 
 
+def test_nan_is_one_value() -> None:
+    rows = [float("nan"), 1.0, float("nan")]
+    for call, result in (
+        ("COLLECT_SET(DOUBLE)", "[nan, 1.0]"),
+        ("TOPKDISTINCT(DOUBLE, 3)", "[nan, 1.0]"),
+        ("COUNT_DISTINCT(DOUBLE)", "2"),
+    ):
+        aggregator = made(call)
+        assert str(aggregator.result(state_of(aggregator, rows))) == result
+    for call, result in (("COLLECT_LIST(DOUBLE)", "[nan, 1.0]"), ("ATTR(DOUBLE)", "None")):
+        aggregator = made(call)
+        state = aggregator.undo(state_of(aggregator, rows), float("nan"))  # type: ignore[attr-defined]
+        assert str(aggregator.result(state)) == result
+
+
 def test_a_histogram_counts_a_thousand_texts() -> None:
     aggregator = made("HISTOGRAM(STRING)")
     state = state_of(aggregator, [str(n) for n in range(1001)] + ["0"])

@@ -18,6 +18,10 @@ def ints(*values: int | None) -> Typed:
     return typed("ARRAY<INT>", list(values))
 
 
+def doubles(*values: float | None) -> Typed:
+    return typed("ARRAY<DOUBLE>", list(values))
+
+
 def texts(*values: str | None) -> Typed:
     return typed("ARRAY<STRING>", list(values))
 
@@ -34,6 +38,9 @@ NESTED = typed("ARRAY<MAP<STRING, INT>>", [{"a": 1}, {"a": 1}, {"a": 2}])
 CASES = [
     ("ARRAY_LENGTH", [ints(1, None)], 2),
     ("ARRAY_LENGTH", [NO_INTS], None),
+    ("ARRAY_CONTAINS", [doubles(1.0, float("nan")), nan], True),
+    ("ARRAY_REMOVE", [doubles(1.0, float("nan")), nan], [1.0]),
+    ("ARRAY_EXCEPT", [doubles(float("nan"), 1.0), doubles(nan)], [1.0]),
     ("ARRAY_CONTAINS", [ints(1, 2), 2], True),
     ("ARRAY_CONTAINS", [ints(1, 2), 3], False),
     ("ARRAY_CONTAINS", [ints(1, None), None], True),
@@ -142,6 +149,16 @@ def test_a_call_gives_its_result(name: str, arguments: list[object], result: obj
 def test_what_has_no_result_says_why(name: str, arguments: list[object], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         call(name, *arguments)
+
+
+def test_nan_is_one_value() -> None:
+    several = doubles(float("nan"), None, float("nan"), 1.0)
+    for found in (
+        call("ARRAY_DISTINCT", several),
+        call("ARRAY_UNION", several, several),
+        call("ARRAY_INTERSECT", several, several),
+    ):
+        assert str(found) == "[nan, None, 1.0]"
 
 
 @pytest.mark.parametrize("name", ["ARRAY_SORT", "ARRAY_MAX", "ARRAY_MIN"])

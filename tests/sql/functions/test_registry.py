@@ -1,5 +1,7 @@
 """Calls find the overload that they mean."""
 
+from typing import cast
+
 import pytest
 
 from sql.datatypes import BIGINT, BOOLEAN, DOUBLE, INT, STRING, ArrayType, DataType, DecimalType
@@ -9,6 +11,7 @@ from sql.functions.registry import (
     AggregateOverload,
     Family,
     FunctionRegistry,
+    MakeAggregator,
     Scalar,
     result_of,
 )
@@ -112,5 +115,6 @@ def test_texts_are_taken_for_times_but_not_for_numbers() -> None:
 def test_the_literals_of_an_aggregate_are_its_last_arguments(
     signature: str, constants: int, arguments: int, literals: int
 ) -> None:
-    overload = AggregateOverload(read_signature(signature), anything, constants)
+    make = cast(MakeAggregator, anything)
+    overload = AggregateOverload(read_signature(signature), make, constants)
     assert overload.literals(arguments) == literals
