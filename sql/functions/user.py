@@ -29,6 +29,7 @@ of its `__init__` are literals at the end of a call; a keyword `settings` gets t
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -36,6 +37,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints, overload
+from zlib import crc32
 
 from sql.datatypes import DecimalType
 from sql.errors import SqlError
@@ -148,13 +150,18 @@ def family_of(*functions: object, where: str = "here") -> Family:
 
 
 def _module(file: Path) -> ModuleType:
-    spec = spec_from_file_location(f"sql_functions_{file.stem}", file)
+    # Files of one name in two folders are two modules.
+    place = crc32(str(file.resolve()).encode())
+    spec = spec_from_file_location(f"sql_functions_{file.stem}_{place:08x}", file)
     if spec is None or spec.loader is None:
         raise SqlError(f'"{file}" is no Python file, so it has no functions')
     module = module_from_spec(spec)
+    # Dataclasses, among others, look for their module there.
+    sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # whatever the user's code does when it is imported
+        del sys.modules[spec.name]
         raise SqlError(
             f'cannot load functions of "{file}": {type(error).__name__}: {error}'
         ) from error

@@ -236,6 +236,22 @@ def test_all_functions_of_a_folder_are_loaded(tmp_path: Path) -> None:
     assert sorted(load_functions(str(tmp_path / "a.py")).functions) == ["ONE"]
 
 
+def test_a_file_may_have_whatever_modules_have(tmp_path: Path) -> None:
+    for folder, number in (("one", 1), ("two", 2)):
+        (tmp_path / folder).mkdir()
+        file = tmp_path / folder / "same.py"
+        file.write_text(
+            "from __future__ import annotations\n"
+            "from dataclasses import dataclass\n"
+            "from sql.functions.user import udf\n"
+            f"@dataclass\nclass Number:\n  value: int = {number}\n"
+            f"@udf\ndef number_{number}() -> int: return Number().value\n"
+        )
+        overload = load_functions(file).functions[f"NUMBER_{number}"].overloads[0]
+        assert isinstance(overload, Scalar)
+        assert overload.call() == number
+
+
 def test_all_functions_of_a_module_are_taken() -> None:
     module = ModuleType("ours")
     vars(module).update(half=half, other=3, LongestText=LongestText)
