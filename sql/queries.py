@@ -13,7 +13,7 @@ runtime that all queries share can take its place behind the same interface.
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
@@ -337,17 +337,7 @@ class AppRuntime:
         if app is not None:
             app.close(CLOSE_TIMEOUT_MS)
             app.clean_up()
-        try:
-            with admin(self._target) as administration:
-                prefix = f"{self._application_id}-"
-                internal = [
-                    each for each in administration.list_topics() if each.startswith(prefix)
-                ]
-                administration.delete_topics(internal)
-                administration.delete_groups([self._application_id])
-        except MillstreamError as error:
-            # What is left behind is in nobody's way; the query has ended.
-            logger.warning("%s left internal topics behind: %s", self._application_id, error)
+        discard_application(self._target, self._application_id)
 
     def pause(self) -> None:
         """Process nothing until resumed."""
@@ -397,13 +387,18 @@ class AppRuntime:
         return (self._build() if app is None else app.topology).describe()
 
 
-def status_count(runtimes: Iterable[QueryRuntime]) -> dict[str, int]:
-    """How many queries are in which state."""
-    found: dict[str, int] = {}
-    for each in runtimes:
-        shown = shown_state(each.state)
-        found[shown] = found.get(shown, 0) + 1
-    return found
+def discard_application(target: Target, application_id: str) -> None:
+    """Delete the offsets and the internal topics of an application that has ended."""
+    try:
+        with admin(target) as administration:
+            prefix = f"{application_id}-"
+            internal = [each for each in administration.list_topics() if each.startswith(prefix)]
+            if internal:
+                administration.delete_topics(internal)
+            administration.delete_groups([application_id])
+    except MillstreamError as error:
+        # What is left behind is in nobody's way; the application has ended.
+        logger.warning("%s left internal topics behind: %s", application_id, error)
 
 
 def shown_state(state: QueryState) -> str:

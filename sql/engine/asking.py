@@ -23,6 +23,7 @@ from sql.syntax.queries import Emit
 from streams.errors import StoreNotReady
 
 STORE_WAIT_MS = 20_000
+PUSH_V2 = "ksql.query.push.v2.enabled"
 
 
 class TooManyPushQueries(StatementFailed):
@@ -85,7 +86,9 @@ class Asking:
                 "Maximum number of push queries exceeded. Maximum allowed: "
                 f"{limit}. Current: {len(self._push_queries)}"
             )
-        query = self._launcher.push(text, planned, session.properties, self._forget)
+        query = self._tapped(session, statement, text, planned)
+        if query is None:
+            query = self._launcher.push(text, planned, session.properties, self._forget)
         self._push_queries[query.query_id] = query
         try:
             query.start()
@@ -93,6 +96,29 @@ class Asking:
             query.close()
             raise
         return query
+
+    def _tapped(
+        self, session: Session, statement: st.Select, text: str, planned: PlannedQuery
+    ) -> PushQuery | None:
+        """The query as a watcher of the one that writes its source, if that can be."""
+        config = self._config.with_session(session.properties)
+        if not config.flag(PUSH_V2) or config["auto.offset.reset"] != "latest":
+            return None
+        state, query = self._commands.state, statement.query
+        source = state.catalog.sources[planned.sources[0]]
+        writers = state.writers(source.name)
+        simple = not (query.joins or query.window or query.group_by or query.partition_by)
+        if not simple or query.having is not None or query.emit is not Emit.CHANGES:
+            return None
+        running = self._commands.running.get(writers[0]) if len(writers) == 1 else None
+        if running is None:
+            return None
+        try:
+            selecting = pull_plan(planned.plan)
+        except StatementFailed:
+            return None  # it uses what only a topic's records have
+        running.runtime.wait_running(STORE_WAIT_MS)
+        return self._launcher.tapped(text, planned, running.tap, selecting, self._forget)
 
     def _forget(self, query: PushQuery) -> None:
         self._push_queries.pop(query.query_id, None)

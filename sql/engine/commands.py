@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from broker.client.registry.api import SchemaRegistry
 from broker.errors import MillstreamError
 from sql.backends.native.materialized import Materialized
+from sql.backends.native.tap import Tap
 from sql.catalog import SourceInfo
 from sql.command_log import (
     Command,
@@ -55,6 +56,7 @@ class RunningQuery:
     info: QueryInfo
     runtime: QueryRuntime
     where: Materialized | None
+    tap: Tap
 
 
 @dataclass(slots=True)
@@ -287,8 +289,9 @@ class Commands:
         if replaced is not None:
             replaced.runtime.stop()
         _, where = self.launcher.topology(query)
-        runtime = self.launcher.runtime(query)
-        self.running[query.id] = RunningQuery(query, runtime, where)
+        tap = Tap() if replaced is None else replaced.tap
+        runtime = self.launcher.runtime(query, tap)
+        self.running[query.id] = RunningQuery(query, runtime, where, tap)
         if query.id in self.state.paused:
             runtime.pause()
         runtime.start()

@@ -12,10 +12,18 @@ from broker.client.serde.rows.row_format import Row
 from broker.clock import Clock
 from sql.backends.native.materialized import Materialized, add_queryable
 from sql.backends.native.steps import QueryContext
+from sql.backends.native.tap import Tap
 from sql.backends.native.topology import application_id
 from sql.engine.changes import QueryInfo
 from sql.engine.processing_log import ProcessingLog, QueryLog
-from sql.engine.pushing import PushQuery, add_delivery, tombstone_values
+from sql.engine.pulling import PullPlan
+from sql.engine.pushing import (
+    AppDelivery,
+    PushQuery,
+    TapDelivery,
+    add_delivery,
+    tombstone_values,
+)
 from sql.engine.results import ResultRow, RowQueue
 from sql.engine.settings import SqlConfig
 from sql.planner import PlannedQuery
@@ -42,21 +50,23 @@ class QueryLauncher:
     supervisor: Supervisor
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
-    def topology(self, query: QueryInfo) -> tuple[Topology, Materialized | None]:
+    def topology(
+        self, query: QueryInfo, tap: Tap | None = None
+    ) -> tuple[Topology, Materialized | None]:
         """The topology of a persistent query, and where its table's rows are."""
         builder = StreamsBuilder()
         log = self.log.of_query(query.id)
         config = self.config.with_session(query.properties)
         context = QueryContext(builder, self.registry, log.row_failed, dict(config))
-        found = add_queryable(query.planned.plan, context)
+        found = add_queryable(query.planned.plan, context, tap)
         return builder.build(), found
 
-    def runtime(self, query: QueryInfo) -> QueryRuntime:
+    def runtime(self, query: QueryInfo, tap: Tap) -> QueryRuntime:
         """A persistent query, ready to start."""
         config = self.config.with_session(query.properties)
         return AppRuntime(
             self.application_id(query.id),
-            lambda: self.topology(query)[0],
+            lambda: self.topology(query, tap)[0],
             target=self.target,
             clock=self.clock,
             settings=self._settings(config, self.log.of_query(query.id)),
@@ -80,8 +90,7 @@ class QueryLauncher:
         on_close: Callable[[PushQuery], None],
     ) -> PushQuery:
         """A push query, ready to start."""
-        number = f"{self.clock.now_ms()}_{next(self._numbers)}"
-        query_id = f"transient_{planned.sources[0]}_{number}"
+        query_id = f"transient_{planned.sources[0]}_{self._number()}"
         config = self.config.with_session(properties)
         log = self.log.of_query(query_id)
         queue = RowQueue(self.clock, config.whole("ksql.query.push.buffer.rows"))
@@ -98,7 +107,25 @@ class QueryLauncher:
             clock=self.clock,
             **settings,
         )
-        return PushQuery(query_id, text, planned, app, queue, target=self.target, on_close=on_close)
+        delivery = AppDelivery(app, queue, planned.plan, self.target)
+        return PushQuery(query_id, text, planned, queue, delivery, on_close)
+
+    def tapped(
+        self,
+        text: str,
+        planned: PlannedQuery,
+        tap: Tap,
+        selecting: PullPlan,
+        on_close: Callable[[PushQuery], None],
+    ) -> PushQuery:
+        """A push query that watches a persistent one, ready to start."""
+        query_id = f"SCALABLE_PUSH_QUERY_{planned.sources[0]}_{self._number()}"
+        queue = RowQueue(self.clock, self.config.whole("ksql.query.push.buffer.rows"))
+        delivery = TapDelivery(tap, queue, planned, selecting)
+        return PushQuery(query_id, text, planned, queue, delivery, on_close)
+
+    def _number(self) -> str:
+        return f"{self.clock.now_ms()}_{next(self._numbers)}"
 
     # Any: each setting has a type of its own, which StreamsConfig checks.
     def _settings(self, config: SqlConfig, log: QueryLog) -> dict[str, Any]:

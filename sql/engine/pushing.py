@@ -2,24 +2,27 @@
 
 It is an application of its own, from the end of its topics or their beginning as auto.offset.reset
 says. Where "the end" is, is decided before it starts, so that nothing written after the answer's
-header is missed.
+header is missed. With ksql.query.push.v2.enabled, a query on what one persistent query writes
+watches that query instead, and costs no application.
 """
 
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import Protocol, cast
 
 from broker.client.opening import Target, admin
 from broker.client.serde.rows.row_format import Row
-from broker.errors import MillstreamError
 from broker.model import TopicPartition
 from sql.backends.native.steps import QueryContext, RowStream, then
+from sql.backends.native.tap import Tap
 from sql.backends.native.topology import lower
+from sql.engine.pulling import PullPlan
 from sql.engine.results import LIMIT_REACHED, ResultColumn, ResultRow, RowQueue
 from sql.expressions import ColumnValue
 from sql.plan import PlanNode, Project, Scan
 from sql.planner import PlannedQuery
+from sql.queries import discard_application
 from sql.schema import WINDOW_BOUNDS
 from streams.app import AppState, StreamsApp
 from streams.dsl.table import Table
@@ -81,27 +84,36 @@ def tombstone_values(plan: PlanNode) -> Callable[[object], Row]:
     return values
 
 
+class Delivery(Protocol):
+    """What brings rows to a push query."""
+
+    def start(self) -> None:
+        """Bring rows from now on."""
+        ...
+
+    def stop(self) -> None:
+        """Bring no more, and leave nothing behind."""
+        ...
+
+
 class PushQuery:
     """A running push query; see QueryResult."""
 
-    def __init__(  # noqa: PLR0913 - what a query must be given
+    def __init__(
         self,
         query_id: str,
         text: str,
         planned: PlannedQuery,
-        app: StreamsApp,
         queue: RowQueue,
-        *,
-        target: Target,
+        delivery: Delivery,
         on_close: Callable[["PushQuery"], None],
     ) -> None:
         """`start` runs it; `on_close` is called once, when it has ended."""
         self.query_id = query_id
         self.text = text
         self.planned = planned
-        self._app = app
         self._queue = queue
-        self._target = target
+        self._delivery = delivery
         self._on_close = on_close
         self._limit = planned.limit
         self._taken = 0
@@ -124,46 +136,17 @@ class PushQuery:
         return LIMIT_REACHED if self._at_limit else None
 
     @property
-    def application_id(self) -> str:
-        """The group that reads for it."""
-        return self._app.config.application_id
-
-    @property
     def _at_limit(self) -> bool:
         return self._limit is not None and self._taken >= self._limit
 
     def start(self) -> None:
-        """Decide where to begin, and run."""
-        if self._at_limit:
-            return
-        if self._app.config.auto_offset_reset == "latest":
-            self._begin_at_end()
-        self._app.on_state_change(self._changed)
-        self._app.start()
-
-    def _begin_at_end(self) -> None:
-        topics = scanned_topics(self.planned.plan)
-        with admin(self._target) as administration:
-            described = administration.describe_topics(topics).values
-            places = [
-                TopicPartition(name, number)
-                for name, info in described.items()
-                for number in info.partitions
-            ]
-            administration.reset_group_offsets(
-                self.application_id, dict.fromkeys(places, LATEST)
-            ).all()
-
-    def _changed(self, new: AppState, old: AppState) -> None:
-        if new is AppState.ERROR:
-            self._queue.end(self._app.error)
+        """Run, unless no row is wanted."""
+        if not self._at_limit:
+            self._delivery.start()
 
     def poll(self, timeout_ms: int) -> ResultRow | None:
         """The next row if it comes in time."""
-        if self._at_limit:
-            return None
-        row = self._queue.take(timeout_ms)
-        return self._counted(row)
+        return None if self._at_limit else self._counted(self._queue.take(timeout_ms))
 
     def rows(self) -> Iterator[ResultRow]:
         """Rows until the limit, or until it is closed."""
@@ -191,20 +174,89 @@ class PushQuery:
                 return
             self._closed = True
         self._queue.drop()
+        self._delivery.stop()
+        self._on_close(self)
+
+
+class AppDelivery:
+    """Rows of an application of the query's own; see Delivery."""
+
+    def __init__(self, app: StreamsApp, queue: RowQueue, plan: PlanNode, target: Target) -> None:
+        """An application that was not started."""
+        self._app = app
+        self._queue = queue
+        self._plan = plan
+        self._target = target
+
+    def start(self) -> None:
+        """Decide where to begin, and run."""
+        if self._app.config.auto_offset_reset == "latest":
+            self._begin_at_end()
+        self._app.on_state_change(self._changed)
+        self._app.start()
+
+    def _begin_at_end(self) -> None:
+        with admin(self._target) as administration:
+            described = administration.describe_topics(scanned_topics(self._plan)).values
+            places = [
+                TopicPartition(name, number)
+                for name, info in described.items()
+                for number in info.partitions
+            ]
+            administration.reset_group_offsets(
+                self._app.config.application_id, dict.fromkeys(places, LATEST)
+            ).all()
+
+    def _changed(self, new: AppState, old: AppState) -> None:
+        if new is AppState.ERROR:
+            self._queue.end(self._app.error)
+
+    def stop(self) -> None:
+        """Close, and delete state, offsets and internal topics."""
         self._app.close()
         self._app.clean_up()
-        try:
-            with admin(self._target) as administration:
-                prefix = f"{self.application_id}-"
-                internal = [
-                    each for each in administration.list_topics() if each.startswith(prefix)
-                ]
-                if internal:
-                    administration.delete_topics(internal)
-                administration.delete_groups([self.application_id])
-        except MillstreamError:
-            pass  # a broker that has gone away has nothing to clean up
-        self._on_close(self)
+        discard_application(self._target, self._app.config.application_id)
+
+
+class TapDelivery:
+    """Rows that a persistent query writes anyway, watched on their way; see Delivery."""
+
+    def __init__(
+        self, tap: Tap, queue: RowQueue, planned: PlannedQuery, selecting: PullPlan
+    ) -> None:
+        """The rows of the tap's query are those of the plan's Scan."""
+        self._tap = tap
+        self._queue = queue
+        self._scan = selecting.scan
+        self._selected = selecting.selecting()
+        self._tombstone = tombstone_values(planned.plan) if planned.is_table else None
+
+    def start(self) -> None:
+        """Watch."""
+        self._tap.add(self._watch)
+
+    def stop(self) -> None:
+        """Watch no more."""
+        self._tap.remove(self._watch)
+
+    def _watch(self, key: object, row: Row | None, timestamp_ms: int) -> None:
+        scan = self._scan
+        if key is None and scan.shape.key:
+            return
+        if row is None:
+            if self._tombstone is not None:
+                self._queue.put(ResultRow(self._tombstone(key), tombstone=True))
+            return
+        plain: object = key
+        window: Row = ()
+        if isinstance(key, Windowed):
+            plain, *bounds = key
+            window = tuple(bounds)
+        place = (timestamp_ms, None, None)
+        key_row = () if plain is None else cast("Row", plain)
+        found = self._selected((*row, *place, *window, *key_row))
+        if found is not None:
+            self._queue.put(ResultRow(found))
 
 
 def scanned_topics(step: PlanNode) -> list[str]:

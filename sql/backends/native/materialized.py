@@ -13,7 +13,8 @@ from sql.backends.native.aggregating import States, group_row
 from sql.backends.native.evaluating import predicate, row_function
 from sql.backends.native.rows import stored_rows, windowed
 from sql.backends.native.sinks import written
-from sql.backends.native.steps import QueryContext, RowTable
+from sql.backends.native.steps import QueryContext, RowTable, then
+from sql.backends.native.tap import Tap
 from sql.backends.native.topology import lower
 from sql.plan import Aggregate, Filter, PlanNode, Project, Scan, Shape, Sink
 from sql.syntax.queries import WindowKind
@@ -21,6 +22,7 @@ from streams.dsl.table import Table
 from streams.record import Windowed
 
 FOREVER_MS = (1 << 63) - 1
+TAP = "SQL-TAP-"
 
 # The row of a key and what is stored of it; None if the table has no such row.
 RowOf = Callable[[object, Row], Row | None]
@@ -142,7 +144,9 @@ def _projected(step: Project, context: QueryContext) -> Materialized | None:
     return Materialized(below.store, step.shape, row_of, below.windows)
 
 
-def add_queryable(plan: PlanNode, context: QueryContext) -> Materialized | None:
+def add_queryable(
+    plan: PlanNode, context: QueryContext, tap: Tap | None = None
+) -> Materialized | None:
     """Add a persistent query to the topology; where its table's rows are, if it is a table."""
     if not isinstance(plan, Sink):
         assert isinstance(plan, Scan), "only source tables are kept without being written"
@@ -154,6 +158,8 @@ def add_queryable(plan: PlanNode, context: QueryContext) -> Materialized | None:
         found = materialized(plan.input, context)
         if found is None:
             found, rows = _kept(plan, rows, context)
+    if tap is not None:
+        rows = then(rows.to_stream() if isinstance(rows, Table) else rows, TAP, tap)
     written(plan, rows, context)
     return found
 

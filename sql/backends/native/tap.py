@@ -1,0 +1,42 @@
+"""Tap: lets readers watch the results of a running query, beside the topic they are written to."""
+
+import threading
+from collections.abc import Callable
+from typing import cast
+
+from broker.client.serde.rows.row_format import Row
+from streams.processor import NodeContext, Process
+from streams.record import Headers
+
+# Told the key (with its window, if any), the row or None, and the time of a result.
+Watch = Callable[[object, Row | None, int], None]
+
+
+class Tap:
+    """The watchers of one query; results go on whether anybody watches or not. Any thread."""
+
+    def __init__(self) -> None:
+        """Nobody watches."""
+        self._watchers: tuple[Watch, ...] = ()
+        self._lock = threading.Lock()
+
+    def add(self, watch: Watch) -> None:
+        """Tell a function of results from now on; it is called in the query's threads."""
+        with self._lock:
+            self._watchers = (*self._watchers, watch)
+
+    def remove(self, watch: Watch) -> None:
+        """Tell it no more."""
+        with self._lock:
+            self._watchers = tuple(each for each in self._watchers if each is not watch)
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        forward = context.forward
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            for watch in self._watchers:
+                watch(key, cast("Row | None", value), timestamp_ms)
+            forward(key, value, timestamp_ms, headers)
+
+        return process
