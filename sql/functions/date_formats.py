@@ -100,9 +100,16 @@ def date_parser(pattern: str) -> Parser:
 @lru_cache(maxsize=PATTERNS_MAX)
 def lenient_date_parser(pattern: str) -> Parser:
     """From a text to days since 1970 as SimpleDateFormat does; times must be midnight."""
-    read = reader(read_pattern(pattern), Reading(lenient=True))
+    elements = read_pattern(pattern)
+    read, quick = reader(elements, Reading(lenient=True)), quick_reader(elements)
 
     def parse(text: str) -> int:
+        if quick is not None and (found := quick(text)) is not None:
+            local, milliseconds, offset = found
+            return _whole_days(local - (offset or 0), milliseconds)
+        return parse_slowly(text)
+
+    def parse_slowly(text: str) -> int:
         fields = read(text)
         numbers = _with_year(fields.numbers)
         days = resolve(numbers).days if "WeekBasedYear" in numbers else None
@@ -112,12 +119,16 @@ def lenient_date_parser(pattern: str) -> Parser:
         clock.pop("OffsetSeconds", None)
         nanos = time_of(resolve(clock).fields)
         local = days * DAY_SECONDS + nanos // 1_000_000_000
-        found, seconds = divmod(_zone_of(fields).instant_of(local), DAY_SECONDS)
-        if seconds or nanos % 1_000_000_000:
-            raise ValueError("Date format contains time field.")
-        return found
+        return _whole_days(_zone_of(fields).instant_of(local), nanos % 1_000_000_000)
 
     return parse
+
+
+def _whole_days(instant: int, fraction: int) -> int:
+    days, seconds = divmod(instant, DAY_SECONDS)
+    if seconds or fraction:
+        raise ValueError("Date format contains time field.")
+    return days
 
 
 def _zone_of(fields: Fields) -> Zone:

@@ -20,6 +20,8 @@ OFFSET_MAX_SECONDS = 18 * 60 * 60
 YEAR_MIN, YEAR_MAX = 2, 9998
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_LOCAL = datetime(1970, 1, 1)  # noqa: DTZ001 - local times have no zone
+# Since 1973 clocks change, and offsets are, in whole minutes only.
+WHOLE_MINUTES_SINCE = 94_694_400
 OFFSET = re.compile(
     r"([+-])(?:([0-9])|([0-9]{2})(?::?([0-9]{2}))?|([0-9]{2})([0-9]{2})([0-9]{2})"
     r"|([0-9]{2}):([0-9]{2}):([0-9]{2}))",
@@ -49,10 +51,6 @@ class Zone(Protocol):
         """The zone's abbreviation at an instant."""
         ...
 
-    def is_summer(self, instant: int) -> bool:
-        """Whether the clocks are ahead of their usual time."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class FixedZone:
@@ -73,10 +71,6 @@ class FixedZone:
         """Its name."""
         return self.name
 
-    def is_summer(self, instant: int) -> bool:
-        """Never."""
-        return False
-
 
 @dataclass(frozen=True, slots=True)
 class RegionZone:
@@ -87,50 +81,63 @@ class RegionZone:
 
     def offset_at(self, instant: int) -> int:
         """As the database says; rules of the last years known hold forever."""
-        return self._at(instant).utcoffset() // timedelta(seconds=1)  # type: ignore[operator]
+        if instant >= WHOLE_MINUTES_SINCE:
+            return _offset_in_minute(self.rules, instant // 60)
+        return _offset(self.rules, instant)
 
     def instant_of(self, local: int, preferred: int | None = None) -> int:
         """The instant of a local time; see the module about those that come twice or never."""
-        near, shift = _near(local)
-        moment = EPOCH_LOCAL + timedelta(seconds=near)
-        first = moment.replace(tzinfo=self.rules, fold=0).utcoffset()
-        second = moment.replace(tzinfo=self.rules, fold=1).utcoffset()
-        assert first is not None, "regions always have an offset"
-        assert second is not None, "regions always have an offset"
+        if local >= WHOLE_MINUTES_SINCE:
+            first, second = _offsets_in_local_minute(self.rules, local // 60)
+        else:
+            first, second = _local_offsets(self.rules, local)
         # In a gap the first offset is that before it, so the result is later by the gap.
-        chosen = first
-        if second < first and preferred == second // timedelta(seconds=1):
-            chosen = second
-        return near - chosen // timedelta(seconds=1) + shift
+        return local - (second if second < first and preferred == second else first)
 
     def short_name(self, instant: int) -> str:
         """The abbreviation, or the offset where people have none."""
-        found = self._at(instant).tzname() or ""
+        found = _at(self.rules, instant).tzname() or ""
         return found if found.isalpha() else localized_offset(self.offset_at(instant), full=True)
 
-    def is_summer(self, instant: int) -> bool:
-        """As the database says."""
-        return bool(self._at(instant).dst())
 
-    def _at(self, instant: int) -> datetime:
-        near, _ = _near(instant)
-        return (EPOCH + timedelta(seconds=near)).astimezone(self.rules)
+def _at(rules: ZoneInfo, instant: int) -> datetime:
+    return (EPOCH + timedelta(seconds=_near(instant))).astimezone(rules)
 
 
-def _near(seconds: int) -> tuple[int, int]:
-    """Seconds of a year that datetime has and the calendar repeats, and the difference."""
+def _offset(rules: ZoneInfo, instant: int) -> int:
+    offset = _at(rules, instant).utcoffset()
+    assert offset is not None, "regions always have an offset"
+    return offset // timedelta(seconds=1)
+
+
+def _local_offsets(rules: ZoneInfo, local: int) -> tuple[int, int]:
+    """The offsets that a local time may have, or those around it if no clock shows it."""
+    moment = (EPOCH_LOCAL + timedelta(seconds=_near(local))).replace(tzinfo=rules)
+    first, second = moment.utcoffset(), moment.replace(fold=1).utcoffset()
+    assert first is not None, "regions always have an offset"
+    assert second is not None, "regions always have an offset"
+    return first // timedelta(seconds=1), second // timedelta(seconds=1)
+
+
+@lru_cache(maxsize=16_384)
+def _offset_in_minute(rules: ZoneInfo, minute: int) -> int:
+    return _offset(rules, minute * 60)
+
+
+@lru_cache(maxsize=16_384)
+def _offsets_in_local_minute(rules: ZoneInfo, minute: int) -> tuple[int, int]:
+    return _local_offsets(rules, minute * 60)
+
+
+def _near(seconds: int) -> int:
+    """Seconds of a year that datetime has, with the same rules."""
     year = date_of(seconds // DAY_SECONDS)[0]
     if YEAR_MIN <= year <= YEAR_MAX:
-        return seconds, 0
+        return seconds
     if year > YEAR_MAX:
         # The calendar repeats after 400 years.
-        shift = ((year - 2400) // 400) * 146_097 * DAY_SECONDS
-        return seconds - shift, shift
-    early = days_of(YEAR_MIN, 1, 1) * DAY_SECONDS
-    return early, seconds - early
-
-
-UTC_ZONE = FixedZone("UTC", 0)
+        return seconds - ((year - 2400) // 400) * 146_097 * DAY_SECONDS
+    return days_of(YEAR_MIN, 1, 1) * DAY_SECONDS
 
 
 @lru_cache(maxsize=1024)
