@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sql.analyse.calls import fitted
-from sql.analyse.expressions import ExpressionAnalyser
+from sql.analyse.expressions import NO_TYPE_OF_NULL, ExpressionAnalyser
 from sql.analyse.trees import parts, walk
 from sql.catalog import FormatInfo
 from sql.datatypes import Column, DataType
@@ -177,6 +177,8 @@ class AggregateCalls:
 
     def _made(self, call: ex.Call) -> AggregateCall:
         typed = [self._analyser.typed(each) for each in call.arguments]
+        if any(each.type is None for each in typed):
+            raise StatementFailed(NO_TYPE_OF_NULL)
         overload, matched = self._functions.resolve(call.function, [each.type for each in typed])
         assert isinstance(overload, AggregateOverload)
         arguments = [

@@ -2,7 +2,7 @@
 
 from sql.analyse.calls import fitted
 from sql.analyse.expression_text import expression_text
-from sql.analyse.expressions import ExpressionAnalyser
+from sql.analyse.expressions import NO_TYPE_OF_NULL, ExpressionAnalyser
 from sql.analyse.trees import parts
 from sql.datatypes import Column
 from sql.errors import StatementFailed
@@ -58,6 +58,8 @@ class TableCalls:
         columns: list[Column] = []
         for number, call in enumerate(self.found):
             typed = [analyser.typed(each) for each in call.arguments]
+            if any(each.type is None for each in typed):
+                raise StatementFailed(NO_TYPE_OF_NULL)
             overload, matched = self._functions.resolve(
                 call.function, [each.type for each in typed]
             )
