@@ -87,18 +87,25 @@ class ExpressionAnalyser:
         self._types = types or {}
         self._replaced = replaced or {}
         self._variables: dict[str, LambdaVariable] = {}
+        # What is typed once is not typed again: the types of CASE and ARRAY are asked for at each
+        # level above. The expressions are kept with it, so that no id is given twice.
+        self._known: dict[int, tuple[ex.Expression, TypedExpression]] = {}
         self._calls = CallAnalyser(functions, self.typed, self._lambda_body)
         self._common = CommonTypes(lambda each: self.typed(each).type, self.text)
 
     def typed(self, expression: ex.Expression) -> TypedExpression:
         """The expression with its types."""
-        replaced = self._replaced.get(expression) if self._replaced else None
-        if replaced is not None:
-            return replaced
-        try:
-            return self._handlers[type(expression)](self, expression)
-        except RecursionError:
-            raise _failed("the expression is nested too deeply", expression) from None
+        known = self._known.get(id(expression))
+        if known is not None:
+            return known[1]
+        found: TypedExpression | None = self._replaced.get(expression) if self._replaced else None
+        if found is None:
+            try:
+                found = self._handlers[type(expression)](self, expression)
+            except RecursionError:
+                raise _failed("the expression is nested too deeply", expression) from None
+        self._known[id(expression)] = (expression, found)
+        return found
 
     def select_item(self, expression: ex.Expression) -> TypedExpression:
         """An expression of SELECT."""
@@ -150,12 +157,12 @@ class ExpressionAnalyser:
     def _lambda_body(
         self, variables: tuple[LambdaVariable, ...], body: ex.Expression
     ) -> TypedExpression:
-        outside = self._variables
-        self._variables = outside | {each.name: each for each in variables}
+        outside, known = self._variables, self._known
+        self._variables, self._known = outside | {each.name: each for each in variables}, {}
         try:
             return self.typed(body)
         finally:
-            self._variables = outside
+            self._variables, self._known = outside, known
 
     def _name(self, node: ex.Name) -> TypedExpression:
         if node.source is None and node.name in self._variables:
