@@ -1,6 +1,6 @@
 """Functions of dates and times: to and from texts, numbers and time zones.
 
-The server's own time zone is UTC, so that results do not depend on where a query runs.
+Where a call names no time zone it is GMT, so that results do not depend on where a query runs.
 """
 
 from broker.schema.java_times import DAY_MS
@@ -20,7 +20,7 @@ from sql.functions.time_zones import zone_of
 dates = Family("DATE / TIME")
 
 PATTERN = "The format is a pattern of letters such as yyyy-MM-dd HH:mm:ss."
-ZONE = "Without a time zone it is UTC."
+ZONE = "Without a time zone it is GMT."
 INSTEAD = "Kept for old queries; use"
 
 
@@ -38,7 +38,7 @@ def _failed(what: str, value: object, pattern: str, error: ValueError) -> ValueE
     f"The milliseconds since 1970 that a text means. {INSTEAD} PARSE_TIMESTAMP.",
 )
 @dates.scalar("STRINGTOTIMESTAMP(text STRING, format STRING, zone STRING) -> BIGINT")
-def parse_timestamp(text: str, pattern: str, zone: str = "UTC") -> int:
+def parse_timestamp(text: str, pattern: str, zone: str = "GMT") -> int:
     """Milliseconds since 1970."""
     try:
         return timestamp_parser(pattern, zone)(text)
@@ -93,7 +93,7 @@ def parse_time(text: str, pattern: str) -> int:
     f"Milliseconds since 1970 as a text. {INSTEAD} FORMAT_TIMESTAMP.",
 )
 @dates.scalar("TIMESTAMPTOSTRING(milliseconds BIGINT, format STRING, zone STRING) -> STRING")
-def format_timestamp(milliseconds: int, pattern: str, zone: str = "UTC") -> str:
+def format_timestamp(milliseconds: int, pattern: str, zone: str = "GMT") -> str:
     """A timestamp as a text."""
     try:
         return timestamp_formatter(pattern, zone)(milliseconds)
