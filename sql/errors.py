@@ -6,6 +6,9 @@ SqlError (MillstreamError)
 └── ProcessingFailed  a record that a running query cannot process
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from broker.errors import MillstreamError
 
 SHOWN_MAX = 100  # signs of a line that are shown around a place
@@ -20,6 +23,9 @@ class SqlError(MillstreamError):
         super().__init__(message, at=at, hint=hint)
         self.line = line
         self.column = column
+        # The statement of a script that failed, and what those before it have answered.
+        self.statement = ""
+        self.answers: tuple[object, ...] = ()
 
     def show(self, text: str) -> str:
         """The error with the line of the text where it is, and a mark under the place.
@@ -50,6 +56,16 @@ class StatementFailed(SqlError):
 
 class ProcessingFailed(SqlError):
     """A record that a running query cannot process."""
+
+
+@contextmanager
+def of_statement(text: str) -> Iterator[None]:
+    """Errors inside tell which statement they are of."""
+    try:
+        yield
+    except SqlError as error:
+        error.statement = error.statement or text
+        raise
 
 
 def _around(line: str, place: int) -> tuple[str, int]:
