@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sql.engine import entities as en
 from sql.engine import listing
 from sql.engine.asking import Asking
-from sql.engine.changes import QueryInfo, State
+from sql.engine.changes import QueryInfo, State, named
 from sql.engine.commands import Commands
 from sql.engine.connectors import Connectors
 from sql.engine.describing import Describing
@@ -107,15 +107,16 @@ class Answering:
     def _explain(self, session: Session, statement: st.Explain, text: str) -> Entity:
         describing = self.describing()
         if statement.query_id is not None:
-            query_id = statement.query_id
-            if query_id in self.asking.push_queries:
-                details = describing.push_details(self.asking.push_queries[query_id])
-            elif query_id in self._state.queries:
-                details = describing.details(self._state.queries[query_id])
+            pushed = named(self.asking.push_queries, statement.query_id)
+            query = self._state.query_named(statement.query_id)
+            if pushed is not None:
+                details = describing.push_details(pushed)
+            elif query is not None:
+                details = describing.details(query)
             else:
                 raise StatementFailed(
-                    f"Query with id:{query_id} does not exist, use SHOW QUERIES "
-                    "to view the full set of queries."
+                    f"Query with id:{statement.query_id} does not exist, use SHOW QUERIES to view "
+                    "the full set of queries."
                 )
             return en.QueryDescription(text, details)
         explained = statement.statement

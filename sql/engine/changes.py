@@ -7,7 +7,7 @@ schemas and running queries follow the Change, in the engine.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from sql.analyse.replacement import altered, check_drop_type, created_type, dropped
 from sql.analyse.sources import SchemaSource, SourceAnalyser
@@ -18,7 +18,10 @@ from sql.engine.topics import TopicShape, check_size
 from sql.errors import StatementFailed
 from sql.functions.registry import FunctionRegistry
 from sql.planner import PlannedQuery, Planner
+from sql.planner.upgrades import check_upgrade
 from sql.syntax import statements as st
+
+Q = TypeVar("Q")
 
 OR_REPLACE = "ksql.create.or.replace.enabled"
 ACTIVE_LIMIT = "ksql.query.persistent.active.limit"
@@ -51,6 +54,14 @@ class QueryInfo:
         return self.planned.sink
 
 
+def named(queries: Mapping[str, Q], query_id: str) -> Q | None:
+    """The query of an id, in any case."""
+    if query_id in queries:
+        return queries[query_id]
+    wanted = query_id.upper()
+    return next((each for name, each in queries.items() if name.upper() == wanted), None)
+
+
 @dataclass(slots=True)
 class State:
     """Everything that commands have made."""
@@ -65,6 +76,10 @@ class State:
         """A state to try changes on."""
         catalog = Catalog(dict(self.catalog.sources), dict(self.catalog.types))
         return State(catalog, dict(self.queries), set(self.paused), dict(self.origins))
+
+    def query_named(self, query_id: str) -> QueryInfo | None:
+        """The query of an id, in any case: ids are written without quotes."""
+        return named(self.queries, query_id)
 
     def readers(self, source: str) -> list[str]:
         """The queries that read a source."""
@@ -206,8 +221,11 @@ class Preparation:
         replaced = None if existing is None else existing.query_id
         prefix = "CSAS" if statement.kind is st.SourceKind.STREAM else "CTAS"
         query_id = replaced or f"{prefix}_{statement.name}_{number}"
-        if replaced is None:
+        before = self.state.queries.get(query_id)
+        if before is None:
             self._check_limit()
+        elif not self.replayed:
+            check_upgrade(before.planned.plan, planned.plan)
         info = replace(self._sized(planned.sink, needed=False), query_id=query_id)
         planned = replace(planned, sink=info)
         return Change(
@@ -346,20 +364,17 @@ class Preparation:
         return Change(command_id, f"Dropped type '{statement.name}'", dropped_type=statement.name)
 
     def _control(self, statement: st.ControlQuery) -> Change:
-        query_id, action = statement.query_id, statement.action
-        command_id = f"{action.value.lower()}/{query_id or 'ALL'}/execute"
-        if query_id is not None and query_id not in self.state.queries:
-            raise StatementFailed(f"Unknown queryId: {query_id}")
-        if (
-            action is st.QueryAction.TERMINATE
-            and query_id is not None
-            and self.state.queries[query_id].sink is None
-        ):
+        given, action = statement.query_id, statement.action
+        command_id = f"{action.value.lower()}/{given or 'ALL'}/execute"
+        found = None if given is None else self.state.query_named(given)
+        if given is not None and found is None:
+            raise StatementFailed(f"Unknown queryId: {given}")
+        if action is st.QueryAction.TERMINATE and found is not None and found.sink is None:
             raise StatementFailed(
-                f"Cannot terminate query '{query_id}' as it is linked to a source table.",
+                f"Cannot terminate query '{found.id}' as it is linked to a source table.",
                 hint="DROP the table instead",
             )
-        ids = tuple(self.state.queries) if query_id is None else (query_id,)
+        ids = tuple(self.state.queries) if found is None else (found.id,)
         match action:
             case st.QueryAction.TERMINATE:
                 ended = tuple(each for each in ids if self.state.queries[each].sink is not None)

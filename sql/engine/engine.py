@@ -26,7 +26,7 @@ from sql.engine import entities as en
 from sql.engine.answering import Answering
 from sql.engine.asking import Asking
 from sql.engine.asserting import schema_problem, topic_problem, wait_until_holds
-from sql.engine.changes import COMMANDS, State
+from sql.engine.changes import COMMANDS, State, named
 from sql.engine.changes import Command as CommandStatement
 from sql.engine.commands import Commands
 from sql.engine.connectors import ConnectClient, Connectors, HttpConnectClient
@@ -39,7 +39,6 @@ from sql.engine.processing_log import LogTopic, ProcessingLog
 from sql.engine.results import QueryResult
 from sql.engine.session import SESSION_STATEMENTS, Session
 from sql.engine.settings import SqlConfig
-from sql.engine.substitution import split_statements
 from sql.engine.topics import Topics
 from sql.engine.trial import Trial, WrongEndpoint
 from sql.errors import StatementFailed
@@ -49,6 +48,7 @@ from sql.parse import ParsedStatement, parse
 from sql.properties import duration_ms
 from sql.queries import Supervisor
 from sql.syntax import statements as st
+from sql.variables import split_statements
 
 INSERT_TIMEOUT_MS = 30_000
 SCRIPT_DEPTH_MAX = 10
@@ -233,7 +233,7 @@ class Engine:
     ) -> Iterator[ParsedStatement]:
         """Statement after statement: a variable may be defined by the one before."""
         for part in split_statements(text):
-            for parsed in parse(session.substituted(self.config, part), testing=True):
+            for parsed in parse(session.substituted(self.config, part.text), testing=True):
                 if not isinstance(parsed.statement, st.RunScript):
                     yield ParsedStatement(parsed.statement, f"{parsed.text};")
                     continue
@@ -266,12 +266,12 @@ class Engine:
 
     def _command(self, session: Session, statement: CommandStatement, text: str) -> Entity:
         if isinstance(statement, st.ControlQuery) and statement.query_id is not None:
-            pushed = self.asking.push_queries.get(statement.query_id)
+            pushed = named(self.asking.push_queries, statement.query_id)
             if pushed is not None:
                 if statement.action is not st.QueryAction.TERMINATE:
                     raise StatementFailed(f"Unknown queryId: {statement.query_id}")
                 pushed.close()
-                return en.TerminatedQuery(text, statement.query_id, was_terminated=True)
+                return en.TerminatedQuery(text, pushed.query_id, was_terminated=True)
         return self.commands.execute(statement, text, dict(session.properties))
 
     def inserting(self, state: State, session: Session) -> Inserting:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sql.engine.settings import SqlConfig, converted, plain_name
-from sql.engine.substitution import substituted
 from sql.errors import StatementFailed
 from sql.syntax.statements import (
     DefineVariable,
@@ -12,6 +11,7 @@ from sql.syntax.statements import (
     UndefineVariable,
     UnsetProperty,
 )
+from sql.variables import substitute
 
 SUBSTITUTION = "ksql.variable.substitution.enable"
 SESSION_STATEMENTS = (SetProperty, UnsetProperty, DefineVariable, UndefineVariable)
@@ -70,6 +70,6 @@ class Session:
 
     def substituted(self, config: SqlConfig, text: str) -> str:
         """A statement with the values of the session's variables."""
-        if not self.variables or not config.with_session(self.properties).flag(SUBSTITUTION):
+        if not config.with_session(self.properties).flag(SUBSTITUTION):
             return text
-        return substituted(text, self.variables)
+        return substitute(text, self.variables)

@@ -1,9 +1,9 @@
 """Trial: a request tried on a copy of everything, before any of it is carried out."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from sql.engine.changes import COMMANDS, State
+from sql.engine.changes import COMMANDS, State, named
 from sql.engine.commands import Commands
 from sql.engine.inserting import Inserting
 from sql.engine.session import SESSION_STATEMENTS, Session
@@ -26,7 +26,7 @@ class Trial:
     session: Session
     state: State
     # The push queries that run: TERMINATE ends them without a command.
-    push_queries: Collection[str]
+    push_queries: Mapping[str, object]
     inserting: Callable[[State, Session], Inserting]
     headless: bool = False
 
@@ -43,15 +43,20 @@ class Trial:
         if isinstance(statement, SESSION_STATEMENTS):
             self.session.change(self.config, statement)
         elif isinstance(statement, COMMANDS):
-            if not (
-                isinstance(statement, st.ControlQuery) and statement.query_id in self.push_queries
-            ):
+            if not self._ends_push_query(statement):
                 self.commands.tried(self.state, statement, parsed.text, self.session.properties)
         elif isinstance(statement, st.InsertValues):
             inserting = self.inserting(self.state, self.session)
             inserting.target(statement.target)
         elif isinstance(statement, REFUSED):
             raise wrong_statement(statement)
+
+    def _ends_push_query(self, statement: st.Statement) -> bool:
+        return (
+            isinstance(statement, st.ControlQuery)
+            and statement.query_id is not None
+            and named(self.push_queries, statement.query_id) is not None
+        )
 
 
 HEADLESS_STATEMENTS = (
