@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from sql.analyse.calls import fitted
 from sql.analyse.expressions import NO_TYPE_OF_NULL, ExpressionAnalyser
@@ -9,11 +10,11 @@ from sql.analyse.trees import parts, walk
 from sql.catalog import FormatInfo
 from sql.datatypes import Column, DataType
 from sql.errors import StatementFailed
-from sql.expressions import ColumnValue, Constant, TypedExpression
+from sql.expressions import ColumnValue, Constant, Convert, Negation, TypedExpression
 from sql.formats import check_format
 from sql.functions.registry import AggregateOverload, FunctionRegistry, Settings
 from sql.plan import AggregateCall
-from sql.planner.references import BOUND_NAMES, RowScope
+from sql.planner.references import BOUND_NAMES
 from sql.syntax import expressions as ex
 
 AGGREGATE_NAME = "KSQL_AGG_VARIABLE_"
@@ -162,11 +163,9 @@ class AggregateCalls:
             if full not in self.calls:
                 self.calls[full] = self._made(full)
 
-    def replaced(
-        self, expressions: Sequence[ex.Expression], start: int
-    ) -> Mapping[ex.Expression, ColumnValue]:
+    def replaced(self, expressions: Sequence[ex.Expression]) -> Mapping[ex.Expression, ColumnValue]:
         """Which column of the aggregation's rows holds which call."""
-        places = {call: start + n for n, call in enumerate(self.calls)}
+        places = {call: n for n, call in enumerate(self.calls)}
         found: dict[ex.Expression, ColumnValue] = {}
         for expression in expressions:
             for call in aggregates_in(expression, self._functions):
@@ -186,10 +185,8 @@ class AggregateCalls:
             for each, parameter in zip(typed, matched.parameters, strict=True)
         ]
         split = len(arguments) - overload.literals(len(arguments))
-        for number, (node, value) in enumerate(
-            zip(call.arguments[split:], arguments[split:], strict=True), split + 1
-        ):
-            if not isinstance(value, Constant) and not _is_literal(node):
+        for number, node in enumerate(call.arguments[split:], split + 1):
+            if not _is_literal(node):
                 raise StatementFailed(
                     f"Parameter {number} passed to function {call.function} must be a literal "
                     f"constant, but was expression: '{self._analyser.text(node)}'"
@@ -216,32 +213,11 @@ def _is_literal(node: ex.Expression) -> bool:
 
 def _constant(value: TypedExpression) -> object:
     """The value of a literal, whatever type it was converted to."""
-    inner = getattr(value, "value", None)
-    if isinstance(value, Constant):
-        return value.value
-    if isinstance(inner, Constant):
-        number = inner.value
-        negative = type(value).__name__ == "Negation" and isinstance(number, int | float)
-        return -number if negative else number  # type: ignore[operator]
-    return inner
-
-
-def kept_columns(
-    expressions: Sequence[ex.Expression], scope: RowScope, functions: FunctionRegistry
-) -> list[ColumnValue]:
-    """The columns that expressions use outside of aggregates, each once."""
-    found: dict[ex.Name, ColumnValue] = {}
-
-    def collect(node: ex.Expression) -> None:
-        if is_aggregate(node, functions):
-            return
-        if isinstance(node, ex.Name):
-            if node not in found and scope.has(node):
-                found[node] = scope.find(node)
-            return
-        for part in _parts_outside_lambdas(node):
-            collect(part)
-
-    for expression in expressions:
-        collect(expression)
-    return list(found.values())
+    match value:
+        case Constant(value=found):
+            return found
+        case Negation(value=Constant(value=int() | float() | Decimal() as number)):
+            return -number
+        case Convert(value=inner):
+            return _constant(inner)
+    raise AssertionError("only literals are constants")

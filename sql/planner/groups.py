@@ -10,11 +10,11 @@ from sql.datatypes import Column
 from sql.errors import StatementFailed
 from sql.expressions import ColumnValue, TypedExpression
 from sql.plan import Aggregate, Filter, PlanNode, Project, Shape
-from sql.planner.aggregation import AggregateCalls, GroupRules, aggregates_in, kept_columns
+from sql.planner.aggregation import AggregateCalls, GroupRules, aggregates_in
 from sql.planner.aliases import Aliases, joined_name
 from sql.planner.context import QueryContext, QueryPlan, Typed, columns
 from sql.planner.join_tree import JoinTree
-from sql.planner.references import BOUND_NAMES, RowScope
+from sql.planner.references import BOUND_NAMES
 from sql.planner.relations import internal_value_format
 from sql.planner.selection import NO_VALUES, Selected, Selection, in_words, missing_keys
 from sql.planner.stars import expanded
@@ -64,19 +64,30 @@ class Grouping:
         self._check(items, condition, used)
         calls = self._calls(node, used)
         self._check_undo(node, calls)
-        shown = self._shown(items)
-        aggregate, kept = self._aggregate(
-            node, items, calls, [*(each.expression for each in shown), *conditions]
-        )
-        replaced = calls.replaced(used, kept)
+        aggregate = self._aggregate(node, items, calls)
+        replaced = {**self._key_values(aggregate), **calls.replaced(used)}
         result: PlanNode = aggregate
         if condition is not None:
             typed = context.analyser(aggregate, replaced).condition(condition, "HAVING")
             result = Filter("Aggregate/HavingFilter", result, typed)
         self._check_keys()
         analyser = context.analyser(result, replaced)
-        selected = [(each.name, analyser.select_item(each.expression)) for each in shown]
+        selected = [
+            (each.name, analyser.select_item(each.expression)) for each in self._shown(items)
+        ]
         return self._projected(result, aggregate, selected)
+
+    def _key_values(self, aggregate: Aggregate) -> dict[ex.Expression, ColumnValue]:
+        """What is grouped by is in the key, wherever it is used."""
+        if not self._is_grouped:
+            return {}
+        start = len(aggregate.shape.row) - len(self._groups)
+        return {
+            group: ColumnValue(start + place, column.name, column.type)
+            for place, (group, column) in enumerate(
+                zip(self._groups, aggregate.shape.key, strict=True)
+            )
+        }
 
     def _shown(self, items: Sequence[Selected]) -> Sequence[Selected]:
         """The columns of the projection: those of the key are not among the values of a topic."""
@@ -183,33 +194,26 @@ class Grouping:
             )
 
     def _aggregate(
-        self,
-        node: PlanNode,
-        items: Sequence[Selected],
-        calls: AggregateCalls,
-        used: Sequence[ex.Expression],
-    ) -> tuple[Aggregate, int]:
-        """The step, and how many columns it keeps."""
+        self, node: PlanNode, items: Sequence[Selected], calls: AggregateCalls
+    ) -> Aggregate:
         context = self._context
         analyser = context.analyser(node)
         typed = tuple(map(analyser.typed, self._groups))
         keys = self._key_columns(node, items, typed)
-        scope = RowScope(node.shape, is_join=self._tree is not None)
-        kept = kept_columns(used, scope, context.functions)
         window = context.query.window
         info: WindowInfo | None = node.shape.window if window is None else window_info(window)
         row = (
-            *(Column(each.name, each.type) for each in kept),
             *(each.column for each in calls.calls.values()),
             *(WINDOW_BOUNDS if window is not None else ()),
+            *keys,
         )
         names = [each.name if isinstance(each, ColumnValue) else None for each in typed]
         by_key = not node.shape.is_table and names == [each.name for each in node.shape.key]
-        aggregate = Aggregate(
+        return Aggregate(
             "Aggregate",
             node,
             typed,
-            tuple(kept),
+            (),
             tuple(calls.calls.values()),
             internal_key_format(context.left.key_format, keys, context.default_key_format),
             internal_value_format(context.left),
@@ -218,7 +222,6 @@ class Grouping:
             by_key=by_key,
             final=context.query.emit is Emit.FINAL,
         )
-        return aggregate, len(kept)
 
     def _key_columns(
         self, node: PlanNode, items: Sequence[Selected], typed: Sequence[TypedExpression]

@@ -162,10 +162,6 @@ class RowScope:
         self._is_join = is_join
         self._clause = clause
 
-    def has(self, reference: ex.Name) -> bool:
-        """Whether it is a column, or something that only later rows have."""
-        return reference.name in self._row or reference.name not in BOUND_NAMES
-
     def find(self, reference: ex.Name) -> ColumnValue:
         """The column that a name means."""
         name = reference.name
