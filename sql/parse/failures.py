@@ -16,6 +16,7 @@ CLASSES = {
     "end": END,
 }
 BRACKETS = frozenset({"(", ")", "[", "]", "<", ">", "="})
+TYPOGRAPHIC = frozenset("\u2018\u2019\u201a\u201c\u201d\u201e\u00b4")
 END_HINT = "end each statement with a semicolon"
 # What other dialects have and this one has not, by the word at the place or before it.
 UNSUPPORTED = {
@@ -113,9 +114,15 @@ def _hint(tokens: Tokens, index: int) -> str:
         return found
     if tokens.words[index] == "(" and tokens.words[index + 1] == "SELECT":
         return "there are no sub-queries: CREATE STREAM ... AS SELECT and read from that"
-    if tokens.kinds[index] == "wrong":
-        return f'"{_shown(tokens, index)}" has no meaning outside quotes'
-    return ""
+    return _wrong_hint(tokens.texts[index]) if tokens.kinds[index] == "wrong" else ""
+
+
+def _wrong_hint(sign: str) -> str:
+    if sign in TYPOGRAPHIC:
+        return f"texts stand in ' and names in `, and {sign} is neither"
+    if sign.isalnum():
+        return f'a name with "{sign}" stands in back quotes'
+    return f'"{sign}" has no meaning outside quotes'
 
 
 def _open_hint(quote: str) -> str:

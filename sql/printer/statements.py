@@ -1,6 +1,7 @@
 """Queries and statements as text, on one line or on several."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from sql.printer.expressions import (
     name_text,
@@ -31,7 +32,10 @@ def print_statement(statement: st.Statement, *, pretty: bool = False) -> str:
         return query if not head else f"{head}{chr(10) if pretty else ' '}{query}"
     if isinstance(statement, st.Explain) and statement.statement is not None:
         return f"EXPLAIN {print_statement(statement.statement, pretty=pretty)}"
-    return " ".join(_words(_PARTS[type(statement)](statement)))
+    text = " ".join(_words(_PARTS[type(statement)](statement)))
+    if pretty and len(text) > WIDTH and isinstance(statement, st.CreateSource):
+        return _on_lines(statement)
+    return text
 
 
 def print_query(query: qu.Query, *, pretty: bool = False) -> str:
@@ -165,6 +169,15 @@ def _create(node: st.CreateSource | st.CreateAsSelect) -> list[Part]:
         _columns(node.columns) if isinstance(node, st.CreateSource) else "",
         _with(node.properties),
     ]
+
+
+def _on_lines(node: st.CreateSource) -> str:
+    """A line for each column and one for the properties."""
+    head = " ".join(_words(_create(replace(node, columns=(), properties=()))))
+    columns = ",\n".join(f"  {_column(each)}" for each in node.columns)
+    listed = f" (\n{columns}\n)" if columns else ""
+    properties = _with(node.properties)
+    return head + listed + (f"\n{properties}" if properties else "")
 
 
 def _create_connector(node: st.CreateConnector) -> list[Part]:

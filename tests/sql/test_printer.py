@@ -13,6 +13,7 @@ from sql.syntax.type_names import TypeSyntax
 from tests.support import sql_trees
 
 
+@pytest.mark.slow
 @given(sql_trees.expressions)
 def test_expressions_are_read_as_they_were(expression: ex.Expression) -> None:
     text = print_expression(expression)
@@ -124,6 +125,24 @@ def test_many_items_stand_on_lines_of_their_own() -> None:
     items = [f"A_COLUMN_WITH_A_LONG_NAME_{each}" for each in range(10)]
     pretty = print_statement(parse_statement(f"SELECT {', '.join(items)} FROM s"), pretty=True)
     assert pretty == "SELECT\n  " + ",\n  ".join(items) + "\nFROM S"
+
+
+def test_many_columns_stand_on_lines_of_their_own() -> None:
+    text = (
+        "CREATE STREAM ORDERS (ID INT KEY, CUSTOMER STRING, AMOUNT DECIMAL(9, 2), NOTE STRING) "
+        "WITH (KAFKA_TOPIC='orders', VALUE_FORMAT='JSON')"
+    )
+    statement = parse_statement(text)
+    assert print_statement(statement) == text
+    assert print_statement(statement, pretty=True) == (
+        "CREATE STREAM ORDERS (\n"
+        "  ID INT KEY,\n"
+        "  CUSTOMER STRING,\n"
+        "  AMOUNT DECIMAL(9, 2),\n"
+        "  NOTE STRING\n"
+        ")\n"
+        "WITH (KAFKA_TOPIC='orders', VALUE_FORMAT='JSON')"
+    )
 
 
 @pytest.mark.parametrize("count", [32, 33, 64, 65, 100, 1_000])

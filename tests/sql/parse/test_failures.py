@@ -85,6 +85,8 @@ def test_messages_are_those_of_ksqldb(text: str, message: str) -> None:
         ("SELECT 'it FROM s;", "the quote ' is never closed"),
         ("SELECT 1 /* FROM s;", "the comment has no */"),
         ("SELECT # FROM s;", '"#" has no meaning outside quotes'),
+        ("SELECT \u2018it\u2019 FROM s;", "texts stand in '"),
+        ("SELECT größe FROM s;", 'a name with "ö" stands in back quotes'),
         ("SELECT a FROM s GROUP BY a AND b;", "brackets"),
         ("SELECT ${a} FROM s;", "DEFINE it first"),
     ],

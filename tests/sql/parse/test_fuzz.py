@@ -43,6 +43,7 @@ def read_or_refused(text: str) -> None:
         assert parse_statement(print_statement(each.statement), testing=True) == each.statement
 
 
+@pytest.mark.slow
 @given(some.text())
 @example("${v}")
 @example("SELECT \x00")
@@ -51,6 +52,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     read_or_refused(text)
 
 
+@pytest.mark.slow
 @given(some.binary())
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     read_or_refused(data.decode("latin-1"))
