@@ -1,25 +1,23 @@
 """TestEngine: statements without a broker: a catalog, topics in memory, queries that are built."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from broker.client.serde.rows.formats import format_of
-from sql.analyse.replacement import altered, check_drop_type, created_type, dropped
-from sql.analyse.sources import SourceAnalyser
-from sql.backends.native.rows import row_options
-from sql.catalog import Catalog, FormatInfo, SourceInfo
-from sql.datatypes import Column
-from sql.errors import StatementFailed
-from sql.formats import abilities
+from sql.catalog import Catalog
+from sql.engine.changes import COMMANDS, Change, Preparation, State
+from sql.engine.registered_schemas import StatementSchemas, register_schemas
+from sql.engine.settings import SqlConfig
+from sql.engine.topics import TopicShape
+from sql.errors import SqlError, StatementFailed
 from sql.functions.registry import FunctionRegistry
 from sql.parse import ParsedStatement
 from sql.plan import Sink
-from sql.planner import PlannedQuery, Planner
+from sql.planner.upgrades import check_upgrade
+from sql.properties import WRAP_SINGLE_VALUES
 from sql.syntax import statements as st
 from sql.testing.inserting import inserted
 from sql.testing.memory_registry import MemoryRegistry
 from sql.testing.query_runs import TopicRecord
-from sql.testing.registry_schemas import RegistrySchemas
 
 PARTITIONS = 4
 
@@ -35,12 +33,29 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A persistent query that was built."""
+    """A persistent query that was built, and writes to a topic."""
 
     query_id: str
     plan: Sink
-    sink: str
     settings: Mapping[str, object]
+
+
+class NoTopicShapes:
+    """Whatever topics a statement needs are there, and as large as it says."""
+
+    def shape(self, name: str) -> TopicShape | None:
+        """Nothing is known."""
+        return None
+
+
+class CaseConfig(SqlConfig):
+    """The settings of a case: nothing is said of single values unless the case does."""
+
+    def __getitem__(self, name: str) -> object:
+        """The value of a setting."""
+        if name == WRAP_SINGLE_VALUES and name not in self.given:
+            raise KeyError(name)
+        return super().__getitem__(name)
 
 
 class TestEngine:
@@ -52,148 +67,77 @@ class TestEngine:
         """Nothing exists yet."""
         self.functions = functions
         self.settings = dict(settings)
-        self.catalog = Catalog()
         self.registry = MemoryRegistry()
         self.topics: dict[str, Topic] = {}
         self.queries: dict[str, Query] = {}
         self.now_ms = 0
+        self._state = State()
         self._next_query = 0
+
+    @property
+    def catalog(self) -> Catalog:
+        """The streams, tables and types that there are."""
+        return self._state.catalog
 
     def topic(self, name: str, partitions: int = PARTITIONS) -> Topic:
         """The topic of a name, which is made if there is none."""
         return self.topics.setdefault(name, Topic(name, partitions))
 
-    def execute(self, parsed: ParsedStatement) -> None:
-        """Carry out one statement."""
-        statement = parsed.statement
-        match statement:
-            case st.CreateSource():
-                self._create(statement, parsed.text)
-            case st.CreateAsSelect() | st.InsertSelect():
-                self._add_query(statement, parsed.text)
-            case st.InsertValues():
-                source, record = inserted(
-                    statement, self.catalog, self.functions, self.registry, self.now_ms
-                )
-                self.append(source.topic, record)
-            case st.SetProperty():
-                self.settings[statement.name] = statement.value
-            case st.UnsetProperty():
-                self.settings.pop(statement.name, None)
-            case _:
-                self._change(statement)
-
     def append(self, topic: str, record: TopicRecord) -> None:
         """Write a record to a topic."""
         self.topic(topic).records.append(record)
 
-    def _change(self, statement: st.Statement) -> None:
+    def execute(self, parsed: ParsedStatement) -> None:
+        """Carry out one statement."""
+        statement = parsed.statement
         match statement:
-            case st.CreateType():
-                made = created_type(statement, self.catalog)
-                if made is not None:
-                    self.catalog.types[statement.name] = made
-            case st.DropType():
-                if check_drop_type(statement, self.catalog):
-                    del self.catalog.types[statement.name]
-            case st.AlterSource():
-                self.catalog.sources[statement.name] = altered(statement, self.catalog)
-            case st.DropSource():
-                self._drop(statement)
+            case st.InsertValues():
+                topic, record = inserted(
+                    statement, self.catalog, self.functions, self.registry, self.now_ms
+                )
+                self.append(topic, record)
+            case st.SetProperty():
+                self.settings[statement.name] = statement.value
+            case st.UnsetProperty():
+                self.settings.pop(statement.name, None)
             case st.AssertTopic() | st.AssertSchema():
                 self._assert(statement)
+            case _ if isinstance(statement, COMMANDS):
+                preparation = self._preparation()
+                self._apply(preparation.prepare(statement, parsed.text, self._next_query))
             case _:
                 raise StatementFailed(f"{type(statement).__name__} cannot be tested")
 
-    def _create(self, statement: st.CreateSource, text: str) -> None:
-        analyser = SourceAnalyser(self.catalog, self.settings, RegistrySchemas(self.registry))
-        info = analyser.create(statement, text)
-        if info is None:
-            return
-        self.topic(info.topic, info.partitions or PARTITIONS)
-        self.register_columns(info)
-        self.catalog.sources[info.name] = info
-
-    def register_columns(self, info: SourceInfo) -> None:
-        """Schemas of columns that a statement names, unless the topic has some already."""
-        for format_, columns, is_key in (
-            (info.key_format, info.schema.key, True),
-            (info.value_format, info.schema.value, False),
-        ):
-            self.register(info.topic, format_, columns, is_key=is_key)
-
-    def register(
-        self, topic: str, format_: FormatInfo, columns: tuple[Column, ...], *, is_key: bool
-    ) -> None:
-        """Register the schema of columns, unless there is one already."""
-        subject = f"{topic}-{'key' if is_key else 'value'}"
-        if not columns or not abilities(format_.name).inferred or format_.schema_id is not None:
-            return
-        if not self.registry.has_subject(subject):
-            options = row_options(format_, is_key=is_key)
-            self.registry.register(subject, format_of(format_.name).schema_of(columns, options))
-
-    def _add_query(self, statement: st.CreateAsSelect | st.InsertSelect, text: str) -> None:
-        planned = self._planned(statement, text)
-        if planned is None:
-            return
-        info, plan = planned.sink, planned.plan
-        assert info is not None
-        assert isinstance(plan, Sink)
-        query_id = self._query_id(statement, planned)
-        if planned.creates_sink:
-            info = replace(info, query_id=query_id)
-        self.queries[query_id] = Query(query_id, plan, info.name, dict(self.settings))
-        self.topic(info.topic, PARTITIONS)
-        self.register_columns(info)
-        self.catalog.sources[info.name] = info
-
-    def _planned(
-        self, statement: st.CreateAsSelect | st.InsertSelect, text: str
-    ) -> PlannedQuery | None:
-        planner = Planner(
-            self.catalog, self.functions, self.settings, RegistrySchemas(self.registry)
+    def _preparation(self) -> Preparation:
+        return Preparation(
+            self._state,
+            self.functions,
+            CaseConfig(known_settings(self.settings)),
+            dict(self.settings),
+            StatementSchemas(self.registry),
+            NoTopicShapes(),
+            replayed=True,
         )
-        return planner.plan(statement, text)
 
-    def _query_id(
-        self, statement: st.CreateAsSelect | st.InsertSelect, planned: PlannedQuery
-    ) -> str:
-        """The id of a new query; one that replaces another keeps its id."""
-        if planned.query_id is not None:
-            return planned.query_id
-        number = self._next_query
-        if isinstance(statement, st.InsertSelect):
-            self._next_query += 1
-            return f"INSERTQUERY_{number}"
-        existing = self.catalog.sources.get(statement.name)
-        if existing is not None and existing.query_id is not None:
-            return existing.query_id
-        self._next_query += 1
-        return f"C{statement.kind.value[0]}AS_{statement.name}_{number}"
-
-    def _drop(self, statement: st.DropSource) -> None:
-        name = statement.name
-        source = self.catalog.sources.get(name)
-        own = None if source is None else source.query_id
-        readers = [
-            query.query_id
-            for query in self.queries.values()
-            if source is not None and name in sources_of(query.plan)
-        ]
-        writers = [
-            query.query_id
-            for query in self.queries.values()
-            if query.sink == name and query.query_id != own
-        ]
-        found = dropped(statement, self.catalog, readers, writers)
-        if found is None:
-            return
-        del self.catalog.sources[name]
-        if own is not None:
-            self.queries.pop(own, None)
-        if statement.delete_topic:
-            self.topics.pop(found.topic, None)
+    def _apply(self, change: Change) -> None:
+        query = change.query
+        if query is not None:
+            before = self._state.queries.get(query.id)
+            if before is None:
+                self._next_query += 1
+            else:
+                check_upgrade(before.planned.plan, query.planned.plan)
+        if change.made is not None:
+            partitions = PARTITIONS if query is not None else change.made.partitions
+            self.topic(change.made.topic, partitions or PARTITIONS)
+            register_schemas(change.made, self.registry)
+        self._state.apply(change)
+        for query_id in change.ended:
+            self.queries.pop(query_id, None)
+        if query is not None and isinstance(query.planned.plan, Sink):
+            self.queries[query.id] = Query(query.id, query.planned.plan, query.properties)
+        if change.dropped is not None and change.delete_topic:
+            self.topics.pop(change.dropped.topic, None)
 
     def _assert(self, statement: st.AssertTopic | st.AssertSchema) -> None:
         if isinstance(statement, st.AssertTopic):
@@ -207,10 +151,13 @@ class TestEngine:
             raise StatementFailed(f"{what} {'exists' if found else 'does not exist'}")
 
 
-def sources_of(step: object) -> set[str]:
-    """The names of the sources that a plan reads."""
-    found = {step.source} if hasattr(step, "source") else set()
-    for part in ("input", "left", "right"):
-        if hasattr(step, part):
-            found |= sources_of(getattr(step, part))
+def known_settings(settings: Mapping[str, object]) -> dict[str, object]:
+    """The settings that a server has; cases may have some of their runner."""
+    found: dict[str, object] = {}
+    for name, value in settings.items():
+        try:
+            SqlConfig({name: value})
+        except SqlError:
+            continue
+        found[name] = value
     return found

@@ -1,4 +1,4 @@
-"""INSERT INTO ... VALUES: constant expressions as a record of a topic."""
+"""INSERT INTO ... VALUES and ASSERT VALUES: constant expressions as records and rows."""
 
 from collections.abc import Sequence
 
@@ -7,12 +7,12 @@ from broker.client.serde.rows.row_format import Row
 from sql.analyse.expressions import ExpressionAnalyser, converted
 from sql.analyse.scope import Columns
 from sql.backends.native.evaluating import row_function
-from sql.backends.native.rows import key_serde, value_serde
-from sql.catalog import Catalog, SourceInfo
+from sql.catalog import Catalog
 from sql.datatypes import Column
+from sql.engine.inserting import Inserting
+from sql.engine.settings import SqlConfig
 from sql.errors import StatementFailed
 from sql.functions.registry import FunctionRegistry
-from sql.schema import ROWTIME
 from sql.syntax.expressions import Expression
 from sql.syntax.statements import InsertValues
 from sql.testing.query_runs import TopicRecord
@@ -24,37 +24,13 @@ def inserted(
     functions: FunctionRegistry,
     registry: SchemaRegistry,
     now_ms: int,
-) -> tuple[SourceInfo, TopicRecord]:
-    """The record that a statement writes, and where."""
-    source = catalog.sources.get(statement.target)
-    if source is None:
+) -> tuple[str, TopicRecord]:
+    """The record that a statement writes, and its topic."""
+    if statement.target not in catalog.sources:
         raise _unknown(statement.target, catalog)
-    if source.is_source:
-        raise StatementFailed(
-            f"Cannot insert values into read-only {source.shown_kind}: {source.name}"
-        )
-    if source.window is not None:
-        raise StatementFailed("Cannot insert values into windowed stream!")
-    columns = _columns(statement, source)
-    values = evaluated(statement.values, columns, catalog, functions)
-    given = dict(zip((each.name for each in columns), values, strict=True))
-    key = tuple(given.get(each.name) for each in source.schema.key)
-    value = tuple(given.get(each.name) for each in source.schema.value)
-    if source.kind.value == "TABLE" and None in key:
-        raise StatementFailed(
-            "Failed to insert values into "
-            f"'{source.name}'. Value for primary key column(s) "
-            f"{', '.join(each.name for each in source.schema.key)} is required for tables"
-        )
-    time_ms = given.get(ROWTIME.name)
-    record = TopicRecord(
-        key_serde(source.key_format, source.schema.key, registry).serialize(source.topic, key),
-        value_serde(source.value_format, source.schema.value, registry).serialize(
-            source.topic, value
-        ),
-        now_ms if time_ms is None else int(str(time_ms)),
-    )
-    return source, record
+    inserting = Inserting(catalog, functions, SqlConfig(), registry)
+    record = inserting.record(statement, now_ms)
+    return record.topic, TopicRecord(record.key, record.value, record.timestamp_ms)
 
 
 def evaluated(
@@ -72,7 +48,7 @@ def evaluated(
     failures: list[Exception] = []
     values = row_function(typed, lambda error, row: failures.append(error))(())
     if failures:
-        raise StatementFailed(f"Failed to insert values: {failures[0]}") from failures[0]
+        raise StatementFailed(f"Failed to evaluate: {failures[0]}") from failures[0]
     return values
 
 
@@ -85,21 +61,3 @@ def _unknown(name: str, catalog: Catalog) -> StatementFailed:
         else ""
     )
     return StatementFailed(f"Cannot insert values into an unknown stream/table: `{name}`{more}")
-
-
-def _columns(statement: InsertValues, source: SourceInfo) -> list[Column]:
-    known = (ROWTIME, *source.schema.key, *source.schema.value)
-    names = statement.columns or tuple(each.name for each in source.schema.columns)
-    headers = [each.name for each in source.schema.headers if each.name in names]
-    if headers:
-        raise StatementFailed(f"Cannot insert into HEADER columns: {', '.join(headers)}")
-    found = {each.name: each for each in known}
-    for name in names:
-        if name not in found:
-            raise StatementFailed(f"Column name `{name}` does not exist in {source.name}")
-    if len(names) != len(statement.values):
-        raise StatementFailed(
-            f"Expected number columns and values to match: {list(names)}, "
-            f"{len(statement.values)} values"
-        )
-    return [found[name] for name in names]

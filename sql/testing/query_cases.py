@@ -90,7 +90,7 @@ def check_processing_error(error: Exception, expected: Mapping[str, Any]) -> Non
 
 def _process(engine: TestEngine, data: Mapping[str, Any]) -> list[str]:
     """Feed all queries, one after the other; the names of the internal topics."""
-    given = [(each["topic"], _encoded(engine, each)) for each in data.get("inputs") or ()]
+    given = encoded_inputs(engine, data)
     for topic, record in given:
         engine.append(topic, record)
     fed = {topic for topic, _ in given}
@@ -105,6 +105,11 @@ def _process(engine: TestEngine, data: Mapping[str, Any]) -> list[str]:
                 for result in run.feed(topic, record):
                     engine.append(run.sink_topic, result)
     return internal
+
+
+def encoded_inputs(engine: TestEngine, data: Mapping[str, Any]) -> list[tuple[str, TopicRecord]]:
+    """The input records of a case as bytes, with their topics."""
+    return [(each["topic"], _encoded(engine, each)) for each in data.get("inputs") or ()]
 
 
 def _feed(

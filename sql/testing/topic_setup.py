@@ -7,6 +7,7 @@ from typing import Any
 from broker.schema.schema import Reference, Schema, SchemaKind
 from sql.analyse.sources import NoSchemas, SourceAnalyser
 from sql.catalog import Catalog
+from sql.engine.registered_schemas import register_schemas
 from sql.errors import SqlError
 from sql.syntax.statements import CreateSource, Statement
 from sql.testing.engine import TestEngine
@@ -49,7 +50,7 @@ def _register_columns(engine: TestEngine, statement: CreateSource, given: Collec
     except SqlError:
         return
     if info is not None and info.topic not in given:
-        engine.register_columns(info)
+        register_schemas(info, engine.registry)
 
 
 def _register(engine: TestEngine, topic: Mapping[str, Any], side: str) -> None:

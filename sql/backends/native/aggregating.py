@@ -206,18 +206,25 @@ def group_row(step: Aggregate, states: States) -> Callable[[object, Row], Row]:
     """The row of a group: kept columns, aggregates, then window bounds and key as the plan says."""
     extras = [each.name for each in step.shape.row[len(step.kept) + len(step.calls) :]]
     results = states.results
-    if not extras:
-        return lambda key, row: results(row)
-    key_names = [each.name for each in step.shape.key]
+    keys = [each.name for each in step.shape.key]
+    if step.window is None and extras == keys:
+        return lambda key, row: results(row) + cast("Row", key)
+    if step.window is not None and extras == [*BOUND_NAMES, *keys]:
+
+        def with_window(key: object, row: Row) -> Row:
+            plain, start_ms, end_ms = cast("Windowed[Row]", key)
+            return (*results(row), start_ms, end_ms, *plain)
+
+        return with_window
+    known = [*keys, *BOUND_NAMES]
+    places = [known.index(each) for each in extras]
     is_windowed = step.window is not None
 
     def with_extras(key: object, row: Row) -> Row:
-        start_ms = end_ms = None
-        plain = key
+        values = cast("Row", key)
         if is_windowed:
-            plain, start_ms, end_ms = cast("Windowed[object]", key)
-        known = dict(zip(key_names, cast("Row", plain), strict=True))
-        known.update(zip(BOUND_NAMES, (start_ms, end_ms), strict=True))
-        return (*results(row), *(known[name] for name in extras))
+            plain, start_ms, end_ms = cast("Windowed[Row]", key)
+            values = (*plain, start_ms, end_ms)
+        return (*results(row), *(values[place] for place in places))
 
     return with_extras

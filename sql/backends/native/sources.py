@@ -22,21 +22,25 @@ THROW_ON_INVALID = "ksql.timestamp.throw.on.invalid"
 def scan(step: Scan, context: QueryContext) -> RowStream | RowTable:
     """The rows of a topic, as a stream or a table."""
     shape = step.shape
+    topic_key = key_serde(step.key_format, shape.key, context.registry, shape.window)
     stream: RowStream = context.builder.stream(
         step.topic,
-        key=key_serde(step.key_format, shape.key, context.registry, shape.window),
+        key=topic_key,
         value=value_serde(step.value_format, step.value, context.registry),
         timestamp_extractor=_extractor(step, context),
     )
     read = then(stream, READ, ReadRows(step.headers, len(shape.key), shape.window is not None))
     if not shape.is_table:
         return read
-    return read.to_table(
+    table: RowTable = read.to_table(
         store=context.name_of(step, "-Reduce"),
         key=windowed(stored_rows(shape.key), shape.window),
         value=stored_rows(shape.row),
         caching=False,
     )
+    # Who sends rows to where a key of this table lies needs the bytes that it has in its topic.
+    table.node.key_serde = topic_key
+    return table
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,24 @@ class ReadRows:
 
     def open(self, context: NodeContext) -> Process:
         """The node's code."""
+        if self.headers or self.is_windowed:
+            return self._open_with_more(context)
+        forward = context.forward
+        no_key: Row = (None,) * self.key_columns
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            if value is None:
+                forward(key, None, timestamp_ms, headers)
+                return
+            position = context.position
+            assert position is not None, "records of a topic have a place"
+            place = (timestamp_ms, position[1], position[2])
+            key_row = no_key if key is None else cast("Row", key)
+            forward(key, cast("Row", value) + place + key_row, timestamp_ms, headers)
+
+        return process
+
+    def _open_with_more(self, context: NodeContext) -> Process:
         forward, is_windowed = context.forward, self.is_windowed
         no_key: Row = (None,) * self.key_columns
         header_values = [_header_reader(each) for each in self.headers]
@@ -59,19 +81,17 @@ class ReadRows:
                 return
             position = context.position
             assert position is not None, "records of a topic have a place"
-            place = (timestamp_ms, position.partition, position.offset)
-            window: Row = ()
+            window: Row = (None, None) if is_windowed else ()
             key_row = key
-            if is_windowed:
-                if key is None:
-                    window = (None, None)
-                else:
-                    key_row, start_ms, end_ms = cast("Windowed[object]", key)
-                    window = (start_ms, end_ms)
+            if is_windowed and key is not None:
+                key_row, *bounds = cast("Windowed[object]", key)
+                window = tuple(bounds)
             row = (
                 *cast("Row", value),
                 *(read(headers) for read in header_values),
-                *place,
+                timestamp_ms,
+                position.partition,
+                position.offset,
                 *window,
                 *(no_key if key_row is None else cast("Row", key_row)),
             )

@@ -73,7 +73,7 @@ def rekeyed(step: Rekey, rows: RowStream | RowTable, context: QueryContext) -> R
     moved = then(rows.to_stream(), REKEY, operator, new_key=True)
     moved.node.key_serde = key
     return moved.to_table(
-        name=context.name_of(step),
+        name=context.name_of(step, "-SelectKey"),
         store=context.name_of(step, "-Materialize"),
         key=key,
         value=stored_rows(step.shape.row),

@@ -37,7 +37,7 @@ class QueryContext:
 
     def name_of(self, step: PlanNode, suffix: str = "") -> str:
         """The name of a step as stores and internal topics may have it."""
-        return f"{step.name}{suffix}".replace("/", "-")
+        return f"{step.name.removesuffix('/Source')}{suffix}".replace("/", "-")
 
     def log_of(self, step: str) -> Callable[[Exception, Row | None], None]:
         """The processing log of one step."""

@@ -1,0 +1,202 @@
+"""Plans as topologies: names that stay, errors that are told, results that no restart changes."""
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.client.serde import BytesSerde
+from broker.client.serde.rows.row_format import Row
+from sql.backends.native.steps import ProcessingLog, QueryContext, ignore_errors
+from sql.backends.native.topology import add_query, application_id, topics_read
+from sql.functions.builtin import builtin_functions
+from sql.parse import parse
+from sql.testing.cases import Case, CaseKind, load_cases
+from sql.testing.engine import Query, TestEngine
+from sql.testing.query_cases import encoded_inputs
+from sql.testing.query_runs import TopicRecord
+from sql.testing.topic_setup import set_up_topics
+from streams.config import StreamsConfig
+from streams.dsl.builder import StreamsBuilder
+from streams.handlers import log_and_continue
+from streams.testing import TopologyTestDriver
+from streams.topology import Topology
+
+CASES = [
+    case
+    for case in load_cases([Path(__file__).parents[3] / "cases" / "sql"])
+    if case.kind is CaseKind.QUERY and not case.data.get("expected_error")
+]
+# What depends on the time of other partitions, or on where a record lies.
+ONE_PARTITION = ("grace", "partition and offset", "EMIT FINAL")
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    log = logging.getLogger("streams")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    yield
+    log.setLevel(level)
+
+
+def engine_of(case: Case) -> TestEngine:
+    engine = TestEngine(builtin_functions(), case.data.get("properties") or {})
+    script = parse("\n".join(case.data["statements"]))
+    set_up_topics(engine, case.data, [each.statement for each in script])
+    for parsed in script:
+        engine.execute(parsed)
+    return engine
+
+
+def topology_of(engine: TestEngine, query: Query, log: ProcessingLog = ignore_errors) -> Topology:
+    builder = StreamsBuilder()
+    add_query(query.plan, QueryContext(builder, engine.registry, log))
+    return builder.build()
+
+
+def planned(*statements: str) -> tuple[TestEngine, Query]:
+    engine = TestEngine(builtin_functions(), {})
+    for parsed in parse("\n".join(statements)):
+        engine.execute(parsed)
+    return engine, next(iter(engine.queries.values()))
+
+
+def results(
+    case: Case, *, partitions: int, directory: Path | None = None, restarts: bool = False
+) -> dict[str, list[tuple[bytes | None, bytes | None, int]]]:
+    """What each query of a case writes, by its topic."""
+    engine = engine_of(case)
+    inputs = encoded_inputs(engine, case.data)
+    found: dict[str, list[tuple[bytes | None, bytes | None, int]]] = {}
+    config = StreamsConfig(
+        application_id="app",
+        statestore_cache_max_bytes=0,
+        deserialization_exception_handler=log_and_continue,
+        extra={"__emit.interval.ms.kstreams.windowed.aggregation__": 0},
+    )
+    for number, query in enumerate(engine.queries.values()):
+        topology = topology_of(engine, query)
+        with TopologyTestDriver(
+            topology,
+            config=config,
+            partitions=partitions,
+            state_directory=None if directory is None else directory / str(number),
+        ) as driver:
+            for topic, record in inputs:
+                if topic in topics_read(query.plan):
+                    feed(driver, topic, record)
+                    if restarts:
+                        driver.restart()
+            output = driver.create_output_topic(
+                query.plan.topic, key=BytesSerde(), value=BytesSerde()
+            )
+            for each in output.read_records_to_list():
+                row = (each.key, each.value, each.timestamp_ms)
+                found.setdefault(query.plan.topic, []).append(row)
+    return found
+
+
+def feed(driver: TopologyTestDriver, topic: str, record: TopicRecord) -> None:
+    driver.pipe_batch(
+        [(topic, (record.key, record.value, record.timestamp_ms, record.headers, None))]
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=[each.id for each in CASES])
+def test_restarts_after_each_record_change_nothing(case: Case, tmp_path: Path) -> None:
+    assert results(case, partitions=1, directory=tmp_path, restarts=True) == results(
+        case, partitions=1
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=[each.id for each in CASES])
+def test_more_partitions_change_nothing_but_the_order(case: Case) -> None:
+    if any(each in case.id for each in ONE_PARTITION):
+        pytest.skip("the case is about one partition")
+    one, three = results(case, partitions=1), results(case, partitions=3)
+    assert {topic: Counter(rows) for topic, rows in one.items()} == {
+        topic: Counter(rows) for topic, rows in three.items()
+    }
+
+
+S = "CREATE STREAM s (k INT KEY, a INT, b STRING) WITH (kafka_topic='s', value_format='JSON');"
+T = "CREATE TABLE t (k INT PRIMARY KEY, c STRING) WITH (kafka_topic='t', value_format='JSON');"
+
+
+@pytest.mark.parametrize(
+    ("query", "repartitions", "stores"),
+    [
+        ("CREATE STREAM o AS SELECT * FROM s;", [], []),
+        ("CREATE STREAM o AS SELECT * FROM s PARTITION BY a;", [], []),
+        ("CREATE TABLE o AS SELECT * FROM t;", [], ["KsqlTopic-Reduce"]),
+        (
+            "CREATE TABLE o AS SELECT k, COUNT(*) FROM s GROUP BY k;",
+            [],
+            ["Aggregate-Aggregate-Materialize"],
+        ),
+        (
+            "CREATE TABLE o AS SELECT a, COUNT(*) FROM s GROUP BY a;",
+            ["Aggregate-GroupBy-repartition"],
+            ["Aggregate-Aggregate-Materialize"],
+        ),
+        (
+            "CREATE STREAM o AS SELECT s.k, c FROM s JOIN t ON s.k = t.k;",
+            [],
+            ["KafkaTopic_Right-Reduce"],
+        ),
+        (
+            "CREATE STREAM o AS SELECT s.a, c FROM s JOIN t ON s.a = t.k;",
+            ["Join-repartition"],
+            ["KafkaTopic_Right-Reduce"],
+        ),
+    ],
+)
+def test_internal_topics_and_stores_are_named_after_their_steps(
+    query: str, repartitions: list[str], stores: list[str]
+) -> None:
+    topology = topology_of(*planned(S, T, query))
+    assert sorted(topology.repartition_topics) == repartitions
+    assert sorted(topology.stores) == stores
+
+
+def test_an_application_is_named_after_its_query() -> None:
+    assert application_id("shop_", "CTAS_N_1") == "_confluent-ksql-shop_query_CTAS_N_1"
+
+
+def test_topics_are_named_once() -> None:
+    _, query = planned(S, T, "CREATE STREAM o AS SELECT s.k, c FROM s JOIN t ON s.k = t.k;")
+    assert topics_read(query.plan) == ("s", "t")
+
+
+def test_what_an_expression_cannot_process_is_told() -> None:
+    told: list[tuple[str, str, Row | None]] = []
+    engine, query = planned(S, "CREATE STREAM o AS SELECT k, 10 / a AS d FROM s WHERE 10 / a < 9;")
+    topology = topology_of(
+        engine, query, lambda step, error, row: told.append((step, type(error).__name__, row))
+    )
+    config = StreamsConfig(application_id="app", statestore_cache_max_bytes=0)
+    with TopologyTestDriver(topology, config=config) as driver:
+        driver.pipe_batch([("s", (b"\0\0\0\1", b'{"A": 0}', 5, (), None))])
+        assert "O" not in driver.produced_topic_names
+    assert [step for step, _, _ in told] == ["WhereFilter"]
+    assert told[0][2] is not None
+    assert told[0][2][0] == 0
+
+
+def test_a_record_without_a_time_is_told_and_dropped() -> None:
+    told: list[str] = []
+    create = S.replace("'JSON'", "'JSON', timestamp='b', timestamp_format='yyyy-MM-dd HH:mm:ss'")
+    engine, query = planned(create, "CREATE STREAM o AS SELECT k, a FROM s;")
+    topology = topology_of(engine, query, lambda step, error, row: told.append(step))
+    config = StreamsConfig(application_id="app", statestore_cache_max_bytes=0)
+    with TopologyTestDriver(topology, config=config) as driver:
+        driver.pipe_batch([("s", (b"\0\0\0\1", b'{"B": "no time"}', 5, (), None))])
+        driver.pipe_batch([("s", (b"\0\0\0\1", b'{"B": "1970-01-01 00:00:07"}', 5, (), None))])
+        output = driver.create_output_topic("O", key=BytesSerde(), value=BytesSerde())
+        assert [each.timestamp_ms for each in output.read_records_to_list()] == [7000]
+    assert told == ["KsqlTopic/Source"]
