@@ -254,6 +254,15 @@ class ExpressionAnalyser:
     def _compared(
         self, operator: str, left: ex.Expression, right: ex.Expression, node: ex.Expression
     ) -> TypedExpression:
+        typed_left, typed_right, wanted = self._sides(operator, left, right, node)
+        if wanted is not None:
+            typed_left, typed_right = _strictly(typed_left, wanted), _strictly(typed_right, wanted)
+        return Comparing(operator, typed_left, typed_right)
+
+    def _sides(
+        self, operator: str, left: ex.Expression, right: ex.Expression, node: ex.Expression
+    ) -> tuple[TypedExpression, TypedExpression, DataType | None]:
+        """Both sides of a comparison that is possible, and the type that they need, if any."""
         sides = as_milliseconds(left, right)
         typed_left, typed_right = self.typed(sides[0]), self.typed(sides[1])
         first, second = typed_left.type, typed_right.type
@@ -270,15 +279,22 @@ class ExpressionAnalyser:
                 f"with {OPERATOR_NAMES[operator]}.",
                 node,
             )
-        wanted = compared_type(first, second)
-        if wanted is not None:
-            typed_left, typed_right = _strictly(typed_left, wanted), _strictly(typed_right, wanted)
-        return Comparing(operator, typed_left, typed_right)
+        return typed_left, typed_right, compared_type(first, second)
 
     def _between(self, node: ex.Between) -> TypedExpression:
-        low = self._compared(">=", node.value, node.low, node)
-        high = self._compared("<=", node.value, node.high, node)
-        return _perhaps_not(Both(low, high), negated=node.negated)
+        """Both comparisons have the same left side, so that it is computed once."""
+        value, low, first = self._sides(">=", node.value, node.low, node)
+        _, high, second = self._sides("<=", node.value, node.high, node)
+        wanted = first if second is None else second
+        if wanted is not None:
+            types = [each.type for each in (value, low, high) if each.type is not None]
+            if not all(castable(each, wanted) for each in types):
+                left = self._compared(">=", node.value, node.low, node)
+                right = self._compared("<=", node.value, node.high, node)
+                return _perhaps_not(Both(left, right), negated=node.negated)
+            value, low, high = (_strictly(each, wanted) for each in (value, low, high))
+        both = Both(Comparing(">=", value, low), Comparing("<=", value, high))
+        return _perhaps_not(both, negated=node.negated)
 
     def _logical(self, node: ex.Logical) -> TypedExpression:
         left, right = self._boolean(node.left, node), self._boolean(node.right, node)

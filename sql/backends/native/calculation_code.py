@@ -14,10 +14,11 @@ Write = Callable[[TypedExpression], Code]
 class CalculationWriter:
     """Writes calculations; their parts are written by who made it."""
 
-    def __init__(self, names: Names, write: Write) -> None:
-        """`names` are shared with the parts."""
+    def __init__(self, names: Names, write: Write, shorten: Callable[[Code], Code]) -> None:
+        """`names` are shared with the parts; `shorten` is for code that is nested deeply."""
         self._names = names
         self._write = write
+        self._shorten = shorten
 
     def code(self, node: Calculation | Negation) -> Code:
         """The source of a calculation; it is never None."""
@@ -31,75 +32,66 @@ class CalculationWriter:
         return self._decimal(node)
 
     def _whole(self, node: Calculation | Negation) -> Code:
-        if isinstance(node, Calculation) and node.operator == "%":
-            return self._remainder(node)
-        text, constant = self._raw(node)
-        name = self._names.fresh("t")
+        """A chain of operations; sums and products wrap alike, so they are wrapped at the end."""
+        spine: list[Calculation] = []
+        start: TypedExpression = node
+        while isinstance(start, Calculation) and start.type == node.type:
+            spine.append(start)
+            start = start.left
+        found = self._raw_part(start, node)
+        is_sum = is_raw = isinstance(start, Negation)
+        for outer in reversed(spine):
+            if outer.operator in "+-*":
+                right = self._raw_part(outer.right, node)
+                left = f"({found.text})" if is_sum and outer.operator == "*" else found.text
+                text = f"{left} {outer.operator} {right.text}"
+                found = Code(text, nullable=False, constant=found.constant and right.constant)
+                is_sum, is_raw = outer.operator != "*", True
+            else:
+                found = self._wrapped(found, node) if is_raw else found
+                found = self._shorten(self._divided(outer, found))
+                # Only the lowest number divided by -1 leaves the range.
+                is_sum, is_raw = False, outer.operator == "/" and _positive(outer.right) is None
+        return self._wrapped(found, node) if is_raw else found
+
+    def _wrapped(self, raw: Code, node: TypedExpression) -> Code:
         low, high, wrap = (
             (values.INT_MIN, values.INT_MAX, values.wrap_int)
             if node.type is INT
             else (values.BIGINT_MIN, values.BIGINT_MAX, values.wrap_bigint)
         )
-        again = self._names.constant(wrap)
+        name, again = self._names.fresh("t"), self._names.constant(wrap)
         return Code(
-            f"({name} if {low} <= ({name} := {text}) <= {high} else {again}({name}))",
+            f"({name} if {low} <= ({name} := {raw.text}) <= {high} else {again}({name}))",
             nullable=False,
-            constant=constant,
+            constant=raw.constant,
         )
 
-    def _raw(self, node: TypedExpression) -> tuple[str, bool]:
-        """Source that may leave the type's range: sums and products wrap alike at the end."""
-        spine: list[Calculation] = []
-        start: TypedExpression = node
-        while (
-            isinstance(start, Calculation) and start.operator in "+-*" and start.type == node.type
-        ):
-            spine.append(start)
-            start = start.left
-        text, constant = self._raw_part(start, node, inner=bool(spine))
-        is_sum = False
-        for outer in reversed(spine):
-            right, right_constant = self._raw_part(outer.right, node, inner=True)
-            left = f"({text})" if is_sum and outer.operator == "*" else text
-            text, constant = f"{left} {outer.operator} {right}", constant and right_constant
-            is_sum = outer.operator != "*"
-        return text, constant
-
-    def _raw_part(
-        self, node: TypedExpression, whole: TypedExpression, *, inner: bool
-    ) -> tuple[str, bool]:
+    def _raw_part(self, node: TypedExpression, whole: TypedExpression) -> Code:
+        """A part that may leave the type's range."""
         if isinstance(node, Negation) and node.type == whole.type:
-            text, constant = self._raw_part(node.value, whole, inner=True)
-            return f"(-{text})", constant
-        if isinstance(node, Calculation) and node.type == whole.type:
-            if node.operator in "+-*":
-                text, constant = self._raw(node)
-                return f"({text})", constant
-            if node.operator == "/" and not inner:
-                return self._quotient(node)
-        code = self._write(node)
-        return code.text, code.constant
+            value = self._raw_part(node.value, whole)
+            return Code(f"(-{value.text})", nullable=False, constant=value.constant)
+        if isinstance(node, Calculation) and node.type == whole.type and node.operator in "+-*":
+            left, right = self._raw_part(node.left, whole), self._raw_part(node.right, whole)
+            constant = left.constant and right.constant
+            return Code(f"({left.text} {node.operator} {right.text})", False, constant=constant)
+        return self._write(node)
 
-    def _quotient(self, node: Calculation) -> tuple[str, bool]:
-        left, right = self._write(node.left), self._write(node.right)
+    def _divided(self, node: Calculation, left: Code) -> Code:
+        """The quotient or remainder of what is written already."""
+        sign = "//" if node.operator == "/" else "%"
+        right, divisor = self._write(node.right), _positive(node.right)
         constant = left.constant and right.constant
-        divisor = _positive(node.right)
         if divisor is not None:
             first, then = self._names.once(left)
-            return f"({then} // {divisor} if {first} >= 0 else -(-{then} // {divisor}))", constant
-        divide = self._names.constant(values.divide_whole)
-        return f"{divide}({left.text}, {right.text})", constant
-
-    def _remainder(self, node: Calculation) -> Code:
-        left, right = self._write(node.left), self._write(node.right)
-        constant = left.constant and right.constant
-        divisor = _positive(node.right)
-        if divisor is not None:
-            first, then = self._names.once(left)
-            text = f"({then} % {divisor} if {first} >= 0 else -(-{then} % {divisor}))"
-            return Code(text, nullable=False, constant=constant)
-        call = self._names.constant(values.remainder_whole)
-        return Code(f"{call}({left.text}, {right.text})", nullable=False, constant=constant)
+            text = f"({then} {sign} {divisor} if {first} >= 0 else -(-{then} {sign} {divisor}))"
+        else:
+            call = self._names.constant(
+                values.divide_whole if node.operator == "/" else values.remainder_whole
+            )
+            text = f"{call}({left.text}, {right.text})"
+        return Code(text, nullable=False, constant=constant)
 
     def _double(self, node: Calculation | Negation) -> Code:
         if isinstance(node, Negation):

@@ -8,11 +8,9 @@ from sql.datatypes import BYTES, DOUBLE, STRING, DecimalType
 from sql.expressions import (
     Among,
     Both,
-    ColumnValue,
     Comparing,
     Constant,
     Either,
-    LambdaVariable,
     Matching,
     TypedExpression,
 )
@@ -22,24 +20,18 @@ Write = Callable[[TypedExpression], Code]
 # Texts below this sign have the same order as code points and as UTF-16.
 SURROGATES = "\ud800"
 PYTHON_OPERATORS = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
-SIMPLE = (Constant, ColumnValue, LambdaVariable)
 DISTINCT = ("IS DISTINCT FROM", "IS NOT DISTINCT FROM")
 
 
 def is_between(node: Both | Either) -> bool:
-    """Whether it is value >= low AND value <= high."""
+    """Whether it is value >= low AND value <= high with one value."""
     left, right = node.left, node.right
     return (
         isinstance(node, Both)
         and isinstance(left, Comparing)
         and isinstance(right, Comparing)
         and (left.operator, right.operator) == (">=", "<=")
-        and left.left == right.left
-        # The upper bound is not even computed where the lower one is not reached.
-        and isinstance(left.right, SIMPLE)
-        and isinstance(right.right, SIMPLE)
-        and _is_plain_order(left)
-        and _is_plain_order(right)
+        and left.left is right.left
     )
 
 
@@ -59,6 +51,10 @@ def _has_common_order(node: TypedExpression) -> bool:
     )
 
 
+def _is_known(code: Code) -> bool:
+    return code.atom and not code.nullable
+
+
 def _is_mixed(node: Comparing) -> bool:
     """Whether a double is compared with a decimal."""
     left, right = node.left.type, node.right.type
@@ -75,9 +71,9 @@ class ComparisonWriter:
         self._names = names
         self._write = write
 
-    def compared(self, node: Comparing) -> Code:
-        """The source of a comparison; it is never None."""
-        left = self._side(node.left, node.right)
+    def compared(self, node: Comparing, left: Code | None = None) -> Code:
+        """The source of a comparison, never None; `left` is the left side if it was written."""
+        left = left or self._side(node.left, node.right)
         right = self._side(node.right, node.left)
         if node.operator in DISTINCT:
             text = self._distinct(node, left, right)
@@ -88,25 +84,22 @@ class ComparisonWriter:
         return Code(text, nullable=False, constant=left.constant and right.constant)
 
     def between(self, node: Both) -> Code:
-        """value BETWEEN low AND high."""
-        assert isinstance(node.left, Comparing)
-        assert isinstance(node.right, Comparing)
-        value = self._write(node.left.left)
-        low, high = self._write(node.left.right), self._write(node.right.right)
-        tests, (first, then) = [], self._names.once(value)
-        if value.nullable:
-            tests.append(f"{first} is not None")
-            first = then
-        bounds = []
-        for bound in (low, high):
-            if bound.nullable:
-                test, name = self._names.once(bound)
-                tests.append(f"{test} is not None")
-                bounds.append(name)
-            else:
-                bounds.append(bound.text)
-        tests.append(f"{bounds[0]} <= {first} <= {bounds[1]}")
-        constant = value.constant and low.constant and high.constant
+        """value BETWEEN low AND high; the upper bound is only computed if the lower one is met."""
+        low, high = node.left, node.right
+        assert isinstance(low, Comparing)
+        assert isinstance(high, Comparing)
+        value = self._write(low.left)
+        first, then = self._names.once(value)
+        # What is known not to be null needs no test, unless it is to be computed there.
+        tests = [] if first == then and not value.nullable else [f"{first} is not None"]
+        known = Code(then, nullable=False, atom=True)
+        bounds = self._side(low.right, low.left), self._side(high.right, high.left)
+        if _is_plain_order(low) and _is_plain_order(high) and all(map(_is_known, bounds)):
+            tests.append(f"{bounds[0].text} <= {then} <= {bounds[1].text}")
+        else:
+            tests.append(self._ordered(low, known, bounds[0]))
+            tests.append(self._ordered(high, known, bounds[1]))
+        constant = value.constant and bounds[0].constant and bounds[1].constant
         return Code(f"({' and '.join(tests)})", nullable=False, constant=constant)
 
     def among(self, node: Among) -> Code:

@@ -19,6 +19,7 @@ from sql.backends.native.comparison_code import ComparisonWriter, is_between
 from sql.backends.native.source_code import NULL, Code, Names, is_plain, nesting
 from sql.backends.native.value_casts import cast_function
 from sql.datatypes import DataType
+from sql.errors import StatementFailed
 from sql.expressions import (
     Among,
     Both,
@@ -47,6 +48,7 @@ from sql.expressions import (
 
 # Python refuses source with 200 open brackets.
 NESTING_MAX = 60
+SOURCE_MAX = 1_000_000
 
 
 class ExpressionWriter:
@@ -57,7 +59,7 @@ class ExpressionWriter:
         self._names = names
         self._guard = guard
         self._variables: dict[str, str] = {}
-        self._calculations = CalculationWriter(names, self.code)
+        self._calculations = CalculationWriter(names, self.code, self._shortened)
         self._comparisons = ComparisonWriter(names, self.code)
 
     def code(self, expression: TypedExpression) -> Code:
@@ -65,14 +67,16 @@ class ExpressionWriter:
         found: Code = self._writers[type(expression)](self, expression)
         if found.constant and not found.atom:
             found = self._computed(found)
-        if len(found.text) > NESTING_MAX and nesting(found.text) > NESTING_MAX:
-            return self._names.function(self._in_scope(), found)
-        return found
+        return self._shortened(found)
 
-    def _in_scope(self) -> str:
-        """The variables that source may use."""
+    def _shortened(self, code: Code) -> Code:
+        """The code itself, or a call of a function with it if it is nested too deeply."""
+        if len(code.text) > SOURCE_MAX:
+            raise StatementFailed("the expression is too large")
+        if len(code.text) <= NESTING_MAX or nesting(code.text) <= NESTING_MAX:
+            return code
         guard = [self._guard] if self._guard is not None else []
-        return ", ".join(["row", *guard, *self._variables.values()])
+        return self._names.function(", ".join(["row", *guard, *self._variables.values()]), code)
 
     def _computed(self, code: Code) -> Code:
         """What is the same for all rows, computed now, if that works and can be shared."""
@@ -250,12 +254,32 @@ class ExpressionWriter:
 
     def _choosing(self, node: Choosing) -> Code:
         default = self.code(node.default)
-        nullable, text = default.nullable, ""
-        for condition, result in node.branches:
-            chosen = self.code(result)
-            nullable = nullable or chosen.nullable
-            text += f"{chosen.text} if {self._truth(condition).text} else "
+        conditions = self._conditions([condition for condition, _ in node.branches])
+        results = [self.code(result) for _, result in node.branches]
+        text = "".join(
+            f"{result.text} if {condition.text} else "
+            for condition, result in zip(conditions, results, strict=True)
+        )
+        nullable = any(each.nullable for each in (*results, default))
         return Code(f"({text}{default.text})", nullable=nullable)
+
+    def _conditions(self, nodes: Sequence[TypedExpression]) -> list[Code]:
+        """Conditions that are asked one after the other; CASE x WHEN ... computes x once."""
+        first = nodes[0]
+        if not isinstance(first, Comparing) or len(nodes) == 1:
+            return [self._truth(each) for each in nodes]
+        operand = self.code(first.left)
+        if operand.atom:
+            return [self._truth(each) for each in nodes]
+        name, found = self._names.fresh("t"), []
+        left = Code(f"({name} := {operand.text})", nullable=operand.nullable)
+        for node in nodes:
+            if isinstance(node, Comparing) and node.left is first.left:
+                found.append(self._comparisons.compared(node, left))
+                left = Code(name, nullable=operand.nullable, atom=True)
+            else:
+                found.append(self._truth(node))
+        return found
 
     def _array(self, node: NewArray) -> Code:
         parts = [self._guarded(self.code(each)).text for each in node.elements]

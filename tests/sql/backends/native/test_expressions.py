@@ -238,8 +238,18 @@ def test_no_text_of_the_user_is_in_the_source() -> None:
 def test_long_chains_are_no_deep_nests() -> None:
     chain = typed(" OR ".join(f"I = {number}" for number in range(150)))
     assert compile_predicate(chain, silent)((149,) * len(COLUMNS))
-    total = typed(" + ".join(["I"] * 150))
-    assert compile_row_function([total], silent)((2,) * len(COLUMNS)) == (300,)
+    for operator, result in (("+", 290), ("*", 0), ("/", 0), ("%", 0), ("-", -286)):
+        chain = typed(f" {operator} ".join(["I"] * 145))
+        assert compile_row_function([chain], silent)((2,) * len(COLUMNS)) == (result,)
+
+
+def test_nested_ranges_and_choices_compute_their_operand_once() -> None:
+    between = operand = "I"
+    for _ in range(25):
+        between = f"CASE WHEN {between} BETWEEN I2 - 1 AND L THEN 1 ELSE 2 END"
+        operand = f"CASE {operand} WHEN 1 THEN 1 WHEN 2 THEN 3 ELSE I2 END"
+    row = (1,) * len(COLUMNS)
+    assert compile_row_function([typed(between), typed(operand)], silent)(row) == (1, 1)
 
 
 @pytest.mark.slow
