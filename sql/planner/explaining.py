@@ -43,13 +43,6 @@ def inputs(node: PlanNode) -> tuple[PlanNode, ...]:
             return (node.input,)
 
 
-def steps(node: PlanNode) -> Iterator[PlanNode]:
-    """All steps, each before those it takes."""
-    yield node
-    for each in inputs(node):
-        yield from steps(each)
-
-
 def _lines(node: PlanNode, depth: int) -> Iterator[str]:
     details = _details(node)
     shown = f" {details}" if details else ""
@@ -94,7 +87,7 @@ def _details(node: PlanNode) -> str:
             return f"| {', '.join(shown)}"
         case Explode():
             calls = (
-                f"{overload.signature.name}({', '.join(map(typed_text, arguments))})"
+                f"{overload.signature.name.upper()}({', '.join(map(typed_text, arguments))})"
                 for overload, arguments in node.calls
             )
             return f"| {', '.join(calls)}"
@@ -111,7 +104,7 @@ def _details(node: PlanNode) -> str:
 
 def _aggregate_details(node: Aggregate) -> str:
     calls = (
-        f"{each.function.signature.name}("
+        f"{each.function.signature.name.upper()}("
         f"{', '.join([*map(typed_text, each.arguments), *map(str, each.constants)])}) "
         f"AS {each.column.name}"
         for each in node.calls

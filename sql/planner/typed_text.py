@@ -61,7 +61,7 @@ def _struct(node: te.NewStruct) -> str:
 
 
 def _call(node: te.FunctionValue) -> str:
-    return f"{node.function.signature.name}({_listed(node.arguments)})"
+    return f"{node.function.signature.name.upper()}({_listed(node.arguments)})"
 
 
 def _convert(node: te.Convert) -> str:
