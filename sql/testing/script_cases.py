@@ -72,9 +72,13 @@ class Script:
             case st.InsertValues():
                 before = {name: len(each.records) for name, each in self._engine.topics.items()}
                 self._engine.execute(parsed)
-                for name, topic in list(self._engine.topics.items()):
-                    for record in topic.records[before.get(name, 0) :]:
-                        self._propagate(name, record)
+                written = [
+                    (name, record)
+                    for name, topic in self._engine.topics.items()
+                    for record in topic.records[before.get(name, 0) :]
+                ]
+                for name, record in written:
+                    self._propagate(name, record)
             case _:
                 self._engine.execute(parsed)
                 self._open_queries()
