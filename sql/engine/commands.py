@@ -267,7 +267,10 @@ class Commands:
         return preparation.prepare(statement, command.statement, logged.offset)
 
     def _carry_out(self, change: Change) -> CommandStatus:
-        self.state.apply(change)
+        # Readers keep the state they have: it is never changed, only replaced.
+        following = self.state.copy()
+        following.apply(change)
+        self.state = following
         for query_id in change.ended:
             ended = self.running.pop(query_id, None)
             if ended is not None:

@@ -35,19 +35,20 @@ from sql.engine.follower import Follower
 from sql.engine.inserting import InsertedRecord, Inserting
 from sql.engine.launching import QueryLauncher
 from sql.engine.printed_topic import PrintedTopic
-from sql.engine.processing_log import LogTopic, ProcessingLog
+from sql.engine.processing_log import COLUMNS, LogTopic, ProcessingLog
 from sql.engine.results import QueryResult
 from sql.engine.session import SESSION_STATEMENTS, Session
 from sql.engine.settings import SqlConfig
 from sql.engine.topics import Topics
 from sql.engine.trial import Trial, WrongEndpoint
-from sql.errors import StatementFailed
+from sql.errors import SqlError, StatementFailed, of_statement
 from sql.functions.builtin import builtin_functions
 from sql.functions.registry import FunctionRegistry
 from sql.parse import ParsedStatement, parse
 from sql.properties import duration_ms
 from sql.queries import Supervisor
 from sql.syntax import statements as st
+from sql.syntax.queries import Emit
 from sql.variables import split_statements
 
 INSERT_TIMEOUT_MS = 30_000
@@ -153,11 +154,24 @@ class Engine:
     # --- start and end ------------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Replay what was logged, and start the queries."""
+        """Replay what was logged, or run the file of a headless server, and start the queries."""
         self.commands.start()
+        if self.headless and self.config["ksql.queries.file"]:
+            self.execute(script_text(self.config.text("ksql.queries.file")))
+        self._make_log_stream()
         if self._follower is not None:
             self._follower.start()
         return self
+
+    def _make_log_stream(self) -> None:
+        """The stream of the processing log, if the configuration wants one."""
+        wanted = self.config.flag("ksql.logging.processing.stream.auto.create")
+        name = self.config.text("ksql.logging.processing.stream.name").upper()
+        if wanted and self._log_topic is not None and name not in self.state.catalog.sources:
+            self.execute(
+                f"CREATE STREAM {name} ({COLUMNS}) "
+                f"WITH (kafka_topic='{self._log_topic.topic}', value_format='JSON');"
+            )
 
     def close(self) -> None:
         """Stop everything; a new engine of the same service goes on from here."""
@@ -219,28 +233,33 @@ class Engine:
             self.inserting,
             self.headless,
         )
-        for parsed in self._parsed(session.copy(), text, trial.session):
-            trial.run(parsed)
+        for parsed in self._parsed(text, trial.session):
+            with of_statement(parsed.text):
+                trial.run(parsed)
         found: list[Entity] = []
-        for parsed in self._parsed(session, text, session):
-            entity = self._run(session, parsed)
-            if entity is not None:
-                found.append(entity)
+        try:
+            for parsed in self._parsed(text, session):
+                with of_statement(parsed.text):
+                    entity = self._run(session, parsed)
+                if entity is not None:
+                    found.append(entity)
+        except SqlError as error:
+            error.answers = tuple(found)
+            raise
         return found
 
-    def _parsed(
-        self, given: Session, text: str, session: Session, depth: int = 0
-    ) -> Iterator[ParsedStatement]:
+    def _parsed(self, text: str, session: Session, depth: int = 0) -> Iterator[ParsedStatement]:
         """Statement after statement: a variable may be defined by the one before."""
         for part in split_statements(text):
-            for parsed in parse(session.substituted(self.config, part.text), testing=True):
-                if not isinstance(parsed.statement, st.RunScript):
-                    yield ParsedStatement(parsed.statement, f"{parsed.text};")
+            with of_statement(part.text):
+                parsed = parse(session.substituted(self.config, part.text), testing=True)
+            for each in parsed:
+                if not isinstance(each.statement, st.RunScript):
+                    yield ParsedStatement(each.statement, f"{each.text};")
                     continue
                 if depth >= SCRIPT_DEPTH_MAX:
                     raise StatementFailed("scripts run each other without end")
-                script = _script(parsed.statement.path)
-                yield from self._parsed(given, script, session, depth + 1)
+                yield from self._parsed(script_text(each.statement.path), session, depth + 1)
 
     def _run(self, session: Session, parsed: ParsedStatement) -> Entity | None:
         statement, text = parsed.statement, parsed.text
@@ -334,7 +353,10 @@ class Engine:
                 "The endpoint only runs queries: SELECT and PRINT statements.",
                 hint="send other statements to /ksql",
             )
-        return self.asking.begin(session, statement, shown)
+        # As in ksqlDB, what is wrong with a push query is told without its text.
+        is_pull = statement.query.emit is Emit.NOTHING
+        with of_statement(shown if is_pull else ""):
+            return self.asking.begin(session, statement, shown)
 
     def print_topic(self, text: str, variables: Mapping[str, object] | None = None) -> PrintedTopic:
         """Begin the one PRINT of a text; whoever asks closes it."""
@@ -347,7 +369,7 @@ class Engine:
         )
 
     def _single(self, session: Session, text: str) -> tuple[st.Statement, str]:
-        found = list(self._parsed(session, text, session))
+        found = list(self._parsed(text, session))
         if len(found) != 1:
             raise StatementFailed(
                 f"Expected exactly one KSQL statement; found {len(found)} instead"
@@ -355,7 +377,8 @@ class Engine:
         return found[0].statement, found[0].text
 
 
-def _script(path: str) -> str:
+def script_text(path: str) -> str:
+    """The text of a file of statements."""
     try:
         return Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:

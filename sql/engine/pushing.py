@@ -219,7 +219,10 @@ class AppDelivery:
 
 
 class TapDelivery:
-    """Rows that a persistent query writes anyway, watched on their way; see Delivery."""
+    """Rows that a persistent query writes anyway, watched on their way; see Delivery.
+
+    That query never waits for a reader.
+    """
 
     def __init__(
         self, tap: Tap, queue: RowQueue, planned: PlannedQuery, selecting: PullPlan
@@ -245,7 +248,7 @@ class TapDelivery:
             return
         if row is None:
             if self._tombstone is not None:
-                self._queue.put(ResultRow(self._tombstone(key), tombstone=True))
+                self._queue.offer(ResultRow(self._tombstone(key), tombstone=True))
             return
         plain: object = key
         window: Row = ()
@@ -256,7 +259,7 @@ class TapDelivery:
         key_row = () if plain is None else cast("Row", plain)
         found = self._selected((*row, *place, *window, *key_row))
         if found is not None:
-            self._queue.put(ResultRow(found))
+            self._queue.offer(ResultRow(found))
 
 
 def scanned_topics(step: PlanNode) -> list[str]:

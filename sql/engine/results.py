@@ -9,6 +9,7 @@ from typing import Protocol
 from broker.client.serde.rows.row_format import Row
 from broker.clock import Clock
 from sql.datatypes import DataType
+from sql.errors import StatementFailed
 
 LIMIT_REACHED = "Limit Reached"
 QUERY_COMPLETED = "Query Completed"
@@ -103,6 +104,22 @@ class RowQueue:
             self._rows.append(row)
             self._changed.notify_all()
             return True
+
+    def offer(self, row: ResultRow) -> None:
+        """Add a row without waiting; a reader that is too slow loses its query, not others."""
+        with self._changed:
+            if self._ended:
+                return
+            if len(self._rows) < self._capacity:
+                self._rows.append(row)
+                self._changed.notify_all()
+                return
+        self.end(
+            StatementFailed(
+                f"the query was ended: its reader is behind by more than {self._capacity} rows",
+                hint="read faster, or raise ksql.query.push.buffer.rows",
+            )
+        )
 
     def end(self, error: BaseException | None = None) -> None:
         """Say that no more rows come; those that are there can still be taken."""

@@ -105,7 +105,8 @@ STREAMS_DEFAULTS: Mapping[str, object] = {
     "auto.offset.reset": "latest",
     "cache.max.bytes.buffering": 10 * 1024 * 1024,
     "commit.interval.ms": 2_000,
-    "num.stream.threads": 4,
+    # ksqlDB has 4, but threads of one Python process share one core.
+    "num.stream.threads": 1,
     "processing.guarantee": "at_least_once",
 }
 OUR_STREAMS_NAMES = frozenset(each.name for each in fields(StreamsConfig))

@@ -177,6 +177,23 @@ def test_a_push_query_can_watch_a_running_query(broker: Broker, tmp_path: Path) 
         result.close()
 
 
+def test_a_slow_reader_does_not_stop_the_query_it_watches(broker: Broker, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "ksql__query__push__v2__enabled": True,
+        "auto__offset__reset": "latest",
+        "ksql__query__push__buffer__rows": 1,
+    }
+    with engine_of(broker, tmp_path, **settings) as engine:
+        engine.execute(ORDERS + "CREATE STREAM copy AS SELECT * FROM orders;")
+        result = engine.query("SELECT id FROM copy EMIT CHANGES;")
+        insert(engine, ("a", 1), ("b", 2), ("c", 3))
+        wait_for(lambda: len(rows(engine, "SELECT * FROM copy;")) == 3, lambda: "it stopped")
+        assert result.poll(0) is not None
+        with pytest.raises(StatementFailed, match="its reader is behind"):
+            result.poll(0)
+        result.close()
+
+
 def test_a_push_query_is_terminated_by_its_id(broker: Broker, tmp_path: Path) -> None:
     with engine_of(broker, tmp_path, ksql__max__push__queries=1) as engine:
         engine.execute(ORDERS)

@@ -1,6 +1,7 @@
 """Statements around the queries: sessions, lists, descriptions, scripts, several servers."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -232,3 +233,37 @@ def test_only_definitions_run_without_a_log(broker: Broker, tmp_path: Path) -> N
         assert sorted(engine.state.queries) == ["CTAS_TOTALS_1"]
         with pytest.raises(StatementFailed, match="standalone mode"):
             engine.execute("SHOW STREAMS;")
+
+
+def test_a_file_of_statements_runs_without_a_log(broker: Broker, tmp_path: Path) -> None:
+    script = tmp_path / "queries.sql"
+    script.write_text(f"SET 'auto.offset.reset' = 'earliest'; {ORDERS} {TOTALS}")
+    config = SqlConfig({**SETTINGS, "ksql.queries.file": str(script)})
+    for total in (1, 2):
+        with Engine(broker, data_directory=tmp_path, config=config, headless=True) as engine:
+            engine.insert_row("ORDERS", {"ID": "a", "AMOUNT": 1})
+            until_rows(engine, "SELECT * FROM totals;", [("a", total)])
+
+
+def test_an_error_tells_its_statement_and_what_was_done_before(
+    broker: Broker, tmp_path: Path
+) -> None:
+    with engine_of(broker, tmp_path) as engine:
+        with pytest.raises(StatementFailed) as refused:
+            engine.execute(ORDERS + "DROP STREAM missing;")
+        assert refused.value.statement == "DROP STREAM missing;"
+        assert refused.value.answers == ()
+        with pytest.raises(StatementFailed) as failed:
+            engine.execute(ORDERS + "INSERT INTO orders VALUES ('a', 'pen', 'many');")
+        assert failed.value.statement.startswith("INSERT INTO orders")
+        assert len(failed.value.answers) == 1
+
+
+def test_the_processing_log_can_be_a_stream(broker: Broker, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "ksql__logging__processing__topic__auto__create": True,
+        "ksql__logging__processing__stream__auto__create": True,
+    }
+    for _ in range(2):
+        with engine_of(broker, tmp_path, **settings) as engine:
+            assert set(engine.state.catalog.sources) == {"KSQL_PROCESSING_LOG"}
