@@ -196,6 +196,8 @@ def _map_encoding(data_type: MapType, encoding: Encoding) -> Encoding:
             raise _refusal(value, data_type)
         found: dict[str, object] = {}
         for key, each in value.items():
+            if key is None:
+                key = "null"  # as ksqlDB writes it; JSON has no other keys than texts
             if not isinstance(key, str):
                 raise _refusal(key, "key of a MAP in JSON")
             try:
