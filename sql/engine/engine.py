@@ -32,7 +32,7 @@ from sql.engine.commands import Commands
 from sql.engine.connectors import ConnectClient, Connectors, HttpConnectClient
 from sql.engine.entities import Entity
 from sql.engine.follower import Follower
-from sql.engine.inserting import InsertedRecord, Inserting
+from sql.engine.inserting import InsertedRecord, Inserting, RowEncoders
 from sql.engine.launching import QueryLauncher
 from sql.engine.printed_topic import PrintedTopic
 from sql.engine.processing_log import COLUMNS, LogTopic, ProcessingLog
@@ -123,6 +123,7 @@ class Engine:
             self._launcher,
             self._connectors,
         )
+        self._encoders = RowEncoders(registry)
         self._lock = threading.Lock()
         self._producer: Producer | None = None
         self._follower = Follower(self.commands, self.clock) if follow else None
@@ -296,7 +297,7 @@ class Engine:
     def inserting(self, state: State, session: Session) -> Inserting:
         """What makes records of values, for a state."""
         config = self.config.with_session(session.properties)
-        return Inserting(state.catalog, self.functions, config, self.registry)
+        return Inserting(state.catalog, self.functions, config, self._encoders)
 
     def insert_row(self, target: str, values: Mapping[str, object]) -> None:
         """Write one row of values by column name, which have their columns' types already."""

@@ -6,6 +6,8 @@ from decimal import Decimal
 from typing import cast
 
 from broker.client.registry.api import SchemaRegistry
+from broker.client.serde import Serde
+from broker.client.serde.rows.row_format import Row
 from broker.errors import MillstreamError
 from broker.schema.java_numbers import fit_decimal
 from sql.analyse.expression_text import expression_text
@@ -41,6 +43,7 @@ from sql.syntax.statements import InsertValues, SourceKind
 
 ENABLED = "ksql.insert.into.values.enabled"
 READ_ONLY = "ksql.readonly.topics"
+ENCODERS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,29 @@ class InsertedRecord:
     timestamp_ms: int
 
 
+class RowEncoders:
+    """The serdes of sources, made once for each. Any thread."""
+
+    def __init__(self, registry: SchemaRegistry | None) -> None:
+        """None is made yet."""
+        self._registry = registry
+        self._made: dict[SourceInfo, tuple[Serde[Row], Serde[Row]]] = {}
+
+    def of(self, source: SourceInfo) -> tuple[Serde[Row], Serde[Row]]:
+        """The serdes of a source's keys and values."""
+        found = self._made.get(source)
+        if found is None:
+            if len(self._made) >= ENCODERS_MAX:
+                self._made.clear()
+            schema, registry = source.schema, self._registry
+            found = (
+                key_serde(source.key_format, schema.key, registry),
+                value_serde(source.value_format, schema.value, registry),
+            )
+            self._made[source] = found
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class Inserting:
     """Makes records of INSERT statements."""
@@ -60,7 +86,7 @@ class Inserting:
     catalog: Catalog
     functions: FunctionRegistry
     config: SqlConfig
-    registry: SchemaRegistry | None
+    encoders: RowEncoders
 
     def record(self, statement: InsertValues, now_ms: int) -> InsertedRecord:
         """The record of a statement; StatementFailed if there is none."""
@@ -153,14 +179,10 @@ class Inserting:
         time_ms = values.get(ROWTIME.name)
         key = tuple(values.get(each.name) for each in schema.key)
         value = tuple(values.get(each.name) for each in schema.value)
-        key_bytes = None
-        if any(each is not None for each in key):
-            key_bytes = key_serde(source.key_format, schema.key, self.registry).serialize(
-                topic, key
-            )
-        value_bytes = value_serde(source.value_format, schema.value, self.registry).serialize(
-            topic, value
-        )
+        keys, rows = self.encoders.of(source)
+        present = any(each is not None for each in key)
+        key_bytes = keys.serialize(topic, key) if present else None
+        value_bytes = rows.serialize(topic, value)
         return InsertedRecord(
             topic, key_bytes, value_bytes, now_ms if time_ms is None else cast("int", time_ms)
         )
@@ -176,6 +198,8 @@ class NotCoercible(SqlError):
 
 def constant_value(typed: TypedExpression) -> object:
     """The value of an expression without columns; what it raises is a StatementFailed."""
+    if isinstance(typed, Constant):
+        return typed.value
     failures: list[Exception] = []
     found = row_function([typed], lambda error, row: failures.append(error))(())
     if failures:
