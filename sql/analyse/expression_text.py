@@ -1,23 +1,14 @@
 """Expressions as text, in the form that errors show: (A + 1.5), ARRAY[1, 2], CAST(A AS STRING)."""
 
-import re
 from collections.abc import Callable
 from decimal import Decimal
 
+from sql.printer.expressions import name_text, print_type, quoted
 from sql.syntax import expressions as ex
-from sql.syntax import type_names as ty
-from sql.syntax.keywords import RESERVED
 
-PLAIN_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
+__all__ = ["NameText", "expression_text", "name_text", "reference_text"]
 
 NameText = Callable[[ex.Name], str]
-
-
-def name_text(name: str) -> str:
-    """A name as SQL needs it: in back quotes if it is not a plain one."""
-    if PLAIN_NAME.fullmatch(name) and name not in RESERVED:
-        return name
-    return "`" + name.replace("`", "``") + "`"
 
 
 def reference_text(reference: ex.Name) -> str:
@@ -36,30 +27,11 @@ def expression_text(expression: ex.Expression, names: NameText = reference_text)
     return _TEXTS[type(expression)](expression, shown, names)
 
 
-def type_text(type_: ty.TypeSyntax) -> str:
-    """A type as it was written."""
-    match type_:
-        case ty.NamedType(name, parameters):
-            return f"{name}({', '.join(map(str, parameters))})" if parameters else name
-        case ty.ArrayOf(element):
-            return f"ARRAY<{type_text(element)}>"
-        case ty.MapOf(key, value):
-            return f"MAP<{type_text(key)}, {type_text(value)}>"
-        case ty.StructOf(fields):
-            shown = (f"{name_text(name)} {type_text(each)}" for name, each in fields)
-            return f"STRUCT<{', '.join(shown)}>"
-
-
 Shown = Callable[[ex.Expression], str]
 
 
 def _listed(parts: tuple[ex.Expression, ...], shown: Shown) -> str:
     return ", ".join(map(shown, parts))
-
-
-def _string(node: ex.StringLiteral, shown: Shown, names: NameText) -> str:
-    quoted = node.value.replace("'", "''")
-    return f"'{quoted}'"
 
 
 def _lambda(node: ex.Lambda, shown: Shown, names: NameText) -> str:
@@ -125,7 +97,7 @@ _TEXTS: dict[type, Callable[..., str]] = {
     ex.IntegerLiteral: lambda node, shown, names: str(node.value),
     ex.DecimalLiteral: lambda node, shown, names: format(node.value, "f"),
     ex.DoubleLiteral: lambda node, shown, names: _double(node.value),
-    ex.StringLiteral: _string,
+    ex.StringLiteral: lambda node, shown, names: quoted(node.value),
     ex.IntervalUnit: lambda node, shown, names: node.name,
     ex.Name: lambda node, shown, names: names(node),
     ex.FieldOf: lambda node, shown, names: f"{shown(node.struct)}->{name_text(node.field)}",
@@ -133,7 +105,7 @@ _TEXTS: dict[type, Callable[..., str]] = {
     ex.Call: lambda node, shown, names: f"{node.function}({_listed(node.arguments, shown)})",
     ex.Star: lambda node, shown, names: "*",
     ex.Lambda: _lambda,
-    ex.Cast: lambda node, shown, names: f"CAST({shown(node.value)} AS {type_text(node.target)})",
+    ex.Cast: lambda node, shown, names: f"CAST({shown(node.value)} AS {print_type(node.target)})",
     ex.Arithmetic: _infix,
     ex.Concatenation: lambda node, shown, names: f"({shown(node.left)} || {shown(node.right)})",
     ex.Signed: _signed,

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 
-from sql.analyse.expression_text import expression_text, name_text, type_text
-from sql.parse import parse_expression, parse_type
+from sql.analyse.expression_text import expression_text
+from sql.parse import parse_expression
 from tests.sql.backends.native.random_expressions import expressions
 
 
@@ -50,16 +50,3 @@ def test_texts(text: str, shown: str) -> None:
 def test_texts_mean_what_was_read(text: str) -> None:
     shown = expression_text(parse_expression(text))
     assert expression_text(parse_expression(shown)) == shown
-
-
-@pytest.mark.parametrize(
-    "text", ["INTEGER", "VARCHAR(3)", "MAP<STRING, ARRAY<BIGINT>>", "STRUCT<F INT, `g` DOUBLE>"]
-)
-def test_types_are_shown_as_they_were_written(text: str) -> None:
-    assert type_text(parse_type(text)) == text
-
-
-def test_odd_names_are_quoted() -> None:
-    assert name_text("A_1") == "A_1"
-    assert name_text("a`b") == "`a``b`"
-    assert name_text("1A") == "`1A`"
