@@ -86,6 +86,8 @@ class Engine:
         self.registry = registry
         self.clock = clock or SystemClock()
         self.headless = headless
+        # A server turns it off: its files are not for those who send requests.
+        self.runs_scripts = True
         self._target = target
         self._topics = Topics(target)
         self._log_topic = self._open_log_topic()
@@ -258,6 +260,8 @@ class Engine:
                 if not isinstance(each.statement, st.RunScript):
                     yield ParsedStatement(each.statement, f"{each.text};")
                     continue
+                if not self.runs_scripts:
+                    raise StatementFailed("RUN SCRIPT is not supported here: send its statements")
                 if depth >= SCRIPT_DEPTH_MAX:
                     raise StatementFailed("scripts run each other without end")
                 yield from self._parsed(script_text(each.statement.path), session, depth + 1)
@@ -297,7 +301,7 @@ class Engine:
     def inserting(self, state: State, session: Session) -> Inserting:
         """What makes records of values, for a state."""
         config = self.config.with_session(session.properties)
-        return Inserting(state.catalog, self.functions, config, self._encoders)
+        return Inserting(state.catalog, self.functions, config, self.registry, self._encoders)
 
     def insert_row(self, target: str, values: Mapping[str, object]) -> None:
         """Write one row of values by column name, which have their columns' types already."""

@@ -12,6 +12,7 @@ from broker.errors import MillstreamError
 from broker.schema.java_numbers import fit_decimal
 from sql.analyse.expression_text import expression_text
 from sql.analyse.expressions import ExpressionAnalyser
+from sql.analyse.insertion import insertion_columns, insertion_target
 from sql.analyse.scope import Columns
 from sql.backends.native.evaluating import row_function
 from sql.backends.native.rows import key_serde, value_serde
@@ -37,7 +38,7 @@ from sql.engine.topic_rules import matches_any
 from sql.errors import SqlError, StatementFailed
 from sql.expressions import Constant, Convert, TypedExpression
 from sql.functions.registry import FunctionRegistry
-from sql.schema import ROWOFFSET, ROWPARTITION, ROWTIME
+from sql.schema import ROWTIME
 from sql.syntax.expressions import Expression
 from sql.syntax.statements import InsertValues, SourceKind
 
@@ -86,7 +87,8 @@ class Inserting:
     catalog: Catalog
     functions: FunctionRegistry
     config: SqlConfig
-    encoders: RowEncoders
+    registry: SchemaRegistry | None
+    encoders: RowEncoders | None = None
 
     def record(self, statement: InsertValues, now_ms: int) -> InsertedRecord:
         """The record of a statement; StatementFailed if there is none."""
@@ -106,45 +108,17 @@ class Inserting:
 
     def target(self, name: str) -> SourceInfo:
         """The source of a name, if values may be inserted into it."""
-        source = self.catalog.sources.get(name)
-        if source is None:
-            raise StatementFailed(f"Cannot insert values into an unknown stream/table: `{name}`")
-        if source.window is not None:
-            raise StatementFailed("Cannot insert values into windowed stream/table!")
-        if matches_any(source.topic, self.config.text(READ_ONLY)):
-            raise StatementFailed(f"Cannot insert values into read-only topic: {source.topic}")
-        if source.is_source:
-            raise StatementFailed(
-                f"Cannot insert values into read-only {source.shown_kind}: {source.name}"
-            )
-        return source
+        return self._target(InsertValues(name, (), ()))
 
     def _target(self, statement: InsertValues) -> SourceInfo:
-        source = self.target(statement.target)
-        headers = [each.name for each in source.schema.headers]
-        given = [each for each in headers if not statement.columns or each in statement.columns]
-        if given:
-            raise StatementFailed(f"Cannot insert into HEADER columns: {', '.join(given)}")
+        source = insertion_target(statement, self.catalog)
+        if matches_any(source.topic, self.config.text(READ_ONLY)):
+            raise StatementFailed(f"Cannot insert values into read-only topic: {source.topic}")
         return source
 
     def _values(self, statement: InsertValues, source: SourceInfo) -> dict[str, object]:
-        schema = source.schema
-        known = {each.name: each for each in (*schema.key, *schema.value)}
-        names = statement.columns or tuple(known)
-        for name in names:
-            if name in (ROWPARTITION.name, ROWOFFSET.name):
-                raise StatementFailed(f"Inserting into column `{name}` is not allowed.")
-        if len(names) != len(statement.values):
-            shown = ", ".join(f"`{each}`" for each in statement.columns)
-            raise StatementFailed(
-                f"Expected a value for each column. Expected Columns: [{shown}]. "
-                f"Got [{', '.join(map(expression_text, statement.values))}]"
-            )
-        known[ROWTIME.name] = ROWTIME
-        for name in names:
-            if name not in known:
-                raise StatementFailed(f"Column name `{name}` does not exist.")
-        columns = [known[name] for name in names]
+        columns = insertion_columns(statement, source)
+        names = [each.name for each in columns]
         return dict(zip(names, self._evaluated(statement.values, columns), strict=True))
 
     def _evaluated(
@@ -179,7 +153,8 @@ class Inserting:
         time_ms = values.get(ROWTIME.name)
         key = tuple(values.get(each.name) for each in schema.key)
         value = tuple(values.get(each.name) for each in schema.value)
-        keys, rows = self.encoders.of(source)
+        encoders = self.encoders or RowEncoders(self.registry)
+        keys, rows = encoders.of(source)
         present = any(each is not None for each in key)
         key_bytes = keys.serialize(topic, key) if present else None
         value_bytes = rows.serialize(topic, value)
