@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
+from broker.client.serde import BytesSerde, Serde
 from broker.client.serde.rows.row_format import Row
+from broker.errors import SerdeError
 from sql.backends.native.row_times import time_reader
-from sql.backends.native.rows import key_serde, stored_rows, value_serde, windowed
+from sql.backends.native.rows import AnySerde, key_serde, stored_rows, value_serde, windowed
 from sql.backends.native.steps import QueryContext, RowStream, RowTable, then
 from sql.errors import ProcessingFailed
 from sql.plan import Scan
@@ -16,6 +18,10 @@ from streams.record import Headers, Windowed
 from streams.stream_time import TimestampExtractor
 
 READ = "SQL-SCAN-"
+DECODE = "SQL-DECODE-"
+
+# Told what failed, and on which row if it is known.
+Log = Callable[[Exception, Row | None], None]
 THROW_ON_INVALID = "ksql.timestamp.throw.on.invalid"
 
 
@@ -23,12 +29,19 @@ def scan(step: Scan, context: QueryContext) -> RowStream | RowTable:
     """The rows of a topic, as a stream or a table."""
     shape = step.shape
     topic_key = key_serde(step.key_format, shape.key, context.registry, shape.window)
-    stream: RowStream = context.builder.stream(
-        step.topic,
-        key=topic_key,
-        value=value_serde(step.value_format, step.value, context.registry),
-        timestamp_extractor=_extractor(step, context),
-    )
+    values = value_serde(step.value_format, step.value, context.registry)
+    extractor = _extractor(step, context)
+    stream: RowStream
+    if step.topic in context.shared_topics:
+        raw = context.builder.stream(step.topic, key=BytesSerde(), value=BytesSerde())
+        decoding = DecodeRecords(
+            step.topic, topic_key, values, extractor, context.log_of(step.name)
+        )
+        stream = then(raw, DECODE, decoding)
+    else:
+        stream = context.builder.stream(
+            step.topic, key=topic_key, value=values, timestamp_extractor=extractor
+        )
     read = then(stream, READ, ReadRows(step.headers, len(shape.key), shape.window is not None))
     if not shape.is_table:
         return read
@@ -41,6 +54,39 @@ def scan(step: Scan, context: QueryContext) -> RowStream | RowTable:
     # Who sends rows to where a key of this table lies needs the bytes that it has in its topic.
     table.node.key_serde = topic_key
     return table
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeRecords:
+    """Reads keys and values of a topic that others read, too; what cannot be read is dropped."""
+
+    topic: str
+    key: AnySerde
+    value: Serde[Row]
+    extractor: TimestampExtractor | None
+    log: Log
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        forward, drop, topic, log = context.forward, context.drop, self.topic, self.log
+        key_of, value_of, extractor = self.key.deserialize, self.value.deserialize, self.extractor
+
+        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            try:
+                new_key = key_of(topic, cast("bytes | None", key))
+                row = value_of(topic, cast("bytes | None", value))
+            except SerdeError as error:
+                log(error, None)
+                drop("a record that cannot be read")
+                return
+            if extractor is not None:
+                timestamp_ms = extractor(new_key, row, timestamp_ms, -1)
+                if timestamp_ms < 0:
+                    drop("a record without a time")
+                    return
+            forward(new_key, row, timestamp_ms, headers)
+
+        return process
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,8 @@ class QueryContext:
     registry: SchemaRegistry | None = None
     log: ProcessingLog = ignore_errors
     settings: dict[str, object] = field(default_factory=dict)
-    # Told the format of each internal topic that keys move through, by its name without a prefix.
-    internal_topics: dict[str, PlanNode] = field(default_factory=dict)
+    # Topics that several sources of the query read, each perhaps in a format of its own.
+    shared_topics: set[str] = field(default_factory=set)
 
     def name_of(self, step: PlanNode, suffix: str = "") -> str:
         """The name of a step as stores and internal topics may have it."""

@@ -1,5 +1,7 @@
 """Plans to topologies: each step becomes calls of the streams DSL."""
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import assert_never
 
 from sql.backends.native.aggregating import aggregated
@@ -67,6 +69,8 @@ def lower(step: PlanNode, context: QueryContext) -> RowStream | RowTable:
 def _joined(
     step: StreamJoin | StreamTableJoin | TableJoin | ForeignKeyJoin, context: QueryContext
 ) -> RowStream | RowTable:
+    counts = Counter(_all_topics(step))
+    context.shared_topics.update(topic for topic, count in counts.items() if count > 1)
     match step:
         case StreamJoin():
             left, right = _stream(step.left, context), _stream(step.right, context)
@@ -96,11 +100,15 @@ def _table(step: PlanNode, context: QueryContext) -> RowTable:
 
 def topics_read(step: PlanNode) -> tuple[str, ...]:
     """The topics that a plan reads, each once, in the order of the text."""
+    return tuple(dict.fromkeys(_all_topics(step)))
+
+
+def _all_topics(step: PlanNode) -> Iterator[str]:
     match step:
         case Scan():
-            return (step.topic,)
+            yield step.topic
         case StreamJoin() | StreamTableJoin() | TableJoin() | ForeignKeyJoin():
-            found = (*topics_read(step.left), *topics_read(step.right))
-            return tuple(dict.fromkeys(found))
+            yield from _all_topics(step.left)
+            yield from _all_topics(step.right)
         case _:
-            return topics_read(step.input)
+            yield from _all_topics(step.input)
