@@ -156,21 +156,26 @@ def _changing(
     evaluate = row_function(
         [*step.kept, *(each for call in step.calls for each in call.arguments)], log
     )
-    spans: list[tuple[Callable[..., object], int, int, int]] = []
+    parts = [f"values[{place}]" for place in range(width)]
     start = width
-    for index, (change, call) in enumerate(zip(changes, step.calls, strict=False)):
+    for place, call in enumerate(step.calls):
         end = start + len(call.arguments)
-        spans.append((change, width + index, start, end))
+        given = "".join(f", values[{each}]" for each in range(start, end))
+        parts.append(f"c{place}(states[{width + place}]{given})")
         start = end
+    names: dict[str, object] = {f"c{place}": each for place, each in enumerate(changes)}
+    change = _generated(f"lambda values, states: {_tuple(parts)}", names)
+    return lambda key, row, states: change(evaluate(row), states)
 
-    def change_states(key: Row, row: Row, states: Row) -> Row:
-        values = evaluate(row)
-        found = list(values[:width])
-        for change, place, first, last in spans:
-            found.append(change(states[place], *values[first:last]))
-        return tuple(found)
 
-    return change_states
+def _tuple(parts: list[str]) -> str:
+    return f"({''.join(f'{each}, ' for each in parts)})"
+
+
+# Any: a function of what its caller knows.
+def _generated(code: str, names: dict[str, object]) -> Any:
+    """The function of an expression that this module has written: no loop over aggregates."""
+    return eval(compile(code, "<sql aggregates>", "eval"), names)
 
 
 def _merging(aggregators: list[Aggregator], width: int) -> Callable[[Row, Row, Row], Row]:
@@ -191,15 +196,10 @@ def _merging(aggregators: list[Aggregator], width: int) -> Callable[[Row, Row, R
 
 
 def _results(aggregators: list[Aggregator], width: int) -> Callable[[Row], Row]:
-    results = [each.result for each in aggregators]
-
-    def row_of(states: Row) -> Row:
-        return (
-            *states[:width],
-            *(result(state) for result, state in zip(results, states[width:], strict=True)),
-        )
-
-    return row_of
+    parts = [f"states[{place}]" for place in range(width)]
+    parts += [f"r{n}(states[{width + n}])" for n in range(len(aggregators))]
+    names: dict[str, object] = {f"r{n}": each.result for n, each in enumerate(aggregators)}
+    return cast("Callable[[Row], Row]", _generated(f"lambda states: {_tuple(parts)}", names))
 
 
 def group_row(step: Aggregate, states: States) -> Callable[[object, Row], Row]:
