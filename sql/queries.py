@@ -13,7 +13,7 @@ runtime that all queries share can take its place behind the same interface.
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
@@ -30,6 +30,7 @@ from broker.errors import (
     SerdeError,
     StorageError,
 )
+from broker.model import TopicPartition
 from sql.errors import SqlError
 from streams.app import AppState, StreamsApp
 from streams.errors import StoreNotReady, StreamsError
@@ -38,6 +39,7 @@ from streams.topology import Topology
 logger = logging.getLogger(__name__)
 
 CLOSE_TIMEOUT_MS = 30_000
+LATEST = -1
 USER_CODES = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -385,6 +387,25 @@ class AppRuntime:
         """The topology, as text."""
         app = self._app
         return (self._build() if app is None else app.topology).describe()
+
+
+def begin_at_end(target: Target, application_id: str, topics: Iterable[str]) -> None:
+    """Let an application that has not read some partitions yet begin where they end now.
+
+    Left to the application it would be where they end when it first asks: what is written until
+    then would be missed.
+    """
+    with admin(target) as administration:
+        described = administration.describe_topics(topics).values
+        places = [
+            TopicPartition(name, number)
+            for name, info in described.items()
+            for number in info.partitions
+        ]
+        committed = administration.list_group_offsets(application_id, places).values
+        missing = [each for each in places if each not in committed]
+        if missing:
+            administration.reset_group_offsets(application_id, dict.fromkeys(missing, LATEST)).all()
 
 
 def discard_application(target: Target, application_id: str) -> None:

@@ -276,6 +276,7 @@ class Commands:
             if ended is not None:
                 ended.runtime.discard()
         if change.query is not None and not self._replaying:
+            self.launcher.begin(change.query)
             self._launch(change.query)
         for query_id in change.paused:
             if query_id in self.running:

@@ -1,6 +1,7 @@
 """Launching: from a query's plan to something that runs."""
 
 import itertools
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from broker.client.opening import Target
 from broker.client.registry.api import SchemaRegistry
 from broker.client.serde.rows.row_format import Row
 from broker.clock import Clock
+from broker.errors import MillstreamError
 from sql.backends.native.materialized import Materialized, add_queryable
 from sql.backends.native.steps import QueryContext
 from sql.backends.native.tap import Tap
@@ -22,16 +24,19 @@ from sql.engine.pushing import (
     PushQuery,
     TapDelivery,
     add_delivery,
+    scanned_topics,
     tombstone_values,
 )
 from sql.engine.results import ResultRow, RowQueue
 from sql.engine.settings import SqlConfig
 from sql.planner import PlannedQuery
-from sql.queries import AppRuntime, QueryRuntime, RetryPolicy, Supervisor
+from sql.queries import AppRuntime, QueryRuntime, RetryPolicy, Supervisor, begin_at_end
 from streams.app import StreamsApp
 from streams.dsl.builder import StreamsBuilder
 from streams.handlers import Answer
 from streams.topology import Topology
+
+logger = logging.getLogger(__name__)
 
 FAIL_ON_DESERIALIZATION = "ksql.fail.on.deserialization.error"
 FAIL_ON_PRODUCTION = "ksql.fail.on.production.error"
@@ -77,6 +82,18 @@ class QueryLauncher:
                 config.whole("ksql.query.error.max.queue.size"),
             ),
         )
+
+    def begin(self, query: QueryInfo) -> None:
+        """Decide where a new persistent query begins, if that is the end of its topics."""
+        config = self.config.with_session(query.properties)
+        if config["auto.offset.reset"] != "latest":
+            return
+        topics = scanned_topics(query.planned.plan)
+        try:
+            begin_at_end(self.target, self.application_id(query.id), topics)
+        except MillstreamError as error:
+            # Another server was faster: the query has begun.
+            logger.info("query %s begins by itself: %s", query.id, error)
 
     def application_id(self, query_id: str) -> str:
         """The id of a persistent query's application."""

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from broker.client.opening import Target, admin
+from broker.client.opening import Target
 from broker.client.serde.rows.row_format import Row
-from broker.model import TopicPartition
 from sql.backends.native.steps import QueryContext, RowStream, then
 from sql.backends.native.tap import Tap
 from sql.backends.native.topology import lower
@@ -22,7 +21,7 @@ from sql.engine.results import LIMIT_REACHED, ResultColumn, ResultRow, RowQueue
 from sql.expressions import ColumnValue
 from sql.plan import PlanNode, Project, Scan
 from sql.planner import PlannedQuery
-from sql.queries import discard_application
+from sql.queries import begin_at_end, discard_application
 from sql.schema import WINDOW_BOUNDS
 from streams.app import AppState, StreamsApp
 from streams.dsl.table import Table
@@ -30,7 +29,6 @@ from streams.processor import NodeContext, Process
 from streams.record import Headers, Windowed
 
 DELIVER = "SQL-DELIVER-"
-LATEST = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,21 +189,10 @@ class AppDelivery:
     def start(self) -> None:
         """Decide where to begin, and run."""
         if self._app.config.auto_offset_reset == "latest":
-            self._begin_at_end()
+            topics = scanned_topics(self._plan)
+            begin_at_end(self._target, self._app.config.application_id, topics)
         self._app.on_state_change(self._changed)
         self._app.start()
-
-    def _begin_at_end(self) -> None:
-        with admin(self._target) as administration:
-            described = administration.describe_topics(scanned_topics(self._plan)).values
-            places = [
-                TopicPartition(name, number)
-                for name, info in described.items()
-                for number in info.partitions
-            ]
-            administration.reset_group_offsets(
-                self._app.config.application_id, dict.fromkeys(places, LATEST)
-            ).all()
 
     def _changed(self, new: AppState, old: AppState) -> None:
         if new is AppState.ERROR:

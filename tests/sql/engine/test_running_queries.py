@@ -52,6 +52,17 @@ def test_a_paused_query_processes_nothing_until_resumed(broker: Broker, tmp_path
         until_rows(engine, "SELECT * FROM totals;", [("a", 2)])
 
 
+def test_a_query_sees_all_that_is_written_after_its_statement(
+    broker: Broker, tmp_path: Path
+) -> None:
+    with engine_of(broker, tmp_path, auto__offset__reset="latest") as engine:
+        engine.execute(ORDERS)
+        insert(engine, ("a", 1))
+        engine.execute(TOTALS)
+        insert(engine, ("a", 2))
+        until_rows(engine, "SELECT * FROM totals;", [("a", 2)])
+
+
 def test_a_replaced_query_goes_on_where_the_old_one_was(broker: Broker, tmp_path: Path) -> None:
     with engine_of(broker, tmp_path) as engine:
         engine.execute(ORDERS + "CREATE STREAM big AS SELECT id, amount FROM orders;")
