@@ -1,0 +1,131 @@
+"""What is answered: JSON in ksqlDB's media types, and refusals with ksqlDB's codes.
+
+A code is the HTTP status times 100, and a number that tells refusals of one status apart.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+from broker.errors import BrokerError, ErrorCode, MillstreamError
+from sql.engine.asking import TooManyPushQueries
+from sql.engine.asserting import AssertionFailed
+from sql.engine.commands import Degraded
+from sql.engine.messages import TAGS, entity_json
+from sql.engine.trial import WrongEndpoint
+from sql.errors import SqlError, SyntaxFailed
+
+logger = logging.getLogger(__name__)
+
+V1_JSON = "application/vnd.ksql.v1+json"
+JSON = "application/json"
+DELIMITED = "application/vnd.ksqlapi.delimited.v1"
+PROTOBUF = "application/vnd.ksql.v1+protobuf"
+
+BAD_REQUEST = 40000
+BAD_STATEMENT = 40001
+WRONG_ENDPOINT = 40002
+TOO_MANY_PUSH_QUERIES = 40003
+KAFKA_DENIED = 40301
+NOT_FOUND = 40400
+ASSERTION_FAILED = 41700
+NO_SCHEMA_REGISTRY = 42801
+SERVER_ERROR = 50000
+COMMANDS_BEHIND = 50301
+NOT_READY = 50302
+TERMINATED = 50304
+
+GENERIC = "generic_error"
+OF_STATEMENT = "statement_error"
+NO_REGISTRY_TEXT = "KSQL is not configured to use a schema registry"
+DENIED = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+
+# What JSON is made of; endpoints answer with it.
+Json = object
+
+
+class Refused(Exception):
+    """A request that is not carried out; the first digits of the code are the HTTP status."""
+
+    def __init__(self, code: int, message: str) -> None:
+        """Nothing but what the client is told."""
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def respond(content: Json, *, media_type: str = V1_JSON, status: int = 200) -> Response:
+    """An answer as JSON."""
+    return Response(orjson.dumps(content), status_code=status, media_type=media_type)
+
+
+def respond_with(error: Exception, text: str = "") -> Response:
+    """The answer to a request that failed; `text` is the SQL that was sent."""
+    content = error_json(error, text)
+    return respond(content, status=content["error_code"] // 100)
+
+
+# Any: JSON holds values of all kinds.
+def error_json(error: Exception, text: str = "") -> dict[str, Any]:
+    """An error as clients read it; what nobody foresaw is logged, never told."""
+    match error:
+        case Refused():
+            return _generic(error.code, error.message)
+        case SqlError():
+            return _sql_error(error, text)
+        case BrokerError() if error.code in DENIED:
+            return _generic(KAFKA_DENIED, error.message)
+        case MillstreamError():
+            logger.warning("a request failed: %s", error)
+            return _generic(SERVER_ERROR, error.message)
+        case _:
+            logger.error("a request failed", exc_info=error)
+            return _generic(SERVER_ERROR, "The server encountered an internal error")
+
+
+def _sql_error(error: SqlError, text: str) -> dict[str, Any]:
+    code = _code(error)
+    statement = error.statement or (text if isinstance(error, SyntaxFailed) else "")
+    if not statement:
+        return _generic(BAD_REQUEST if code == BAD_STATEMENT else code, error.message)
+    return {
+        "@type": OF_STATEMENT,
+        "error_code": code,
+        "message": error.message,
+        "statementText": statement,
+        "entities": _entities(error.answers),
+    }
+
+
+def _code(error: SqlError) -> int:
+    for kind, code in CODES.items():
+        if isinstance(error, kind):
+            return code
+    return NO_SCHEMA_REGISTRY if NO_REGISTRY_TEXT in error.message else BAD_STATEMENT
+
+
+CODES: Mapping[type[SqlError], int] = {
+    WrongEndpoint: WRONG_ENDPOINT,
+    TooManyPushQueries: TOO_MANY_PUSH_QUERIES,
+    AssertionFailed: ASSERTION_FAILED,
+    Degraded: NOT_READY,
+}
+
+
+# Any: an error only knows that they are objects.
+def _entities(answers: Iterable[Any]) -> list[dict[str, Any]]:
+    return [entity_json(each) for each in answers if type(each) in TAGS]
+
+
+def _generic(code: int, message: str) -> dict[str, Any]:
+    return {"@type": GENERIC, "error_code": code, "message": message}

@@ -1,0 +1,106 @@
+"""Requests: their bodies, read with a limit and checked to be what an endpoint takes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import orjson
+from starlette.requests import Request
+
+from sql.server.answers import BAD_REQUEST, Refused
+
+BODY_BYTES_MAX = 10 * 1024 * 1024
+TOO_LARGE = 41300
+WRONG_TYPE = 41500
+CONTENT_TYPES = frozenset(
+    {
+        "",
+        "application/vnd.ksql.v1+json",
+        "application/vnd.ksqlapi.delimited.v1",
+        "application/json",
+        "application/octet-stream",
+        # What curl sends when it is told nothing.
+        "application/x-www-form-urlencoded",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlRequest:
+    """Statements to carry out, and the session they bring."""
+
+    text: str
+    properties: Mapping[str, object] = field(default_factory=dict)
+    variables: Mapping[str, object] = field(default_factory=dict)
+    sequence_number: int | None = None
+
+
+def media_name(media_type: str) -> str:
+    """A media type without its parameters."""
+    return media_type.partition(";")[0].strip().lower()
+
+
+async def read_body(request: Request) -> bytes:
+    """The body, unless there is too much of it or it says that it is no JSON."""
+    if media_name(request.headers.get("content-type", "")) not in CONTENT_TYPES:
+        raise Refused(WRONG_TYPE, "Unsupported Media Type")
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > BODY_BYTES_MAX:
+        raise Refused(TOO_LARGE, "Request Entity Too Large")
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_BYTES_MAX:
+            raise Refused(TOO_LARGE, "Request Entity Too Large")
+    return bytes(body)
+
+
+def json_object(body: bytes) -> dict[str, object]:
+    """The JSON object of a body."""
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Refused(BAD_REQUEST, f"Invalid JSON in request: {error}") from error
+    if not isinstance(found, dict):
+        raise Refused(BAD_REQUEST, "Invalid JSON in request: expected an object")
+    return found
+
+
+def sql_request(content: Mapping[str, object]) -> SqlRequest:
+    """A request of /ksql, /query or /query-stream, whose names for the same differ."""
+    text = text_of(content, "ksql") or text_of(content, "sql")
+    if not text:
+        raise Refused(BAD_REQUEST, 'No statement in request: "ksql" or "sql" must be a text')
+    if "\0" in text:
+        raise Refused(BAD_REQUEST, "Invalid statement: it has a NUL character")
+    sequence_number = content.get("commandSequenceNumber")
+    if sequence_number is not None and type(sequence_number) is not int:
+        raise Refused(BAD_REQUEST, '"commandSequenceNumber" must be a whole number')
+    properties = {
+        **_mapping(content, "streamsProperties"),
+        **_mapping(content, "properties"),
+    }
+    variables = _mapping(content, "sessionVariables")
+    return SqlRequest(text, properties, variables, sequence_number)
+
+
+def text_of(content: Mapping[str, object], name: str) -> str:
+    """A member that is a text, or missing."""
+    found = content.get(name)
+    if found is None:
+        return ""
+    if not isinstance(found, str):
+        raise Refused(BAD_REQUEST, f'"{name}" must be a text')
+    return found
+
+
+def _mapping(content: Mapping[str, object], name: str) -> dict[str, object]:
+    """Settings or variables by name; their values are single ones."""
+    found = content.get(name)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise Refused(BAD_REQUEST, f'"{name}" must be an object')
+    for key, value in found.items():
+        if isinstance(value, dict | list):
+            raise Refused(BAD_REQUEST, f'"{key}" in "{name}" must be a single value')
+    return found

@@ -1,0 +1,132 @@
+"""Forms: how the rows of a query become parts of an answer.
+
+RowObjects   /query: one JSON array of objects, {"header": ...}, {"row": ...}, {"finalMessage": ...}
+Delimited    /query-stream: a line of metadata, then one JSON array per line
+OneArray     /query-stream as application/json: the same in one JSON array
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from sql.engine.results import QueryResult, ResultRow, schema_text
+from sql.server.answers import DELIMITED, JSON, V1_JSON, error_json
+from sql.server.rows import json_line, row_preparation
+
+
+class Form(Protocol):
+    """How an answer is written."""
+
+    @property
+    def media_type(self) -> str:
+        """What the answer says that it is."""
+        ...
+
+    def start(self) -> bytes:
+        """What comes before the rows."""
+        ...
+
+    def rows(self, rows: Iterable[ResultRow]) -> bytes:
+        """Rows as they came."""
+        ...
+
+    def end(self) -> bytes:
+        """What comes after the last row."""
+        ...
+
+    def failure(self, error: Exception) -> bytes:
+        """The end of a query that failed."""
+        ...
+
+
+class RowObjects:
+    """Objects in one array; see Form."""
+
+    media_type = V1_JSON
+
+    def __init__(self, result: QueryResult) -> None:
+        """Of one query."""
+        self._result = result
+        self._prepare = row_preparation(result.columns)
+
+    def start(self) -> bytes:
+        """The header."""
+        result = self._result
+        header = {"queryId": result.query_id, "schema": schema_text(result.columns)}
+        return b"[" + json_line({"header": header})
+
+    def rows(self, rows: Iterable[ResultRow]) -> bytes:
+        """An object for each."""
+        return b"".join(b",\n" + json_line({"row": self._row(each)}) for each in rows)
+
+    def _row(self, row: ResultRow) -> dict[str, object]:
+        columns = self._prepare(row.values)
+        return {"columns": columns, "tombstone": True} if row.tombstone else {"columns": columns}
+
+    def end(self) -> bytes:
+        """Why it ended, if that is told."""
+        message = self._result.final_message
+        said = b"" if message is None else b",\n" + json_line({"finalMessage": message})
+        return said + b"]\n"
+
+    def failure(self, error: Exception) -> bytes:
+        """The error as the last object."""
+        return b",\n" + json_line({"errorMessage": error_json(error)}) + b"]\n"
+
+
+class Delimited:
+    """A line for each row; see Form."""
+
+    media_type = DELIMITED
+
+    def __init__(self, result: QueryResult) -> None:
+        """Of one query."""
+        self._result = result
+        self._prepare = row_preparation(result.columns)
+
+    def start(self) -> bytes:
+        """The columns."""
+        return self._metadata() + b"\n"
+
+    def _metadata(self) -> bytes:
+        columns = self._result.columns
+        return json_line(
+            {
+                "queryId": self._result.query_id,
+                "columnNames": [each.name for each in columns],
+                "columnTypes": [str(each.type) for each in columns],
+            }
+        )
+
+    def rows(self, rows: Iterable[ResultRow]) -> bytes:
+        """An array for each."""
+        return b"".join(json_line(self._prepare(each.values)) + b"\n" for each in rows)
+
+    def end(self) -> bytes:
+        """Nothing: the answer's end says it."""
+        return b""
+
+    def failure(self, error: Exception) -> bytes:
+        """The error as the last line."""
+        return json_line(error_json(error)) + b"\n"
+
+
+class OneArray(Delimited):
+    """All in one array; see Form."""
+
+    media_type = JSON
+
+    def start(self) -> bytes:
+        """The columns."""
+        return b"[" + self._metadata()
+
+    def rows(self, rows: Iterable[ResultRow]) -> bytes:
+        """An array for each."""
+        return b"".join(b",\n" + json_line(self._prepare(each.values)) for each in rows)
+
+    def end(self) -> bytes:
+        """The array's end."""
+        return b"]\n"
+
+    def failure(self, error: Exception) -> bytes:
+        """The error as the last object."""
+        return b",\n" + json_line(error_json(error)) + b"]\n"

@@ -1,0 +1,217 @@
+"""/query, /query-stream and /close-query: rows as they come, for as long as someone reads."""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from anyio import CapacityLimiter, to_thread
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sql.engine.engine import Engine
+from sql.engine.printed_topic import PrintedTopic
+from sql.engine.results import QueryResult, ResultRow
+from sql.engine.trial import WrongEndpoint
+from sql.errors import StatementFailed
+from sql.server.answers import (
+    BAD_REQUEST,
+    DELIMITED,
+    JSON,
+    PROTOBUF,
+    V1_JSON,
+    Refused,
+    respond_with,
+)
+from sql.server.asked import SqlRequest, json_object, media_name, read_body, sql_request, text_of
+from sql.server.forms import Delimited, Form, OneArray, RowObjects
+from sql.server.streamed import Streamed
+
+POLL_MS = 250  # a thread waits so long for rows, then looks whether it is still wanted
+ROWS_AT_ONCE = 500
+READERS_MAX = 500  # threads that wait for rows of queries
+NOT_ACCEPTABLE = 40600
+ACCEPTED_MAX = 20
+
+
+Returned = TypeVar("Returned")
+
+
+class RowReader:
+    """Takes rows of a result, many at a time; a failure comes after the rows before it."""
+
+    def __init__(self, result: QueryResult) -> None:
+        """Nothing is read yet."""
+        self.result = result
+        self._failure: Exception | None = None
+
+    def take(self) -> list[ResultRow] | None:
+        """Rows that are there, or come in time; None at the end."""
+        if self._failure is not None:
+            raise self._failure
+        rows: list[ResultRow] = []
+        try:
+            row = self.result.poll(POLL_MS)
+            while row is not None:
+                rows.append(row)
+                row = None if len(rows) == ROWS_AT_ONCE else self.result.poll(0)
+        except Exception as error:
+            if not rows:
+                raise
+            self._failure = error
+        return rows if rows or not self.result.done else None
+
+
+class Querying:
+    """Runs queries for readers; closed, it ends all of them."""
+
+    def __init__(self, engine: Engine) -> None:
+        """No query runs yet."""
+        self._engine = engine
+        self._open: dict[int, QueryResult] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+        self._limiter: CapacityLimiter | None = None
+
+    def close(self) -> None:
+        """End all queries: their answers end, too."""
+        with self._lock:
+            self._closed = True
+            running = list(self._open.values())
+        for each in running:
+            each.close()
+
+    @property
+    def open_count(self) -> int:
+        """How many answers are being streamed."""
+        return len(self._open)
+
+    async def query(self, request: Request) -> Streamed | Response:
+        """POST /query."""
+        return await self._answer(request, RowObjects)
+
+    async def query_stream(self, request: Request) -> Streamed | Response:
+        """POST /query-stream."""
+        return await self._answer(request, form_for(request.headers.get("accept", "")))
+
+    async def close_query(self, request: Request) -> dict[str, object]:
+        """POST /close-query."""
+        query_id = text_of(json_object(await read_body(request)), "queryId")
+        if not query_id:
+            raise Refused(BAD_REQUEST, '"queryId" must be a text')
+        found = self._engine.asking.push_queries.get(query_id)
+        if found is None:
+            raise Refused(BAD_REQUEST, f"No query with id {query_id}")
+        await self._in_thread(found.close)
+        return {}
+
+    async def _answer(
+        self, request: Request, form: Callable[[QueryResult], Form]
+    ) -> Streamed | Response:
+        asked = sql_request(json_object(await read_body(request)))
+        try:
+            begun = await self._in_thread(lambda: self._begin(asked))
+        except Exception as error:
+            return respond_with(error, asked.text)
+        if isinstance(begun, PrintedTopic):
+            parts = self._printed(begun)
+            return Streamed(parts, media_type="text/plain; charset=utf-8")
+        reader, first = begun
+        written = form(reader.result)
+        return Streamed(self._rows(reader, first, written), media_type=written.media_type)
+
+    def _begin(self, asked: SqlRequest) -> tuple[RowReader, list[ResultRow] | None] | PrintedTopic:
+        """Begin a query; the first rows of one that ends are read, so that it can be refused."""
+        try:
+            result = self._engine.query(asked.text, asked.properties, asked.variables)
+        except WrongEndpoint as error:
+            return self._begin_print(asked, error)
+        self._keep(result)
+        reader = RowReader(result)
+        if result.is_push:
+            return reader, []
+        try:
+            return reader, reader.take()
+        except BaseException:
+            self._drop(result)
+            raise
+
+    def _begin_print(self, asked: SqlRequest, error: WrongEndpoint) -> PrintedTopic:
+        try:
+            return self._engine.print_topic(asked.text, asked.variables)
+        except WrongEndpoint:
+            # It is no query anywhere: the statement is wrong, not where it was sent to.
+            refused = StatementFailed(error.message, hint=error.hint)
+            refused.statement = asked.text
+            raise refused from None
+
+    async def _rows(
+        self, reader: RowReader, first: list[ResultRow] | None, form: Form
+    ) -> AsyncGenerator[bytes, None]:
+        try:
+            yield form.start() + form.rows(first or [])
+            rows = None if first is None else await self._in_thread(reader.take)
+            while rows is not None:
+                if rows:
+                    yield form.rows(rows)
+                rows = await self._in_thread(reader.take)
+            ended = form.end()
+        except Exception as error:
+            ended = form.failure(error)
+        finally:
+            await self._in_thread(lambda: self._drop(reader.result))
+        yield ended
+
+    async def _printed(self, printed: PrintedTopic) -> AsyncGenerator[bytes, None]:
+        try:
+            while not printed.done and not self._closed:
+                lines = await self._in_thread(lambda: printed.poll(POLL_MS))
+                if lines:
+                    yield "".join(f"{each}\n" for each in lines).encode()
+        finally:
+            await self._in_thread(printed.close)
+
+    def _keep(self, running: QueryResult) -> None:
+        with self._lock:
+            closed = self._closed
+            self._open[id(running)] = running
+        if closed:
+            running.close()
+
+    def _drop(self, running: QueryResult) -> None:
+        with self._lock:
+            self._open.pop(id(running), None)
+        running.close()
+
+    async def _in_thread(self, call: Callable[[], Returned]) -> Returned:
+        """Call in a thread; who is cancelled meanwhile waits for it, so that nothing overlaps."""
+        if self._limiter is None:
+            self._limiter = CapacityLimiter(READERS_MAX)
+        running = asyncio.ensure_future(to_thread.run_sync(call, limiter=self._limiter))
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            with suppress(Exception):
+                await running
+            raise
+
+
+def form_for(accept: str) -> Callable[[QueryResult], Form]:
+    """The form that a client wants to read."""
+    wanted = [media_name(each) for each in accept.split(",")[:ACCEPTED_MAX] if each.strip()]
+    for name in wanted or [DELIMITED]:
+        if name in FORMS:
+            return FORMS[name]
+    if PROTOBUF in wanted:
+        raise Refused(NOT_ACCEPTABLE, f"Not Acceptable: rows as {PROTOBUF} are not supported")
+    raise Refused(NOT_ACCEPTABLE, "Not Acceptable")
+
+
+FORMS: dict[str, Callable[[QueryResult], Form]] = {
+    DELIMITED: Delimited,
+    "*/*": Delimited,
+    "application/*": Delimited,
+    JSON: OneArray,
+    V1_JSON: RowObjects,
+}

@@ -1,0 +1,46 @@
+"""Streamed: an answer whose parts come as they are made, until the client goes away."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+from starlette.types import Receive, Scope, Send
+
+
+class Streamed:
+    """An ASGI response of parts; the generator is closed when nobody reads any more."""
+
+    def __init__(
+        self, parts: AsyncGenerator[bytes, None], *, media_type: str, reads: bool = False
+    ) -> None:
+        """The end of `parts` runs in any case; `reads`: they read the request themselves."""
+        self.status_code = 200
+        self._parts = parts
+        self._media_type = media_type
+        self._reads = reads
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send part after part; waits while the client is slow."""
+        tasks = [asyncio.ensure_future(self._send(send))]
+        if not self._reads:
+            tasks.append(asyncio.ensure_future(_until_gone(receive)))
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if tasks[0].done():
+                tasks[0].result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._parts.aclose()
+
+    async def _send(self, send: Send) -> None:
+        headers = [(b"content-type", self._media_type.encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        async for part in self._parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

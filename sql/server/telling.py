@@ -1,0 +1,160 @@
+"""What a server tells about itself: /info, /healthcheck, /status, /clusterStatus, /v1/metadata."""
+
+import re
+from importlib.metadata import PackageNotFoundError, version
+
+from broker.errors import MillstreamError
+from broker.metrics import Exposition
+from sql.engine.engine import Engine
+from sql.engine.settings import plain_name
+from sql.errors import SqlError
+from sql.server.answers import BAD_REQUEST, NOT_FOUND, Json, Refused
+from sql.syntax.statements import SourceKind
+
+# Topics to delete are named by so many patterns, of such a length.
+PATTERNS_MAX = 100
+PATTERN_CHARACTERS_MAX = 250
+
+
+class Telling:
+    """Answers what is not SQL. Any thread may call it."""
+
+    def __init__(self, engine: Engine, *, cluster_id: str, address: str) -> None:
+        """The cluster's id and the address are only told to those who ask."""
+        self._engine = engine
+        self._cluster_id = cluster_id
+        self._address = address
+
+    @property
+    def _service_id(self) -> str:
+        return self._engine.config.text("ksql.service.id")
+
+    def info(self) -> Json:
+        """GET /info."""
+        return {
+            "KsqlServerInfo": {
+                "version": own_version(),
+                "kafkaClusterId": self._cluster_id,
+                "ksqlServiceId": self._service_id,
+                "serverStatus": "RUNNING" if self._engine.status.is_healthy else "DEGRADED",
+            }
+        }
+
+    def healthcheck(self) -> Json:
+        """GET /healthcheck."""
+        try:
+            self._engine.execute("SHOW TOPICS;")
+            kafka = True
+        except MillstreamError:
+            kafka = False
+        commands = self._engine.status.is_healthy
+        details = {"metastore": True, "kafka": kafka, "commandRunner": commands}
+        return {
+            "isHealthy": kafka and commands,
+            "details": {name: {"isHealthy": healthy} for name, healthy in details.items()},
+            "serverState": "READY",
+        }
+
+    def statuses(self) -> Json:
+        """GET /status."""
+        found = dict(self._engine.commands.statuses)
+        return {"commandStatuses": {name: status.status for name, status in found.items()}}
+
+    def status(self, command_id: str) -> Json:
+        """GET /status/{type}/{entity}/{action}."""
+        found = self._engine.commands.statuses.get(command_id)
+        if found is None:
+            kind, _, rest = command_id.partition("/")
+            entity, _, action = rest.rpartition("/")
+            quoted = f"{kind}/`{entity}`/{action}"
+            found = self._engine.commands.statuses.get(quoted)
+        if found is None:
+            raise Refused(NOT_FOUND, "Command not found")
+        return {"status": found.status, "message": found.message, "queryId": found.query_id}
+
+    def cluster_status(self) -> Json:
+        """GET /clusterStatus: this server alone."""
+        if not self._engine.config.flag("ksql.heartbeat.enable"):
+            raise Refused(NOT_FOUND, "Heartbeats are off: ksql.heartbeat.enable is false")
+        alive = {
+            "hostAlive": True,
+            "lastStatusUpdateMs": self._engine.clock.now_ms(),
+            "activeStandbyPerQuery": {},
+            "hostStoreLags": {"stateStoreLags": {}, "updateTimeMs": 0},
+        }
+        return {"clusterStatus": {self._address: alive}}
+
+    def is_valid_property(self, name: str) -> Json:
+        """GET /is_valid_property/{name}."""
+        try:
+            plain_name(name)
+            self._engine.config.check_override(name)
+        except SqlError as error:
+            raise Refused(BAD_REQUEST, error.message) from error
+        return True
+
+    def metadata(self) -> Json:
+        """GET /v1/metadata."""
+        return {"version": own_version(), "clusterId": self.metadata_id()}
+
+    def metadata_id(self) -> Json:
+        """GET /v1/metadata/id."""
+        clusters = {"kafka-cluster": self._cluster_id, "ksql-cluster": self._service_id}
+        return {"id": "", "scope": {"path": [], "clusters": clusters}}
+
+    def measured(self, out: Exposition, *, open_answers: int) -> None:
+        """What runs, for /metrics."""
+        state = self._engine.state
+        kinds = [each.kind for each in list(state.catalog.sources.values())]
+        running = [
+            each.runtime.state.value for each in list(self._engine.commands.running.values())
+        ]
+        for what, text, count in (
+            ("streams", "Streams.", kinds.count(SourceKind.STREAM)),
+            ("tables", "Tables.", kinds.count(SourceKind.TABLE)),
+            ("push_queries", "Push queries that run.", len(self._engine.asking.push_queries)),
+            ("open_answers", "Answers of queries that are being sent.", open_answers),
+        ):
+            out.single(f"millstream_sql_{what}", "gauge", text, count)
+        name = "millstream_sql_persistent_queries"
+        out.family(name, "gauge", "Persistent queries by their state.")
+        for state_name in sorted(set(running)):
+            out.sample(name, running.count(state_name), state=state_name)
+
+    # --- /ksql/terminate --------------------------------------------------------------------
+
+    def terminate(self, patterns: object) -> Json:
+        """POST /ksql/terminate: all queries end, all sources go, with the topics that match."""
+        wanted = _patterns(patterns)
+        engine = self._engine
+        engine.execute("TERMINATE ALL;")
+        for source in reversed(list(engine.state.catalog.sources.values())):
+            delete = any(each.fullmatch(source.topic) for each in wanted)
+            kind = source.kind.name
+            name = source.name.replace("`", "``")
+            engine.execute(f"DROP {kind} `{name}`{' DELETE TOPIC' if delete else ''};")
+        return {"message": "Cluster terminated"}
+
+
+def _patterns(patterns: object) -> list[re.Pattern[str]]:
+    if patterns is None:
+        return []
+    if not isinstance(patterns, list) or len(patterns) > PATTERNS_MAX:
+        raise Refused(BAD_REQUEST, '"deleteTopicList" must be a list of patterns')
+    found = []
+    for each in patterns:
+        if not isinstance(each, str) or len(each) > PATTERN_CHARACTERS_MAX:
+            raise Refused(BAD_REQUEST, '"deleteTopicList" must be a list of patterns')
+        try:
+            found.append(re.compile(each))
+        except (re.error, OverflowError, RecursionError) as error:
+            raise Refused(BAD_REQUEST, f"Invalid pattern: {each}") from error
+    return found
+
+
+def own_version() -> str:
+    """The version of Millstream."""
+    try:
+        return version("millstream")
+    except PackageNotFoundError:
+        return ""
