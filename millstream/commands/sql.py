@@ -5,10 +5,15 @@ from pathlib import Path
 
 import click
 
+from millstream.commands.sql_shell import ShellByDefault, shell_command
 
-@click.group()
+
+@click.group(cls=ShellByDefault)
 def sql() -> None:
-    """Work with SQL: test statements against input and output records."""
+    """Work with SQL; without a command, type it: `sql [URL]` is `sql shell [URL]`."""
+
+
+sql.add_command(shell_command)
 
 
 @sql.command()

@@ -1,0 +1,153 @@
+"""`millstream sql`: the shell, on an engine in this process or on a server."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from millstream.commands.options import key_values
+from millstream.commands.up import DATA_DIRECTORY
+
+if TYPE_CHECKING:
+    from sql.shell.session import Session
+    from sql.shell.shell import Shell
+
+
+class ShellByDefault(click.Group):
+    """A group that opens the shell when no command is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the shell's name before what is no command's."""
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = ["shell", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.command("shell")
+@click.argument("url", required=False)
+@click.option("--execute", "-e", metavar="STATEMENTS", help="Carry these out, and leave.")
+@click.option(
+    "--file",
+    "-f",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Carry out the statements of a file, and leave.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Answers and rows as lines of JSON.")
+@click.option("--define", "-d", multiple=True, metavar="NAME=VALUE", help="A variable; repeatable.")
+@click.option(
+    "--set", "-s", "properties", multiple=True, metavar="NAME=VALUE", help="As SET; repeatable."
+)
+@click.option("--query-row-limit", type=click.IntRange(0), help="End queries after so many rows.")
+@click.option("--query-timeout", type=click.IntRange(1), help="End queries after milliseconds.")
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    default=DATA_DIRECTORY,
+    show_default=True,
+    help="Keeps all that the engine knows.",
+)
+@click.option(
+    "--bootstrap",
+    "-b",
+    envvar="MILLSTREAM_BOOTSTRAP",
+    metavar="HOST:PORT,...",
+    help="Run the engine on this cluster: Millstream or any Kafka.",
+)
+@click.option("--registry", "-R", metavar="URL", help="The schema registry, with --bootstrap.")
+@click.option("--user", "-u", metavar="NAME:PASSWORD", help="For a server that asks for it.")
+def shell_command(  # noqa: PLR0913 - one argument per option
+    url: str | None,
+    execute: str | None,
+    file: Path | None,
+    as_json: bool,
+    define: tuple[str, ...],
+    properties: tuple[str, ...],
+    query_row_limit: int | None,
+    query_timeout: int | None,
+    data_dir: Path,
+    bootstrap: str | None,
+    registry: str | None,
+    user: str | None,
+) -> None:
+    """Type SQL, or run it from a file.
+
+    With a URL statements go to the server there. Without, an engine runs in this process, on the
+    data directory or on the cluster of --bootstrap, until the shell is left.
+    """
+    from sql.shell.commands import run_command
+    from sql.shell.screen import OutputFormat, Screen
+    from sql.shell.session import Scope
+    from sql.shell.shell import QueryLimits, Shell
+
+    if execute is not None and file is not None:
+        raise click.UsageError("give --execute or --file, not both")
+    screen = Screen.of(sys.stdout)
+    if as_json:
+        screen.look.format = OutputFormat.JSON
+    variables = {name.upper(): value for name, value in key_values(define).items()}
+    limits = QueryLimits(query_row_limit, query_timeout)
+    with _session(url, user, bootstrap, registry, data_dir) as session:
+        settings = key_values(properties)
+        for name, value in settings.items():
+            session.check_property(name, value)
+        shell = Shell(session, screen, run_command, limits, Scope({**settings}, variables))
+        try:
+            _run(shell, execute, file)
+        finally:
+            shell.screen.spool(None)
+
+
+def _run(shell: "Shell", execute: str | None, file: Path | None) -> None:
+    from sql.shell.commands import Leave, script_text
+    from sql.shell.shell import CommandFailed
+
+    text = execute if file is None else script_text(file)
+    if text is None and not sys.stdin.isatty():
+        text = sys.stdin.read()
+    try:
+        if text is None:
+            _prompt(shell)
+        else:
+            shell.run(text)
+    except Leave:
+        return
+    except CommandFailed:
+        sys.exit(1)  # what failed was shown
+
+
+def _prompt(shell: "Shell") -> None:
+    from sql.shell.prompting import Prompt, history_in
+
+    shell.screen.line(f"Millstream SQL {shell.session.version()}: {shell.session.where}", "bold")
+    shell.screen.line("Statements end with ;  help shows what there is, exit or Ctrl-D leaves.")
+    Prompt(shell, history_in(Path(click.get_app_dir("millstream")) / "sql-history")).run()
+
+
+@contextmanager
+def _session(
+    url: str | None, user: str | None, bootstrap: str | None, registry: str | None, data_dir: Path
+) -> "Iterator[Session]":
+    session = _opened(url, user, bootstrap, registry, data_dir)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def _opened(
+    url: str | None, user: str | None, bootstrap: str | None, registry: str | None, data_dir: Path
+) -> "Session":
+    if url is not None:
+        from sql.client import SqlClient
+        from sql.shell.remote import RemoteSession
+
+        name, _, password = (user or "").partition(":")
+        return RemoteSession(SqlClient(url, user=name or None, password=password))
+    from sql.shell.embedded import open_embedded, open_on_cluster
+
+    if bootstrap is None:
+        return open_embedded(data_dir, {})
+    return open_on_cluster(bootstrap, data_dir, registry, {})

@@ -1,0 +1,268 @@
+"""SqlClient: statements and queries sent to a server that speaks ksqlDB's REST API."""
+
+import json
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+import httpx
+
+from sql.errors import SqlError
+
+MEDIA_TYPE = "application/vnd.ksql.v1+json"
+DELIMITED = "application/vnd.ksqlapi.delimited.v1"
+CONNECT_SECONDS = 10.0
+ANSWER_SECONDS = 300.0
+LINE_BYTES_MAX = 64 << 20
+
+# Any: JSON holds values of all kinds.
+JsonObject = dict[str, Any]
+
+
+class ServerFailed(SqlError):
+    """What a server answers instead of an answer, with ksqlDB's code (0: no code)."""
+
+    def __init__(self, message: str, code: int = 0, *, hint: str = "") -> None:
+        """The first three digits of the code are HTTP's."""
+        super().__init__(message, hint=hint)
+        self.code = code
+
+
+class SqlClient:
+    """One server. One thread uses it."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        user: str | None = None,
+        password: str = "",
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        """Nothing is sent yet; `transport` is another way than the network."""
+        self.url = url.rstrip("/")
+        try:
+            self._http = httpx.Client(
+                base_url=self.url,
+                auth=None if user is None else (user, password),
+                timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
+                transport=transport,
+            )
+        except httpx.InvalidURL as error:
+            raise ServerFailed(f'"{url}" is no address of a server: {error}') from error
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def info(self) -> JsonObject:
+        """What the server says about itself."""
+        found = self._sent("GET", "/info").get("KsqlServerInfo", {})
+        return found if isinstance(found, dict) else {}
+
+    def execute(
+        self,
+        text: str,
+        properties: Mapping[str, object] | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> list[JsonObject]:
+        """Carry out statements that are no queries; their entities."""
+        body = {
+            "ksql": text,
+            "streamsProperties": dict(properties or {}),
+            "sessionVariables": dict(variables or {}),
+        }
+        found = self._answer("POST", "/ksql", body)
+        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+            raise ServerFailed("the server's answer is no list of entities")
+        return found
+
+    def check_property(self, name: str) -> None:
+        """Refuse a setting that the server does not know, or does not let sessions change."""
+        self._answer("GET", f"/is_valid_property/{httpx.URL(path='/' + name).path[1:]}")
+
+    def query(
+        self,
+        text: str,
+        properties: Mapping[str, object] | None = None,
+        variables: Mapping[str, str] | None = None,
+        *,
+        timeout_ms: int | None = None,
+    ) -> "StreamedRows":
+        """Begin a query; a time without any row ends it."""
+        body = {
+            "sql": text,
+            "properties": dict(properties or {}),
+            "sessionVariables": dict(variables or {}),
+        }
+        return StreamedRows(self, self._streamed("/query-stream", body, DELIMITED, timeout_ms))
+
+    def print_topic(
+        self,
+        text: str,
+        properties: Mapping[str, object] | None = None,
+        variables: Mapping[str, str] | None = None,
+        *,
+        timeout_ms: int | None = None,
+    ) -> "StreamedLines":
+        """Begin a PRINT."""
+        body = {
+            "ksql": text,
+            "streamsProperties": dict(properties or {}),
+            "sessionVariables": dict(variables or {}),
+        }
+        return StreamedLines(self._streamed("/query", body, MEDIA_TYPE, timeout_ms))
+
+    def close_query(self, query_id: str) -> None:
+        """End a push query; one that is not there any more is fine."""
+        try:
+            self._http.post("/close-query", json={"queryId": query_id})
+        except httpx.HTTPError:
+            return  # the server ends it when it sees that nobody reads
+
+    def _sent(self, method: str, path: str) -> JsonObject:
+        found = self._answer(method, path)
+        if not isinstance(found, dict):
+            raise ServerFailed("the server's answer is no object")
+        return found
+
+    def _answer(self, method: str, path: str, body: JsonObject | None = None) -> object:
+        try:
+            response = self._http.request(
+                method, path, json=body, headers={"accept": f"{MEDIA_TYPE}, application/json"}
+            )
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        found = parsed(response.content)
+        if response.is_error:
+            raise failure(found, response.status_code)
+        return found
+
+    def _streamed(
+        self, path: str, body: JsonObject, media_type: str, timeout_ms: int | None
+    ) -> httpx.Response:
+        seconds = None if timeout_ms is None else timeout_ms / 1000
+        request = self._http.build_request(
+            "POST",
+            path,
+            json=body,
+            headers={"accept": media_type},
+            timeout=httpx.Timeout(seconds, connect=CONNECT_SECONDS),
+        )
+        try:
+            response = self._http.send(request, stream=True)
+            if response.is_error:
+                found = parsed(response.read())
+                response.close()
+                raise failure(found, response.status_code)
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        return response
+
+    def _unreachable(self, error: httpx.HTTPError) -> ServerFailed:
+        return ServerFailed(
+            f"no answer from {self.url}: {error or type(error).__name__}",
+            hint="is a server running there? Without an address the shell starts an engine itself",
+        )
+
+
+class StreamedRows:
+    """The answer of a query: columns at once, rows as they come."""
+
+    def __init__(self, client: SqlClient, response: httpx.Response) -> None:
+        """Reads up to the header."""
+        self._client = client
+        self._response = response
+        self._lines = lines_of(response)
+        self.final_message: str | None = None
+        self._ended = False
+        header = parsed(next(self._lines, b"{}"))
+        if not isinstance(header, dict) or "columnNames" not in header:
+            response.close()
+            raise failure(header, response.status_code)
+        self.query_id: str | None = header.get("queryId")
+        types = header.get("columnTypes", [])
+        self.columns = tuple(
+            (str(name), str(type_))
+            for name, type_ in zip(header["columnNames"], types, strict=False)
+        )
+
+    def rows(self) -> Iterator[list[object]]:
+        """The rows; ends with the query, or when none came for the time given."""
+        try:
+            for line in self._lines:
+                found = parsed(line)
+                if isinstance(found, list):
+                    yield found
+                elif isinstance(found, dict):
+                    self._said(found)
+        except httpx.ReadTimeout:
+            return
+        except httpx.HTTPError as error:
+            raise ServerFailed(f"the server ended the answer: {error}") from error
+        self._ended = True
+
+    def _said(self, found: JsonObject) -> None:
+        if "finalMessage" in found:
+            self.final_message = str(found["finalMessage"])
+        elif "message" in found:
+            raise failure(found, self._response.status_code)
+
+    def close(self) -> None:
+        """Stop, if it still runs."""
+        self._response.close()
+        if not self._ended and self.query_id is not None:
+            self._ended = True
+            self._client.close_query(self.query_id)
+
+
+class StreamedLines:
+    """The answer of a PRINT."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        """Lines come as they are read."""
+        self._response = response
+
+    def lines(self) -> Iterator[str]:
+        """The lines that say something."""
+        try:
+            for line in lines_of(self._response):
+                if line.strip():
+                    yield line.decode("utf-8", "replace")
+        except httpx.ReadTimeout:
+            return
+        except httpx.HTTPError as error:
+            raise ServerFailed(f"the server ended the answer: {error}") from error
+
+    def close(self) -> None:
+        """Stop."""
+        self._response.close()
+
+
+def lines_of(response: httpx.Response) -> Iterator[bytes]:
+    """The lines of an answer, each of them bounded."""
+    kept = b""
+    for chunk in response.iter_bytes():
+        *lines, kept = (kept + chunk).split(b"\n")
+        yield from (line for line in lines if line.strip())
+        if len(kept) > LINE_BYTES_MAX:
+            raise ServerFailed(f"the server sent a line of more than {LINE_BYTES_MAX} bytes")
+    if kept.strip():
+        yield kept
+
+
+def parsed(content: bytes) -> Any:  # Any: JSON holds values of all kinds
+    """JSON with numbers that keep all their digits."""
+    try:
+        return json.loads(content, parse_float=Decimal)
+    except (ValueError, RecursionError) as error:
+        shown = content[:200].decode("utf-8", "replace")
+        raise ServerFailed(f"the server's answer is no JSON: {shown}") from error
+
+
+def failure(found: object, status: int) -> ServerFailed:
+    """The error that a server's answer describes."""
+    if not isinstance(found, dict) or "message" not in found:
+        return ServerFailed(f"the server answered with HTTP status {status}", status * 100)
+    code = found.get("error_code", found.get("errorCode", 0))
+    return ServerFailed(str(found["message"]), code if isinstance(code, int) else 0)

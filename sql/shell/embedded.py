@@ -1,0 +1,223 @@
+"""A session with an engine in this process, on a broker of its own or on any cluster."""
+
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from importlib.metadata import version
+from pathlib import Path
+
+from broker import Broker, BrokerConfig
+from broker.client.opening import Target
+from broker.client.registry.api import SchemaRegistry
+from broker.client.registry.http_registry import HttpSchemaRegistry
+from broker.clock import Clock, SystemClock
+from broker.registry.registry import Registry
+from broker.schema.java_times import date_text, time_text, timestamp_text
+from sql.datatypes import (
+    BYTES,
+    DATE,
+    TIME,
+    TIMESTAMP,
+    ArrayType,
+    DataType,
+    MapType,
+    StructType,
+)
+from sql.engine.engine import Engine
+from sql.engine.messages import entity_json
+from sql.engine.printed_topic import PrintedTopic
+from sql.engine.results import QueryResult
+from sql.engine.session import Session as EngineSession
+from sql.engine.settings import SqlConfig
+from sql.shell.session import EntityJson, Scope, ShownColumn
+
+POLL_MS = 100
+ToJson = Callable[[object], object]
+
+
+def open_embedded(data_directory: Path, settings: Mapping[str, object]) -> "EmbeddedSession":
+    """An engine with a broker and a schema registry of its own, all in one directory."""
+    with ExitStack() as opening:
+        config = BrokerConfig(
+            listeners=("PLAINTEXT://127.0.0.1:0",), group_initial_rebalance_delay_ms=0
+        )
+        broker = opening.enter_context(Broker(config, data_directory=str(data_directory)))
+        registry = opening.enter_context(Registry(broker))
+        engine = opening.enter_context(_engine(broker, data_directory, registry, settings))
+        where = f"an engine in this process, data in {data_directory}"
+        return EmbeddedSession(engine, where, opening.pop_all())
+
+
+def open_on_cluster(
+    bootstrap: str, data_directory: Path, registry_url: str | None, settings: Mapping[str, object]
+) -> "EmbeddedSession":
+    """An engine on a cluster; only the state of its queries is in the directory."""
+    with ExitStack() as opening:
+        registry = None if registry_url is None else HttpSchemaRegistry(registry_url)
+        if registry is not None:
+            opening.callback(registry.close)
+        engine = opening.enter_context(_engine(bootstrap, data_directory, registry, settings))
+        where = f"an engine in this process, on {bootstrap}"
+        return EmbeddedSession(engine, where, opening.pop_all())
+
+
+def _engine(
+    target: Target,
+    data_directory: Path,
+    registry: SchemaRegistry | None,
+    settings: Mapping[str, object],
+) -> Engine:
+    config = SqlConfig(settings)
+    return Engine(target, data_directory=data_directory / "sql", registry=registry, config=config)
+
+
+class EmbeddedSession:
+    """Statements carried out here; see Session."""
+
+    def __init__(
+        self, engine: Engine, where: str, closing: ExitStack, clock: Clock | None = None
+    ) -> None:
+        """An engine that runs; closing the stack ends it and all it stands on."""
+        self.where = where
+        self._engine = engine
+        self._closing = closing
+        self._clock = clock or SystemClock()
+
+    def version(self) -> str:
+        """Ours."""
+        return version("millstream")
+
+    def execute(self, text: str, scope: Scope) -> list[EntityJson]:
+        """Carry out a statement that is no query."""
+        found = self._engine.execute(text, scope.properties, scope.variables)
+        return [entity_json(each) for each in found]
+
+    def query(self, text: str, scope: Scope, timeout_ms: int | None) -> "EngineRows":
+        """Begin a query."""
+        result = self._engine.query(text, scope.properties, scope.variables)
+        return EngineRows(result, Deadline(self._clock, timeout_ms))
+
+    def print_topic(self, text: str, scope: Scope, timeout_ms: int | None) -> "EngineLines":
+        """Begin a PRINT."""
+        printed = self._engine.print_topic(text, scope.variables)
+        return EngineLines(printed, Deadline(self._clock, timeout_ms))
+
+    def check_property(self, name: str, value: str) -> None:
+        """Refuse what sessions may not set."""
+        EngineSession.of(self._engine.config, {name: value})
+
+    def close(self) -> None:
+        """End the engine, and what it stands on."""
+        self._closing.close()
+
+
+class Deadline:
+    """How long is left; None: as long as one likes."""
+
+    def __init__(self, clock: Clock, timeout_ms: int | None) -> None:
+        """The time runs from now on."""
+        self._clock = clock
+        self._end_ms = None if timeout_ms is None else clock.monotonic_ms() + timeout_ms
+
+    def wait_ms(self) -> int:
+        """How long to wait for the next row at most; 0: the time is up."""
+        if self._end_ms is None:
+            return POLL_MS
+        return int(max(0, min(POLL_MS, self._end_ms - self._clock.monotonic_ms())))
+
+
+class EngineRows:
+    """Rows of an engine; see Rows."""
+
+    def __init__(self, result: QueryResult, deadline: Deadline) -> None:
+        """A query that has begun."""
+        self._result = result
+        self._deadline = deadline
+        self._writers = [json_value(each.type) for each in result.columns]
+        self.columns: Sequence[ShownColumn] = [
+            ShownColumn(each.name, str(each.type)) for each in result.columns
+        ]
+
+    @property
+    def final_message(self) -> str | None:
+        """What the engine says at the end."""
+        return self._result.final_message
+
+    def rows(self) -> Iterator[Sequence[object]]:
+        """The rows; waits in short turns, so that an interrupt is heard."""
+        while not self._result.done:
+            wait_ms = self._deadline.wait_ms()
+            row = self._result.poll(wait_ms)
+            if row is not None:
+                values = zip(self._writers, row.values, strict=True)
+                yield [write(value) for write, value in values]
+            elif wait_ms == 0:
+                break
+
+    def close(self) -> None:
+        """Stop."""
+        self._result.close()
+
+
+class EngineLines:
+    """Lines of a topic's records; see Lines."""
+
+    def __init__(self, printed: PrintedTopic, deadline: Deadline) -> None:
+        """A PRINT that has begun."""
+        self._printed = printed
+        self._deadline = deadline
+
+    def lines(self) -> Iterator[str]:
+        """The lines."""
+        while not self._printed.done:
+            wait_ms = self._deadline.wait_ms()
+            yield from self._printed.poll(wait_ms)
+            if wait_ms == 0:
+                break
+
+    def close(self) -> None:
+        """Stop."""
+        self._printed.close()
+
+
+def json_value(type_: DataType) -> ToJson:
+    """From values of a type to what JSON has for them: times and bytes are texts."""
+    write: Callable[..., object]
+    match type_:
+        case ArrayType(element=element):
+            write = _array(json_value(element))
+        case MapType(key=key, value=value):
+            write = _map(json_value(key), json_value(value))
+        case StructType(fields=fields):
+            write = _struct({each.name: json_value(each.type) for each in fields})
+        case _:
+            write = TEXTS.get(type_, _same)
+    return lambda value: None if value is None else write(value)
+
+
+def _same(value: object) -> object:
+    return value
+
+
+def _bytes(value: bytes) -> str:
+    return b64encode(value).decode()
+
+
+def _array(element: ToJson) -> Callable[..., object]:
+    return lambda array: [element(each) for each in array]
+
+
+def _map(key: ToJson, value: ToJson) -> Callable[..., object]:
+    return lambda entries: {str(key(name)): value(each) for name, each in entries.items()}
+
+
+def _struct(fields: dict[str, ToJson]) -> Callable[..., object]:
+    return lambda struct: {name: write(struct.get(name)) for name, write in fields.items()}
+
+
+TEXTS: Mapping[DataType, Callable[..., object]] = {
+    BYTES: _bytes,
+    DATE: date_text,
+    TIME: time_text,
+    TIMESTAMP: timestamp_text,
+}

@@ -1,0 +1,68 @@
+"""Help: the shell's own commands, statements and functions."""
+
+from collections.abc import Iterator
+
+from sql.errors import SqlError
+from sql.functions.builtin import builtin_functions
+from sql.syntax.statement_help import StatementHelp, help_about
+
+COMMANDS = (
+    ("help [statement | function]", "What there is, or more about one of it."),
+    ("exit", "Leave the shell; so does Ctrl-D."),
+    ("clear", "Empty the screen."),
+    ("history", "The statements of before."),
+    ("version", "The version of the engine."),
+    ("output [TABULAR | JSON]", "How answers are written."),
+    ("server [URL]", "Which server statements are sent to; with an address, another one."),
+    ("spool file | OFF", "Write everything into a file, too."),
+    ("run script 'file'", "Carry out the statements of a file."),
+    ("set cli wrap on | off", "Whether long values take several lines, or are cut."),
+    ("set cli column-width n", "The width of columns; 0: as the screen allows."),
+    ("request-pipelining [ON | OFF]", "Accepted for ksqlDB's scripts; statements always wait."),
+)
+
+
+def help_lines(words: str) -> Iterator[str]:
+    """Help about everything, or about what some words mean."""
+    if not words.strip():
+        yield from _overview()
+        return
+    function = list(_function_lines(words.strip()))
+    found = help_about(words)
+    exact = [each for each in found if words.strip().upper() in each.name.split(", ")]
+    if function and not exact:
+        yield from function
+        return
+    if not found:
+        yield f'there is no statement or function "{words.strip()}"; "help" lists the statements'
+    for index, each in enumerate(found):
+        yield from ["", *_statement_lines(each)] if index else _statement_lines(each)
+
+
+def _overview() -> Iterator[str]:
+    yield "Commands of the shell:"
+    width = max(len(form) for form, _ in COMMANDS)
+    yield from (f"  {form:<{width}}  {about}" for form, about in COMMANDS)
+    yield ""
+    yield "Statements end with ; and may take several lines:"
+    statements = help_about("")
+    width = max(len(each.name) for each in statements)
+    yield from (f"  {each.name:<{width}}  {each.about}" for each in statements)
+    yield ""
+    yield "Ctrl-C stops a running query. More: help SELECT, help SUBSTRING, SHOW FUNCTIONS;"
+
+
+def _statement_lines(statement: StatementHelp) -> Iterator[str]:
+    yield f"{statement.name}: {statement.about}"
+    for title, text in (("form", statement.form), ("example", statement.example)):
+        yield f"  {title}:"
+        yield from (f"    {line}" for line in text.splitlines())
+
+
+def _function_lines(name: str) -> Iterator[str]:
+    try:
+        function = builtin_functions().get(name.rstrip("();"))
+    except SqlError:
+        return
+    yield f"{function.name}: {function.description}"
+    yield from (f"  {each.signature}" for each in function.overloads)

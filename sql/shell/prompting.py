@@ -1,0 +1,78 @@
+"""The prompt: lines are typed until a statement is whole, then carried out."""
+
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
+from prompt_toolkit.completion import ThreadedCompleter
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.input import Input
+from prompt_toolkit.lexers import PygmentsLexer
+from prompt_toolkit.output import Output
+
+from sql.shell.commands import Leave
+from sql.shell.completion import Catalog, SqlCompleter
+from sql.shell.session import Scope
+from sql.shell.shell import Shell
+from sql.shell.statements import is_finished
+
+PROMPT = "sql> "
+CONTINUED = "  -> "
+
+
+def history_in(path: Path | None) -> History:
+    """Statements of before, kept in a file if one can be written."""
+    if path is None:
+        return InMemoryHistory()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)  # statements may hold passwords
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(path))
+
+
+class Prompt:
+    """A shell that someone types into."""
+
+    def __init__(
+        self,
+        shell: Shell,
+        history: History,
+        *,
+        typed: Input | None = None,
+        drawn: Output | None = None,
+    ) -> None:
+        """On the terminal, or on another input and output."""
+        self._shell = shell
+        catalog = Catalog(lambda text: shell.session.execute(text, Scope()))
+        shell.interactive = True
+        shell.on_catalog_change = catalog.forget
+        shell.history = lambda: history.get_strings()
+        self._prompts: PromptSession[str] = PromptSession(
+            PROMPT,
+            history=history,
+            # Enter begins a new line as long as the statement has no end.
+            multiline=Condition(lambda: not is_finished(get_app().current_buffer.text)),
+            prompt_continuation=CONTINUED,
+            completer=ThreadedCompleter(SqlCompleter(catalog)),
+            complete_while_typing=False,
+            lexer=PygmentsLexer.from_filename("statement.sql"),
+            input=typed,
+            output=drawn,
+        )
+
+    def run(self) -> None:
+        """Carry out what is typed until the user leaves."""
+        while True:
+            try:
+                text = self._prompts.prompt()
+            except KeyboardInterrupt:
+                continue  # what was typed is thrown away
+            except EOFError:
+                return
+            try:
+                self._shell.attempt(text)
+            except Leave:
+                return

@@ -1,0 +1,73 @@
+"""A session with a server."""
+
+from collections.abc import Iterator, Sequence
+
+from sql.client import SqlClient, StreamedLines, StreamedRows
+from sql.shell.session import EntityJson, Scope, ShownColumn
+
+
+class RemoteRows:
+    """Rows of a server; see Rows."""
+
+    def __init__(self, streamed: StreamedRows) -> None:
+        """The header is there."""
+        self._streamed = streamed
+        self.columns: Sequence[ShownColumn] = [ShownColumn(*each) for each in streamed.columns]
+
+    @property
+    def final_message(self) -> str | None:
+        """What the server said at the end."""
+        return self._streamed.final_message
+
+    def rows(self) -> Iterator[Sequence[object]]:
+        """The rows."""
+        return self._streamed.rows()
+
+    def close(self) -> None:
+        """Stop."""
+        self._streamed.close()
+
+
+class RemoteSession:
+    """Sends statements to a server; see Session."""
+
+    def __init__(self, client: SqlClient) -> None:
+        """Fails at once if the server does not answer."""
+        self._client = client
+        try:
+            self._info = client.info()
+        except BaseException:
+            client.close()
+            raise
+
+    @property
+    def where(self) -> str:
+        """The server's address."""
+        return self._client.url
+
+    def version(self) -> str:
+        """What the server says."""
+        return str(self._info.get("version", "unknown"))
+
+    def execute(self, text: str, scope: Scope) -> list[EntityJson]:
+        """Carry out a statement that is no query."""
+        return self._client.execute(text, scope.properties, scope.variables)
+
+    def query(self, text: str, scope: Scope, timeout_ms: int | None) -> RemoteRows:
+        """Begin a query."""
+        found = self._client.query(text, scope.properties, scope.variables, timeout_ms=timeout_ms)
+        return RemoteRows(found)
+
+    def print_topic(self, text: str, scope: Scope, timeout_ms: int | None) -> StreamedLines:
+        """Begin a PRINT."""
+        return self._client.print_topic(
+            text, scope.properties, scope.variables, timeout_ms=timeout_ms
+        )
+
+    def check_property(self, name: str, value: str) -> None:
+        """Ask the server for the name; values are checked with the next statement."""
+        self._client.check_property(name)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()

@@ -1,0 +1,99 @@
+"""Tables of rows: written line by line, so that rows can be shown as they come.
+
+    +----------+-------+
+    |ID        |TOTAL  |
+    +----------+-------+
+    |a         |3      |
+
+A push query's columns share the width of the screen before the first row is known; those of a pull
+query are as wide as what is in them, if that fits.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+from sql.functions.json_documents import document_text
+from sql.shell.screen import Look, clean
+
+NARROWEST = 6
+CUT = "..."
+
+
+def cell_text(value: object) -> str:
+    """A value as a cell shows it: texts without quotes, everything else as JSON."""
+    return value if isinstance(value, str) else document_text(value, plain=True)
+
+
+def row_json(names: Sequence[str], row: Sequence[object]) -> str:
+    """A row as an object of JSON."""
+    return document_text(dict(zip(names, row, strict=True)), plain=True)
+
+
+def shared_widths(count: int, width: int, look: Look) -> list[int]:
+    """Columns of equal width that fill the screen."""
+    if look.column_width:
+        return [look.column_width] * count
+    return [max(NARROWEST, (width - 1) // max(count, 1) - 1)] * count
+
+
+def fitted_widths(rows: Sequence[Sequence[str]], width: int, look: Look) -> list[int]:
+    """Columns as wide as their texts; the widest give way until all fit the screen."""
+    wanted = [max(map(_longest_line, column)) for column in zip(*rows, strict=True)]
+    if look.column_width:
+        return [look.column_width] * len(wanted)
+    room = max(width - len(wanted) - 1, NARROWEST * len(wanted))
+    limit = max(wanted, default=0)
+    # How wide the widest may be: the narrow ones are served first, the rest share what is left.
+    left = room
+    for place, each in enumerate(sorted(wanted)):
+        share = left // (len(wanted) - place)
+        if each > share:
+            limit = max(share, NARROWEST)
+            break
+        left -= each
+    return [min(each, limit) for each in wanted]
+
+
+class RowTable:
+    """The lines of a table whose columns' widths are decided."""
+
+    def __init__(self, widths: Sequence[int], *, wrap: bool) -> None:
+        """`wrap`: long texts take several lines; else they are cut."""
+        self._widths = [max(1, each) for each in widths]
+        self._wrap = wrap
+
+    def rule(self) -> str:
+        """A line across."""
+        return "+" + "".join("-" * each + "+" for each in self._widths)
+
+    def header(self, names: Sequence[str]) -> Iterator[str]:
+        """The names of the columns between two lines."""
+        yield self.rule()
+        yield from self.row(names)
+        yield self.rule()
+
+    def row(self, cells: Sequence[str]) -> Iterator[str]:
+        """The lines of a row: as many as its tallest cell has."""
+        pieces = [self._pieces(text, each) for text, each in zip(cells, self._widths, strict=True)]
+        for index in range(max(map(len, pieces), default=0)):
+            line = [
+                set_cell_size(found[index] if index < len(found) else "", each)
+                for found, each in zip(pieces, self._widths, strict=True)
+            ]
+            yield f"|{'|'.join(line)}|"
+
+    def _pieces(self, text: str, width: int) -> list[str]:
+        if not self._wrap:
+            plain = clean(text)
+            if cell_len(plain) <= width:
+                return [plain]
+            return [set_cell_size(plain, max(0, width - len(CUT))) + CUT[:width]]
+        found: list[str] = []
+        for line in text.splitlines() or [""]:
+            found += chop_cells(clean(line), width) or [""]
+        return found
+
+
+def _longest_line(text: str) -> int:
+    return max((cell_len(clean(line)) for line in text.splitlines()), default=0)

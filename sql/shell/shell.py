@@ -1,0 +1,211 @@
+"""Shell: carries out what is typed or read from a file, and shows the answers."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import islice
+
+from rich.text import Text
+
+from broker.clock import Clock, SystemClock
+from broker.errors import MillstreamError
+from sql.errors import SqlError, StatementFailed
+from sql.functions.json_documents import document_text
+from sql.parse import parse_statement
+from sql.shell.rendering import failed, rendered
+from sql.shell.row_table import RowTable, cell_text, fitted_widths, row_json, shared_widths
+from sql.shell.screen import Screen
+from sql.shell.session import EntityJson, Rows, Scope, Session
+from sql.shell.statements import Said, ended, said
+from sql.syntax.statements import DefineVariable, SetProperty, UndefineVariable, UnsetProperty
+from sql.variables import split_statements, substitute
+
+SESSION_WORDS = frozenset({"SET", "UNSET", "DEFINE", "UNDEFINE"})
+CATALOG_WORDS = frozenset({"CREATE", "DROP", "ALTER"})
+# Rows of a pull query that are looked at to find out how wide columns are.
+SIZED_ROWS = 1_000
+
+
+class CommandFailed(StatementFailed):
+    """A command that was logged, and could not be carried out; its entity was shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLimits:
+    """When the shell ends queries by itself."""
+
+    rows: int | None = None
+    timeout_ms: int | None = None
+
+
+@dataclass(slots=True)
+class Shell:
+    """One user's statements. One thread uses it."""
+
+    session: Session
+    screen: Screen
+    # Carries out what is no statement but a command of the shell.
+    command: Callable[["Shell", Said], None]
+    limits: QueryLimits = QueryLimits()
+    scope: Scope = field(default_factory=Scope)
+    clock: Clock = field(default_factory=SystemClock)
+    # Whether Ctrl-C ends only the query that runs.
+    interactive: bool = False
+    history: Callable[[], Sequence[str]] = tuple
+    on_catalog_change: Callable[[], None] = lambda: None
+
+    def run(self, text: str) -> None:
+        """Carry out all statements and commands of a text; the first error ends it."""
+        for part in split_statements(text):
+            self._run(said(part.text if part.is_complete else ended(part.text)))
+
+    def attempt(self, text: str) -> None:
+        """The same, with errors shown instead of raised."""
+        try:
+            self.run(text)
+        except CommandFailed:
+            return
+        except (MillstreamError, OSError) as error:
+            self.screen.line(f"error: {error}", "red")
+        except KeyboardInterrupt:
+            self.screen.line("interrupted", "yellow")
+
+    def _run(self, asked: Said) -> None:
+        if asked.is_command:
+            self.command(self, asked)
+            return
+        try:
+            self._carry_out(asked)
+        except SqlError as error:
+            if not error.line:
+                raise
+            raise _Shown(error, asked.text) from error
+
+    def _carry_out(self, asked: Said) -> None:
+        first = asked.words[0] if asked.words else ""
+        if first in SESSION_WORDS:
+            self._change_scope(asked.text)
+        elif first == "SELECT":
+            self._query(asked)
+        elif first == "PRINT":
+            self._print(asked.text)
+        else:
+            for entity in self.session.execute(asked.text, self.scope):
+                self.show_entity(entity)
+            if first in CATALOG_WORDS:
+                self.on_catalog_change()
+
+    def show_entity(self, entity: EntityJson) -> None:
+        """Show what a statement answered."""
+        if self.screen.as_json:
+            self.screen.line(document_text(entity, plain=True))
+        else:
+            self.screen.show(rendered(entity, plain=not self.screen.is_terminal))
+        if failed(entity):
+            raise CommandFailed(str(entity["commandStatus"].get("message")))
+
+    # --- SET and DEFINE -----------------------------------------------------------------------
+
+    def _change_scope(self, text: str) -> None:
+        scope = self.scope
+        statement = parse_statement(substitute(text, scope.variables))
+        match statement:
+            case SetProperty(name=name, value=value):
+                self.session.check_property(name, value)
+                before = scope.properties.get(name)
+                scope.properties[name] = value
+                was = "" if before is None else f" (it was '{before}')"
+                self._say(f"'{name}' is set to '{value}'{was}")
+            case UnsetProperty(name=name):
+                known = scope.properties.pop(name, None) is not None
+                self._say(f"'{name}' is {'unset' if known else 'not set'}")
+            case DefineVariable(name=name, value=value):
+                scope.variables[name.upper()] = value
+            case UndefineVariable(name=name):
+                if scope.variables.pop(name.upper(), None) is None:
+                    raise StatementFailed(
+                        f"Cannot undefine variable '{name}' which was never defined"
+                    )
+
+    def _say(self, text: str) -> None:
+        """What only people want to know."""
+        if not self.screen.as_json:
+            self.screen.line(text, "green")
+
+    # --- queries ------------------------------------------------------------------------------
+
+    def _query(self, asked: Said) -> None:
+        started_ms = self.clock.monotonic_ms()
+        count = 0
+        stopped = False
+        with closing(self._begin(asked.text)) as answer:
+            shown = self._shown_rows(answer, push=asked.is_push)
+            try:
+                for lines in shown:
+                    for line in lines:
+                        self.screen.line(line)
+                    count += 1
+            except KeyboardInterrupt:
+                if not self.interactive:
+                    raise
+                stopped = True
+            message = answer.final_message
+        self._end(count, message, started_ms, stopped=stopped)
+
+    def _begin(self, text: str) -> Rows:
+        return self.session.query(text, self.scope, self.limits.timeout_ms)
+
+    def _shown_rows(self, answer: Rows, *, push: bool) -> Iterator[Iterator[str]]:
+        """The lines of each row; the header is shown on the way."""
+        names = [each.name for each in answer.columns]
+        rows = islice(answer.rows(), self.limits.rows)
+        if self.screen.as_json:
+            yield from (iter((row_json(names, row),)) for row in rows)
+            return
+        cells = (list(map(cell_text, row)) for row in rows)
+        look, width = self.screen.look, self.screen.width
+        known: list[list[str]] = []
+        if push:
+            widths = shared_widths(len(names), width, look)
+        else:
+            known = list(islice(cells, SIZED_ROWS))
+            widths = fitted_widths([names, *known], width, look)
+        table = RowTable(widths, wrap=look.wrap)
+        for line in table.header(names):
+            self.screen.line(line, "bold")
+        yield from map(table.row, known)
+        yield from map(table.row, cells)
+        self.screen.line(table.rule())
+
+    def _end(self, count: int, message: str | None, started_ms: float, *, stopped: bool) -> None:
+        if self.screen.as_json:
+            return
+        said_last = "Query terminated" if stopped else message
+        parts = [said_last] if said_last else []
+        parts.append(f"{count} {'row' if count == 1 else 'rows'}")
+        text = ", ".join(parts)
+        if self.screen.is_terminal:  # elsewhere the same statements give the same text
+            text += f" in {(self.clock.monotonic_ms() - started_ms) / 1000:.2f} s"
+        self.screen.show(Text(text, "dim"))
+
+    def _print(self, text: str) -> None:
+        found = self.session.print_topic(text, self.scope, self.limits.timeout_ms)
+        with closing(found) as printed:
+            try:
+                for line in islice(printed.lines(), self.limits.rows):
+                    self.screen.line(line)
+            except KeyboardInterrupt:
+                if not self.interactive:
+                    raise
+                self._say("PRINT stopped")
+
+
+class _Shown(StatementFailed):
+    """An error that shows the place in the statement."""
+
+    def __init__(self, error: SqlError, text: str) -> None:
+        super().__init__(error.message, hint=error.hint)
+        self._text = error.show(text)
+
+    def __str__(self) -> str:
+        return self._text
