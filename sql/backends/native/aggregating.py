@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from broker.client.serde.rows.row_format import Row
+from sql.backends.native.copies import Copy, copying
 from sql.backends.native.evaluating import group_function, row_function
 from sql.backends.native.rows import StoredRowSerde, internal_key_serde, stored_rows
 from sql.backends.native.steps import QueryContext, RowStream, RowTable
@@ -121,18 +122,20 @@ class States:
     def of(step: Aggregate, context: QueryContext) -> "States":
         """The functions on states that an aggregation needs."""
         aggregators = [_made(each, context) for each in step.calls]
+        copies = [copying(each.state_type) for each in aggregators]
         width = len(step.kept)
         return States(
             initial=lambda: (*(None,) * width, *(each.initial() for each in aggregators)),
-            add=_changing(step, context, [each.add for each in aggregators]),
+            add=_changing(step, context, [each.add for each in aggregators], copies),
             undo=_changing(
                 step,
                 context,
                 [cast("UndoableAggregator", each).undo for each in aggregators]
                 if step.input.shape.is_table
                 else [],
+                copies,
             ),
-            merge=_merging(aggregators, width),
+            merge=_merging(aggregators, copies, width),
             results=_results(aggregators, width),
             serde=StoredRowSerde(
                 [
@@ -148,9 +151,16 @@ def _made(call: AggregateCall, context: QueryContext) -> Aggregator:
 
 
 def _changing(
-    step: Aggregate, context: QueryContext, changes: list[Callable[..., object]]
+    step: Aggregate,
+    context: QueryContext,
+    changes: list[Callable[..., object]],
+    copies: list[Copy | None],
 ) -> Callable[[Row, Row, Row], Row]:
-    """A row into, or out of, the states of its group; kept columns are the newest row's."""
+    """A row into, or out of, the states of its group; kept columns are the newest row's.
+
+    Aggregators may change the states that they get, and stores must keep what was: so they get
+    copies.
+    """
     log = context.log_of(step.name)
     width = len(step.kept)
     evaluate = row_function(
@@ -161,9 +171,11 @@ def _changing(
     for place, call in enumerate(step.calls):
         end = start + len(call.arguments)
         given = "".join(f", values[{each}]" for each in range(start, end))
-        parts.append(f"c{place}(states[{width + place}]{given})")
+        state = f"states[{width + place}]"
+        parts.append(f"c{place}({state if copies[place] is None else f'k{place}({state})'}{given})")
         start = end
     names: dict[str, object] = {f"c{place}": each for place, each in enumerate(changes)}
+    names |= {f"k{place}": each for place, each in enumerate(copies)}
     change = _generated(f"lambda values, states: {_tuple(parts)}", names)
     return lambda key, row, states: change(evaluate(row), states)
 
@@ -178,8 +190,10 @@ def _generated(code: str, names: dict[str, object]) -> Any:
     return eval(compile(code, "<sql aggregates>", "eval"), names)
 
 
-def _merging(aggregators: list[Aggregator], width: int) -> Callable[[Row, Row, Row], Row]:
-    merges = [each.merge for each in aggregators]
+def _merging(
+    aggregators: list[Aggregator], copies: list[Copy | None], width: int
+) -> Callable[[Row, Row, Row], Row]:
+    merges = [_merge_of_copies(each, copy) for each, copy in zip(aggregators, copies, strict=True)]
 
     def merge(key: Row, left: Row, right: Row) -> Row:
         kept = (
@@ -193,6 +207,15 @@ def _merging(aggregators: list[Aggregator], width: int) -> Callable[[Row, Row, R
         return (*kept, *merged)
 
     return merge
+
+
+def _merge_of_copies(
+    aggregator: Aggregator, copy: Copy | None
+) -> Callable[[object, object], object]:
+    merge = aggregator.merge
+    if copy is None:
+        return merge
+    return lambda left, right: merge(copy(left), copy(right))
 
 
 def _results(aggregators: list[Aggregator], width: int) -> Callable[[Row], Row]:
