@@ -321,8 +321,18 @@ class ExpressionAnalyser:
         common = self._common.common([node.value, *choices])
         if common is None:
             return _perhaps_not(Constant(False, BOOLEAN), negated=node.negated)
-        value, *others = (converted(self.typed(each), common) for each in (node.value, *choices))
+        value, *others = (self._as_one(each, common) for each in (node.value, *choices))
         return _perhaps_not(Among(value, tuple(others)), negated=node.negated)
+
+    def _as_one(self, node: ex.Expression, common: DataType) -> TypedExpression:
+        """A part of a list as one of the list's type."""
+        found = self.typed(node)
+        if found.type is not None and not castable(found.type, common):
+            raise UnsupportedExpression(
+                f"operator does not exist: {common} = {found.type} ({self.text(node)})\n"
+                "Hint: You might need to add explicit type casts."
+            )
+        return converted(found, common)
 
     def _like(self, node: ex.Like) -> TypedExpression:
         value, pattern = self.typed(node.value), self.typed(node.pattern)
@@ -349,11 +359,11 @@ class ExpressionAnalyser:
         if common is None:
             raise _failed("Invalid Case expression. All case branches have NULL type", node)
         branches = tuple(
-            (self._when(node, each.condition), converted(self.typed(each.result), common))
+            (self._when(node, each.condition), self._as_one(each.result, common))
             for each in node.whens
         )
-        default = self.typed(node.default) if node.default is not None else Constant(None, common)
-        return Choosing(branches, converted(default, common), common)
+        default = self._as_one(node.default or ex.Null(), common)
+        return Choosing(branches, default, common)
 
     def _when(self, node: ex.Case, condition: ex.Expression) -> TypedExpression:
         if node.operand is not None:
@@ -374,7 +384,7 @@ class ExpressionAnalyser:
         if common is None:
             raise _failed(_all_null("an array", "elements", "value"), node)
         return NewArray(
-            tuple(converted(self.typed(each), common) for each in node.elements), ArrayType(common)
+            tuple(self._as_one(each, common) for each in node.elements), ArrayType(common)
         )
 
     def _map(self, node: ex.MapOfValues) -> TypedExpression:
@@ -388,7 +398,7 @@ class ExpressionAnalyser:
             raise _failed(_all_null("a map", "values", "value"), node)
         return NewMap(
             tuple(
-                (converted(self.typed(key), keys), converted(self.typed(value), values))
+                (self._as_one(key, keys), self._as_one(value, values))
                 for key, value in node.entries
             ),
             MapType(keys, values),

@@ -122,6 +122,7 @@ def test_expressions_have_types(text: str, type_: str) -> None:
         ("B IN ('maybe')", 'invalid input syntax for type BOOLEAN: "maybe".'),
         ("M IN (MAP('a' := B))", "MAP<STRING, BIGINT> = MAP<STRING, BOOLEAN> (MAP('a':=B))"),
         ("ST IN (STRUCT(F := 'x'))", 'invalid input syntax for type INTEGER: "x"'),
+        ("'' IN (0, T)", "operator does not exist: TIME = INTEGER (0)"),
         ("I LIKE 'a'", "Like condition must be between strings"),
         ("S LIKE 'a' ESCAPE 'xy'", "single character"),
         ("CASE WHEN I THEN 1 END", "WHEN operand type should be boolean.\nType for 'I' is INTEG"),
