@@ -201,14 +201,16 @@ class Grouping:
         typed = tuple(map(analyser.typed, self._groups))
         keys = self._key_columns(node, items, typed)
         window = context.query.window
-        info: WindowInfo | None = node.shape.window if window is None else window_info(window)
+        info: WindowInfo | None = None if window is None else window_info(window)
         row = (
             *(each.column for each in calls.calls.values()),
             *(WINDOW_BOUNDS if window is not None else ()),
             *keys,
         )
         names = [each.name if isinstance(each, ColumnValue) else None for each in typed]
-        by_key = not node.shape.is_table and names == [each.name for each in node.shape.key]
+        # The window of a source's key is no part of the group.
+        is_plain = not node.shape.is_table and node.shape.window is None
+        by_key = is_plain and names == [each.name for each in node.shape.key]
         return Aggregate(
             "Aggregate",
             node,
