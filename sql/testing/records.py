@@ -160,7 +160,7 @@ def _encode_kafka(side: Side, given: object) -> bytes | None:
     )
     try:
         return serde.serialize(side.topic, (as_typed(given, column.type),))
-    except MillstreamError:
+    except (MillstreamError, ValueError):
         return text.encode()  # a case may want bytes that are no value
 
 

@@ -128,8 +128,9 @@ def test_a_topic_that_must_not_exist_fails() -> None:
     assert "-repartition" in result.reason
 
 
-def test_cases_of_the_http_api_are_not_supported_yet() -> None:
-    assert run({"responses": []}, CaseKind.REST).status is Status.UNSUPPORTED
+def test_cases_of_rows_in_protobuf_are_not_supported() -> None:
+    data = {"responses": [], "proto_responses": True}
+    assert run(data, CaseKind.REST).status is Status.UNSUPPORTED
 
 
 def written(folder: Path, *cases: Data) -> Path:
