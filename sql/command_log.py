@@ -127,6 +127,11 @@ class CommandLog:
             opened.init_transactions()
         except MillstreamError as error:
             _let_go(opened, self.topic)
+            if _was_fenced(error):
+                raise TakenOver(
+                    f'another server has taken over topic "{self.topic}"',
+                    hint="the statement was not carried out; send it again",
+                ) from error
             raise CommandLogError(
                 f'cannot write to topic "{self.topic}": {error.message}', hint=error.hint
             ) from error
@@ -192,7 +197,7 @@ class CommandLog:
             return sent.result().offset
         except MillstreamError as error:
             self.close()
-            if isinstance(error, BrokerError) and error.code in FENCED:
+            if _was_fenced(error):
                 raise TakenOver(
                     f'another server has written to topic "{self.topic}"',
                     hint="the statement was not carried out; send it again",
@@ -251,6 +256,16 @@ def decode(key: bytes | None, value: bytes | None, topic: str, offset: int) -> C
             hint="restore the topic from a backup",
         )
     return Command(name, statement, properties, schemas)
+
+
+def _was_fenced(error: BaseException) -> bool:
+    """Whether another writer has begun: then nothing of ours was committed."""
+    following: BaseException | None = error
+    while following is not None:
+        if isinstance(following, BrokerError) and following.code in FENCED:
+            return True
+        following = following.__cause__
+    return False
 
 
 def _let_go(closing: Producer, topic: str) -> None:

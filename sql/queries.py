@@ -33,7 +33,15 @@ from broker.errors import (
 from broker.model import TopicPartition
 from sql.errors import SqlError
 from streams.app import AppState, StreamsApp
-from streams.errors import StoreNotReady, StreamsError
+from streams.errors import (
+    BufferOverflow,
+    DeserializationFailed,
+    InvalidTimestamp,
+    StoreNotReady,
+    StreamsConfigError,
+    StreamsError,
+    TopologyError,
+)
 from streams.topology import Topology
 
 logger = logging.getLogger(__name__)
@@ -49,6 +57,20 @@ USER_CODES = frozenset(
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         ErrorCode.INVALID_PARTITIONS,
     }
+)
+
+
+# Bytes, schemas, rows and topics are the user's.
+USER_ERRORS = (
+    SerdeError,
+    SchemaError,
+    SqlError,
+    AuthenticationFailed,
+    TopologyError,
+    StreamsConfigError,
+    DeserializationFailed,
+    InvalidTimestamp,
+    BufferOverflow,
 )
 
 
@@ -88,7 +110,7 @@ def classified(error: BaseException) -> FailureType:
     for each in chain:
         if isinstance(each, BrokerError) and each.code in USER_CODES:
             return FailureType.USER
-        if isinstance(each, SerdeError | SchemaError | SqlError | AuthenticationFailed):
+        if isinstance(each, USER_ERRORS):
             return FailureType.USER
     if any(isinstance(each, ClientError | StorageError | BrokerError | OSError) for each in chain):
         return FailureType.SYSTEM

@@ -10,7 +10,7 @@ state as far as it could be read: the server is degraded, and refuses commands.
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from broker.client.registry.api import SchemaRegistry
@@ -31,6 +31,7 @@ from sql.engine.entities import CommandStatus, CurrentStatus, Entity, WarningEnt
 from sql.engine.launching import QueryLauncher
 from sql.engine.registered_schemas import StatementSchemas, register_schemas
 from sql.engine.settings import SqlConfig
+from sql.engine.topic_rules import matches_any
 from sql.engine.topics import Topics
 from sql.errors import StatementFailed
 from sql.functions.registry import FunctionRegistry
@@ -40,7 +41,7 @@ from sql.syntax.statements import SourceKind
 
 logger = logging.getLogger(__name__)
 
-TRIES = 3
+TRIES = 20  # servers that write at the same time take turns
 SUCCESS = "SUCCESS"
 ERROR = "ERROR"
 
@@ -109,6 +110,23 @@ class Commands:
         with self._lock:
             if self.log is not None and self.degraded is None:
                 self._read_on()
+
+    def terminate_cluster(self, delete_topics: Sequence[str]) -> None:
+        """End all queries, delete the topics of sources whose names match, and the log."""
+        patterns = ",".join(delete_topics)
+        with self._lock:
+            running = list(self.running.values())
+            self.running.clear()
+            for each in running:
+                each.runtime.discard()
+            for topic in {each.topic for each in self.state.catalog.sources.values()}:
+                if matches_any(topic, patterns):
+                    self.topics.delete(topic)
+            if self.log is not None:
+                self.log.close()
+                self.topics.delete(self.log.topic)
+            self.state = State()
+            self.degraded = "the cluster was terminated"
 
     # --- statements ---------------------------------------------------------------------------
 

@@ -227,6 +227,8 @@ class Engine:
 
     def execute_in(self, session: Session, text: str) -> list[Entity]:
         """Carry out statements in a session; all of them are tried on a copy first."""
+        if self._follower is not None:
+            self.commands.follow()  # what others wrote a moment ago counts
         trial = Trial(
             self.config,
             self.commands,

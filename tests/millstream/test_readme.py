@@ -9,7 +9,13 @@ import pytest
 from streams.testing import TopologyTestDriver
 from tests.support.tidy import ROOT
 
-READMES = ("README.md", "broker/README.md", "broker/registry/README.md", "streams/README.md")
+READMES = (
+    "README.md",
+    "broker/README.md",
+    "broker/registry/README.md",
+    "streams/README.md",
+    "sql/README.md",
+)
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 BLOCKS = [
     pytest.param(block, id=f"{file.relative_to(ROOT)}-{number}")

@@ -1,12 +1,13 @@
 """Statements around the queries: sessions, lists, descriptions, scripts, several servers."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broker.broker import Broker
-from broker.client import producer
+from broker.client import admin, producer
 from sql.command_log import command_topic
 from sql.engine import entities as en
 from sql.engine.commands import Degraded
@@ -15,6 +16,7 @@ from sql.engine.session import Session
 from sql.engine.settings import SqlConfig
 from sql.engine.trial import WrongEndpoint
 from sql.errors import StatementFailed
+from sql.queries import FailureType
 from sql.server.messages import entity_json
 from tests.sql.engine.engines import (
     ORDERS,
@@ -188,6 +190,55 @@ def test_another_server_carries_out_the_same_commands(broker: Broker, tmp_path: 
         second.execute("CREATE TYPE t AS INT;")
         first.execute("CREATE TYPE u AS INT;")
         assert set(first.state.catalog.types) == {"T", "U"}
+
+
+def test_servers_that_write_at_the_same_time_take_turns(broker: Broker, tmp_path: Path) -> None:
+    engines = [
+        Engine(broker, data_directory=tmp_path / each, config=SqlConfig(SETTINGS), follow=True)
+        for each in ("one", "two")
+    ]
+    with engines[0] as first, engines[1] as second:
+
+        def define(engine: Engine, name: str) -> None:
+            for number in range(5):
+                engine.execute(f"CREATE TYPE {name}{number} AS INT;")
+
+        with ThreadPoolExecutor() as pool:
+            for done in [pool.submit(define, first, "a"), pool.submit(define, second, "b")]:
+                done.result()
+        for engine in (first, second):
+            engine.commands.follow()
+            assert len(engine.state.catalog.types) == 10
+
+
+def test_a_terminated_cluster_leaves_nothing_behind(broker: Broker, tmp_path: Path) -> None:
+    with engine_of(broker, tmp_path) as engine:
+        engine.execute(ORDERS + TOTALS)
+        engine.commands.terminate_cluster(["TOT.*"])
+        with pytest.raises(Degraded, match="terminated"):
+            engine.execute("CREATE TYPE t AS INT;")
+    with engine_of(broker, tmp_path) as engine:
+        assert engine.state.catalog.sources == {}
+        [topics] = engine.execute("SHOW TOPICS;")
+        assert isinstance(topics, en.TopicsList)
+        assert [each.name for each in topics.topics] == ["orders"]
+
+
+def test_a_query_whose_topic_is_gone_does_not_keep_others_from_running(
+    broker: Broker, tmp_path: Path
+) -> None:
+    with engine_of(broker, tmp_path) as engine:
+        engine.execute(ORDERS + TOTALS)
+        engine.execute(ORDERS.replace("orders", "lost") + "CREATE STREAM c AS SELECT * FROM lost;")
+    with admin(broker) as administration:
+        administration.delete_topics(["lost"]).all()
+    with engine_of(broker, tmp_path) as engine:
+        assert engine.status.is_healthy
+        engine.execute("INSERT INTO orders VALUES ('a', 'pen', 1);")
+        until_rows(engine, "SELECT * FROM totals;", [("a", 1)])
+        [failed] = [each for name, each in engine.commands.running.items() if "CSAS_C" in name]
+        wait_for(lambda: bool(failed.runtime.failures), lambda: "it did not fail")
+        assert failed.runtime.failures[-1].type is FailureType.USER
 
 
 def test_columns_of_a_registry_are_the_same_after_a_restart(broker: Broker, tmp_path: Path) -> None:
