@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from broker.client.serde import BytesSerde
 from broker.client.serde.rows.row_format import Row
@@ -24,10 +26,13 @@ from streams.handlers import log_and_continue
 from streams.testing import TopologyTestDriver
 from streams.topology import Topology
 
+OPERATORS = ("rows", "keys", "tables", "aggregates", "windows", "joins", "formats")
 CASES = [
     case
     for case in load_cases([Path(__file__).parents[3] / "cases" / "sql"])
-    if case.kind is CaseKind.QUERY and not case.data.get("expected_error")
+    if case.id.split("/")[0] in OPERATORS
+    and case.kind is CaseKind.QUERY
+    and not case.data.get("expected_error")
 ]
 # What depends on the time of other partitions, or on where a record lies.
 ONE_PARTITION = ("grace", "partition and offset", "EMIT FINAL")
@@ -122,6 +127,58 @@ def test_more_partitions_change_nothing_but_the_order(case: Case) -> None:
     assert {topic: Counter(rows) for topic, rows in one.items()} == {
         topic: Counter(rows) for topic, rows in three.items()
     }
+
+
+RANDOM = [
+    case
+    for case in CASES
+    if case.data["inputs"] and case.id.split("/")[0] in ("tables", "aggregates", "windows", "joins")
+]
+
+
+TABLES = [each for each in RANDOM if "CREATE TABLE out" in each.data["statements"][-1]]
+UNWINDOWED = [each for each in TABLES if "WINDOW" not in each.data["statements"][-1]]
+
+
+def random_inputs(case: Case) -> st.SearchStrategy[Case]:
+    """The case with its own records in any order, at any time, some without values."""
+
+    def changed(record: dict[str, object], timestamp: int, keeps: int) -> dict[str, object]:
+        return record | {"timestamp": timestamp} | ({} if keeps else {"value": None})
+
+    records = st.builds(
+        changed, st.sampled_from(case.data["inputs"]), st.integers(0, 60), st.integers(0, 3)
+    )
+    return st.lists(records, max_size=12).map(
+        lambda inputs: Case(case.id, case.kind, {**case.data, "inputs": inputs})
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", RANDOM, ids=[each.id for each in RANDOM])
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_restarts_change_nothing_of_random_inputs(case: Case, data: st.DataObject) -> None:
+    changed = data.draw(random_inputs(case))
+    assert results(changed, partitions=1, restarts=True) == results(changed, partitions=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", UNWINDOWED, ids=[each.id for each in UNWINDOWED])
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_more_partitions_give_the_same_table_in_the_end(case: Case, data: st.DataObject) -> None:
+    changed = data.draw(random_inputs(case))
+    one, three = results(changed, partitions=1), results(changed, partitions=3)
+    assert last_rows(one) == last_rows(three)
+
+
+def last_rows(
+    found: dict[str, list[tuple[bytes | None, bytes | None, int]]],
+) -> dict[tuple[str, bytes | None], bytes]:
+    """The rows that a table has after its last change."""
+    last = {(topic, key): value for topic, rows in found.items() for key, value, _ in rows}
+    return {key: value for key, value in last.items() if value is not None}
 
 
 S = "CREATE STREAM s (k INT KEY, a INT, b STRING) WITH (kafka_topic='s', value_format='JSON');"
