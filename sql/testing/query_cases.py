@@ -17,7 +17,7 @@ from sql.testing.failures import CaseFailed
 from sql.testing.post_checks import check_post
 from sql.testing.query_runs import QueryRun, TopicRecord
 from sql.testing.records import Side, decode, encode
-from sql.testing.topic_setup import set_up_topics
+from sql.testing.topic_setup import Surroundings, set_up_topics
 
 TIME_BYTES = 8
 
@@ -107,7 +107,7 @@ def _process(engine: TestEngine, data: Mapping[str, Any]) -> list[str]:
     return internal
 
 
-def encoded_inputs(engine: TestEngine, data: Mapping[str, Any]) -> list[tuple[str, TopicRecord]]:
+def encoded_inputs(engine: Surroundings, data: Mapping[str, Any]) -> list[tuple[str, TopicRecord]]:
     """The input records of a case as bytes, with their topics."""
     return [(each["topic"], _encoded(engine, each)) for each in data.get("inputs") or ()]
 
@@ -122,13 +122,13 @@ def _feed(
             yield from ((topic, record) for record in engine.topic(topic).records)
 
 
-def source_of_topic(engine: TestEngine, topic: str) -> SourceInfo | None:
+def source_of_topic(engine: Surroundings, topic: str) -> SourceInfo | None:
     """The stream or table that a topic belongs to; the last one if there are several."""
     found = [each for each in engine.catalog.sources.values() if each.topic == topic]
     return found[-1] if found else None
 
 
-def _sides(engine: TestEngine, topic: str) -> tuple[Side, Side, SourceInfo]:
+def _sides(engine: Surroundings, topic: str) -> tuple[Side, Side, SourceInfo]:
     source = source_of_topic(engine, topic)
     if source is None:
         raise CaseFailed(f'no stream or table has topic "{topic}"')
@@ -137,7 +137,7 @@ def _sides(engine: TestEngine, topic: str) -> tuple[Side, Side, SourceInfo]:
     return key, value, source
 
 
-def _encoded(engine: TestEngine, given: Mapping[str, Any]) -> TopicRecord:
+def _encoded(engine: Surroundings, given: Mapping[str, Any]) -> TopicRecord:
     key_side, value_side, _ = _sides(engine, given["topic"])
     key = encode(key_side, given.get("key"), engine.registry)
     window = given.get("window")
@@ -153,7 +153,7 @@ def _encoded(engine: TestEngine, given: Mapping[str, Any]) -> TopicRecord:
     )
 
 
-def typed_record(engine: TestEngine, topic: str, record: TopicRecord) -> TypedRecord:
+def typed_record(engine: Surroundings, topic: str, record: TopicRecord) -> TypedRecord:
     """A record of a topic as plain values."""
     key_side, value_side, source = _sides(engine, topic)
     key, window = record.key, None

@@ -16,6 +16,7 @@ from sql.functions.registry import Family, FunctionRegistry
 from sql.testing.cases import Case, CaseKind
 from sql.testing.failures import CaseFailed
 from sql.testing.query_cases import run_query_case
+from sql.testing.rest_cases import run_rest_case
 from sql.testing.results import CaseResult, Status
 from sql.testing.script_cases import run_script_case
 
@@ -84,13 +85,13 @@ def run_case(case: Case, functions: TestFunctions) -> CaseResult:
     runs: dict[CaseKind, Callable[[Case, FunctionRegistry], None]] = {
         CaseKind.QUERY: run_query_case,
         CaseKind.SCRIPT: run_script_case,
+        CaseKind.REST: run_rest_case,
     }
-    run = runs.get(case.kind)
-    if run is None:
-        return CaseResult(case.id, Status.UNSUPPORTED, "cases of the HTTP API need a server")
+    if case.data.get("proto_responses"):
+        return CaseResult(case.id, Status.UNSUPPORTED, "rows are not answered as Protobuf")
     try:
         with _quiet():
-            run(case, functions.registry)
+            runs[case.kind](case, functions.registry)
     except CaseFailed as failed:
         return CaseResult(case.id, Status.FAILED, _short(str(failed)))
     except MillstreamError as error:

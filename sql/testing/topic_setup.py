@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from broker.schema.schema import Reference, Schema, SchemaKind
 from sql.analyse.sources import NoSchemas, SourceAnalyser
@@ -10,7 +10,7 @@ from sql.catalog import Catalog
 from sql.engine.registered_schemas import register_schemas
 from sql.errors import SqlError
 from sql.syntax.statements import CreateSource, Statement
-from sql.testing.engine import TestEngine
+from sql.testing.memory_registry import MemoryRegistry
 
 KINDS = {
     "AVRO": SchemaKind.AVRO,
@@ -24,8 +24,31 @@ KINDS = {
 FIRST_REFERENCE_ID = 1_000_000
 
 
+class Surroundings(Protocol):
+    """Where a case runs: what its topics and schemas are made in."""
+
+    @property
+    def registry(self) -> MemoryRegistry:
+        """The schema registry."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """The settings of all statements."""
+        ...
+
+    @property
+    def catalog(self) -> Catalog:
+        """The streams and tables that there are."""
+        ...
+
+    def topic(self, name: str, partitions: int = 4) -> object:
+        """Make a topic if there is none."""
+        ...
+
+
 def set_up_topics(
-    engine: TestEngine, data: Mapping[str, Any], statements: Sequence[Statement]
+    engine: Surroundings, data: Mapping[str, Any], statements: Sequence[Statement]
 ) -> None:
     """Make the topics of a case, and register the schemas of columns, then those of topics."""
     given = {topic["name"] for topic in data.get("topics") or ()}
@@ -42,7 +65,9 @@ def set_up_topics(
             engine.topic(record["topic"])
 
 
-def _register_columns(engine: TestEngine, statement: CreateSource, given: Collection[str]) -> None:
+def _register_columns(
+    engine: Surroundings, statement: CreateSource, given: Collection[str]
+) -> None:
     """The schemas of columns that a statement names; one that fails here fails again later."""
     analyser = SourceAnalyser(Catalog(), engine.settings, NoSchemas())
     try:
@@ -53,7 +78,7 @@ def _register_columns(engine: TestEngine, statement: CreateSource, given: Collec
         register_schemas(info, engine.registry)
 
 
-def _register(engine: TestEngine, topic: Mapping[str, Any], side: str) -> None:
+def _register(engine: Surroundings, topic: Mapping[str, Any], side: str) -> None:
     kind = KINDS[(topic.get(f"{side}_format") or "AVRO").upper()]
     references: list[Reference] = []
     for each in topic.get(f"{side}_schema_references") or ():

@@ -1,0 +1,256 @@
+"""What REST cases run in: a server of the process, and for each case a broker and an engine."""
+
+import atexit
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from typing import Any
+
+import httpx
+from starlette.types import Receive, Scope, Send
+
+from broker.broker import Broker
+from broker.client.administration.values import NewTopic
+from broker.client.opening import admin, consumer, producer
+from broker.clock import SystemClock
+from broker.config import BrokerConfig
+from broker.errors import ErrorCode
+from broker.model import TopicPartition
+from broker.server.http_server import HttpServer
+from sql.analyse.sources import NoSchemas, SourceAnalyser
+from sql.catalog import Catalog
+from sql.engine.engine import Engine
+from sql.engine.pushing import scanned_topics
+from sql.engine.settings import SqlConfig
+from sql.errors import SqlError
+from sql.functions.registry import FunctionRegistry
+from sql.server.application import SqlApplication
+from sql.syntax.statements import CreateSource, Statement
+from sql.testing.failures import CaseFailed
+from sql.testing.memory_registry import MemoryRegistry
+from sql.testing.query_runs import TopicRecord
+
+PARTITIONS = 4
+TIMEOUT_MS = 20_000
+LOOK_AGAIN_MS = 3
+POLL_MS = 1000
+BROKER_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "listeners": "PLAINTEXT://127.0.0.1:0",
+}
+ENGINE_SETTINGS: Mapping[str, object] = {
+    "auto.offset.reset": "earliest",
+    "cache.max.bytes.buffering": 0,
+    "commit.interval.ms": 5,
+    "num.stream.threads": 1,
+    "ksql.query.push.v2.enabled": True,
+}
+
+
+class RestSurroundings:
+    """A broker and an engine behind the server, for one case; see Surroundings."""
+
+    def __init__(
+        self,
+        client: httpx.Client,
+        broker: Broker,
+        engine: Engine,
+        registry: MemoryRegistry,
+        settings: Mapping[str, object],
+    ) -> None:
+        """Nothing is there yet."""
+        self.registry = registry
+        self.settings = settings
+        self._client = client
+        self._broker = broker
+        self._engine = engine
+        self._administration = admin(broker)
+
+    def close(self) -> None:
+        """Let go of the clients."""
+        self._administration.close()
+
+    @property
+    def catalog(self) -> Catalog:
+        """The streams and tables that there are."""
+        return self._engine.state.catalog
+
+    # --- topics -----------------------------------------------------------------------------
+
+    def topic(self, name: str, partitions: int = PARTITIONS) -> None:
+        """Make a topic if there is none."""
+        made = self._administration.create_topics([NewTopic(name, partitions, 1)])
+        error = made.errors.get(name)
+        if error is not None and error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise error
+
+    def make_topics(self, data: Mapping[str, Any], statements: Iterable[Statement]) -> None:
+        """The topics of a case, then those of its CREATE statements."""
+        for topic in data.get("topics") or ():
+            self.topic(topic["name"], topic.get("partitions") or PARTITIONS)
+        analyser = SourceAnalyser(Catalog(), self.settings, NoSchemas())
+        for statement in statements:
+            if not isinstance(statement, CreateSource):
+                continue
+            try:
+                info = analyser.create(statement)
+            except SqlError:
+                continue  # the server will tell
+            if info is not None:
+                self.topic(info.topic, info.partitions or PARTITIONS)
+
+    def produce(self, records: Iterable[tuple[str, TopicRecord]]) -> None:
+        """Write records, each to the partition of its key."""
+        with producer(self._broker, linger_ms=0) as out:
+            sent = [
+                out.send(
+                    topic,
+                    record.value,
+                    record.key,
+                    timestamp_ms=record.timestamp_ms,
+                    headers=record.headers,
+                )
+                for topic, record in records
+            ]
+            for each in sent:
+                each.result(TIMEOUT_MS)
+
+    def records(self, topic: str) -> list[list[TopicRecord]]:
+        """All records of a topic, by partition."""
+        with consumer(self._broker, auto_offset_reset="earliest") as reader:
+            places = [TopicPartition(topic, each) for each in reader.partitions_for(topic)]
+            reader.assign(places)
+            reader.seek_to_beginning(places)
+            ends = reader.end_offsets(places)
+            found: list[list[TopicRecord]] = [[] for _ in places]
+            while any(reader.position(place) < ends[place] for place in places):
+                for each in reader.poll(POLL_MS):
+                    record = TopicRecord(each.key, each.value, each.timestamp_ms, each.headers)
+                    found[each.partition].append(record)
+            return found
+
+    # --- requests ---------------------------------------------------------------------------
+
+    def post(self, path: str, text: str) -> httpx.Response:
+        """Send statements."""
+        return self._client.post(path, json=self._body(text))
+
+    def stream(self, path: str, text: str) -> AbstractContextManager[httpx.Response]:
+        """Send a query whose answer is read as it comes."""
+        return self._client.stream("POST", path, json=self._body(text))
+
+    def _body(self, text: str) -> dict[str, object]:
+        return {"ksql": text, "streamsProperties": dict(self.settings)}
+
+    # --- waiting ----------------------------------------------------------------------------
+
+    def wait_until_running(self) -> None:
+        """Wait until all persistent queries run."""
+        for each in self._engine.commands.running.values():
+            if not each.runtime.wait_running(TIMEOUT_MS):
+                raise CaseFailed(f"query {each.info.id} does not run: {each.runtime.failures}")
+
+    def wait_until_caught_up(self) -> None:
+        """Wait until the persistent queries have processed all that their topics have."""
+        clock = SystemClock()
+        deadline_ms = clock.monotonic_ms() + TIMEOUT_MS
+        never = threading.Condition()
+        while behind := self._behind():
+            if clock.monotonic_ms() > deadline_ms:
+                raise CaseFailed(f"queries do not catch up: {behind}")
+            with never:
+                clock.wait(never, LOOK_AGAIN_MS)
+
+    def _behind(self) -> list[TopicPartition]:
+        """What is not processed; positions are asked before ends, so that nothing is between."""
+        committed: dict[str, Mapping[TopicPartition, Any]] = {}
+        read: dict[str, list[str]] = {}
+        names = list(self._administration.list_topics())
+        for each in self._engine.commands.running.values():
+            group = each.runtime.application_id
+            internal = [
+                name
+                for name in names
+                if name.startswith(f"{group}-") and not name.endswith("-changelog")
+            ]
+            read[group] = [*scanned_topics(each.info.planned.plan), *internal]
+            committed[group] = self._administration.list_group_offsets(group).values
+        behind = []
+        for group, topics in read.items():
+            for place, end in self._ends(topics).items():
+                at = committed[group].get(place)
+                if end > (0 if at is None else at.offset):
+                    behind.append(place)
+        return behind
+
+    def _ends(self, topics: list[str]) -> dict[TopicPartition, int]:
+        described = self._administration.describe_topics(topics).values
+        places = [
+            TopicPartition(name, number)
+            for name, info in described.items()
+            for number in info.partitions
+        ]
+        found = self._administration.list_offsets(dict.fromkeys(places, -1)).values
+        return {place: each.offset for place, each in found.items()}
+
+
+class Service:
+    """The server of a process; what is behind it changes with each case."""
+
+    def __init__(self) -> None:
+        """Listens at once: starting and stopping takes longer than most cases."""
+        self._behind: SqlApplication | None = None
+        self._server = HttpServer(self, listen="127.0.0.1:0", name="rest-cases")
+        self._server.start()
+        url = f"http://{self._server.address}"
+        self._client = httpx.Client(base_url=url, timeout=TIMEOUT_MS / 1000)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request of the case that runs now."""
+        assert self._behind is not None, "requests are only sent during cases"
+        await self._behind(scope, receive, send)
+
+    def close(self) -> None:
+        """Stop."""
+        self._client.close()
+        self._server.close()
+
+    @contextmanager
+    def surroundings(
+        self, functions: FunctionRegistry, settings: Mapping[str, object]
+    ) -> Iterator[RestSurroundings]:
+        """A broker and an engine of their own."""
+        registry = MemoryRegistry()
+        config = SqlConfig(ENGINE_SETTINGS)
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            Broker(
+                BrokerConfig.from_properties(BROKER_SETTINGS), data_directory=f"{folder}/broker"
+            ) as broker,
+            Engine(
+                broker,
+                data_directory=f"{folder}/sql",
+                registry=registry,
+                config=config,
+                functions=functions,
+            ) as engine,
+        ):
+            self._behind = SqlApplication(engine)
+            opened = RestSurroundings(self._client, broker, engine, registry, settings)
+            try:
+                yield opened
+            finally:
+                opened.close()
+                self._behind.close()
+
+
+@cache
+def service() -> Service:
+    """The one of this process, which ends with it."""
+    made = Service()
+    atexit.register(made.close)
+    return made
