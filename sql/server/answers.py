@@ -98,10 +98,13 @@ def _sql_error(error: SqlError, text: str) -> dict[str, Any]:
     statement = error.statement or (text if isinstance(error, SyntaxFailed) else "")
     if not statement:
         return _generic(BAD_REQUEST if code == BAD_STATEMENT else code, error.message)
+    message = error.message
+    if isinstance(error, SyntaxFailed):
+        message += f"\nStatement: {statement}"
     return {
         "@type": OF_STATEMENT,
         "error_code": code,
-        "message": error.message,
+        "message": message,
         "statementText": statement,
         "entities": _entities(error.answers),
     }
