@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from millstream.commands.sql_server import server_command
 from millstream.commands.sql_shell import ShellByDefault, shell_command
 
 
@@ -14,6 +15,7 @@ def sql() -> None:
 
 
 sql.add_command(shell_command)
+sql.add_command(server_command)
 
 
 @sql.command()

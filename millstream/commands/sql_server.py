@@ -1,0 +1,139 @@
+"""`millstream sql server`: SQL over HTTP, on any cluster or on a broker of its own."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from broker import Broker
+from broker.client import admin
+from broker.client.opening import Target
+from broker.client.registry.http_registry import HttpSchemaRegistry
+from millstream.commands.options import BOOTSTRAP, json_option
+from millstream.commands.serving import Started, serve
+from millstream.output import Output
+
+LISTEN = "127.0.0.1:8088"
+CONNECT_LIMIT_MS = 10_000
+STATE_DIRECTORY = "millstream-sql"
+
+
+@dataclass(frozen=True, slots=True)
+class SqlOptions:
+    """How SQL is served."""
+
+    state_directory: Path
+    listen: str = LISTEN
+    registry: str | None = None
+    queries_file: Path | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The server's settings that are not left at their defaults."""
+        given: dict[str, object] = {**self.settings, "listeners": f"http://{self.listen}"}
+        if self.queries_file is not None:
+            given["ksql.queries.file"] = str(self.queries_file)
+        return given
+
+
+@click.command("server")
+@click.option(
+    "--bootstrap",
+    "-b",
+    envvar="MILLSTREAM_BOOTSTRAP",
+    metavar="HOST:PORT,...",
+    help=f"The cluster to run on: Millstream or any Kafka. Default: {BOOTSTRAP}.",
+)
+@click.option("--data-dir", "-d", help="Keep everything here, with a broker of its own.")
+@click.option("--listen", "-l", default=LISTEN, show_default=True, help="HOST:PORT; 0: any port.")
+@click.option("--registry", "-r", metavar="URL", help="A schema registry, for AVRO and others.")
+@click.option(
+    "--queries-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Run the statements of this file, and take no others over HTTP.",
+)
+@click.option(
+    "--setting", "-s", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of ksqlDB."
+)
+@json_option
+def server_command(  # noqa: PLR0913 - one argument per option
+    bootstrap: str | None,
+    data_dir: str | None,
+    listen: str,
+    registry: str | None,
+    queries_file: Path | None,
+    settings: tuple[str, ...],
+    output: Output,
+) -> None:
+    """Serve SQL until interrupted.
+
+    Clients of ksqlDB can use it. Statements are kept in a topic of the cluster: the next start goes
+    on from there.
+    """
+    if data_dir is not None and bootstrap is not None:
+        raise click.UsageError("give --bootstrap or --data-dir, not both")
+    state_directory = Path(data_dir or ".") / STATE_DIRECTORY
+    options = SqlOptions(state_directory, listen, registry, queries_file, _settings(settings))
+    with _target(bootstrap, data_dir) as target:
+        serve([lambda: sql_service(target, options)], output)
+
+
+def _settings(given: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise click.UsageError(f'write a setting as NAME=VALUE, not "{each}"')
+        found[name.strip()] = value.strip()
+    return found
+
+
+@contextmanager
+def _target(bootstrap: str | None, data_dir: str | None) -> Iterator[Target]:
+    if data_dir is None:
+        yield bootstrap or BOOTSTRAP
+        return
+    with Broker(data_directory=data_dir) as broker:
+        yield broker
+
+
+@contextmanager
+def sql_service(target: Target, options: SqlOptions) -> Iterator[Started]:
+    """An engine on a broker, and its server; a headless one answers no requests."""
+    # Here, so that other commands start without them.
+    from sql.engine.engine import Engine
+    from sql.engine.settings import SqlConfig
+    from sql.server.server import SqlServer
+
+    config = SqlConfig(options.given)
+    with admin(target) as cluster:
+        cluster_id = cluster.describe_cluster(timeout_ms=CONNECT_LIMIT_MS).cluster_id
+    headless = options.queries_file is not None
+    with ExitStack() as opened:
+        registry = None
+        if options.registry is not None:
+            registry = opened.enter_context(HttpSchemaRegistry(options.registry))
+        engine = opened.enter_context(
+            Engine(
+                target,
+                data_directory=options.state_directory,
+                registry=registry,
+                config=config,
+                headless=headless,
+                follow=not headless,
+            )
+        )
+        where = "a broker in this process" if not isinstance(target, str) else target
+        if headless:
+            yield Started(
+                {"event": "sql", "queries_file": str(options.queries_file)},
+                f"queries of {options.queries_file} run on {where}",
+            )
+            return
+        server = opened.enter_context(
+            SqlServer(engine, listen=options.listen, cluster_id=cluster_id)
+        )
+        yield Started({"event": "sql", "url": server.url}, f"SQL on {server.url}, on {where}")
