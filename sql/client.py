@@ -40,7 +40,7 @@ class SqlClient:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         """Nothing is sent yet; `transport` is another way than the network."""
-        self.url = url.rstrip("/")
+        self.url = (url if "://" in url else f"http://{url}").rstrip("/")
         try:
             self._http = httpx.Client(
                 base_url=self.url,
@@ -177,15 +177,13 @@ class StreamedRows:
         self.final_message: str | None = None
         self._ended = False
         header = parsed(next(self._lines, b"{}"))
-        if not isinstance(header, dict) or "columnNames" not in header:
+        names, types = _listed(header, "columnNames"), _listed(header, "columnTypes")
+        if names is None or types is None or len(names) != len(types):
             response.close()
             raise failure(header, response.status_code)
-        self.query_id: str | None = header.get("queryId")
-        types = header.get("columnTypes", [])
-        self.columns = tuple(
-            (str(name), str(type_))
-            for name, type_ in zip(header["columnNames"], types, strict=False)
-        )
+        query_id = header.get("queryId")
+        self.query_id = query_id if isinstance(query_id, str) else None
+        self.columns = tuple(zip(map(str, names), map(str, types), strict=True))
 
     def rows(self) -> Iterator[list[object]]:
         """The rows; ends with the query, or when none came for the time given."""
@@ -237,6 +235,11 @@ class StreamedLines:
     def close(self) -> None:
         """Stop."""
         self._response.close()
+
+
+def _listed(header: object, name: str) -> list[object] | None:
+    found = header.get(name) if isinstance(header, dict) else None
+    return found if isinstance(found, list) else None
 
 
 def lines_of(response: httpx.Response) -> Iterator[bytes]:

@@ -96,8 +96,8 @@ class SqlCompleter(Completer):
         if document.text_before_cursor[-1:].isspace():
             before += " "
         tokens = [match for match in TOKEN.finditer(before) if match.lastgroup != "space"]
-        if tokens and tokens[-1].lastgroup == "open":
-            return  # inside quotes
+        if any(match.lastgroup == "open" for match in tokens):
+            return  # inside quotes or a comment
         word = ""
         if tokens and tokens[-1].end() == len(before) and tokens[-1].lastgroup == "word":
             word = tokens.pop().group()

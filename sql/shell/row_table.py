@@ -39,7 +39,7 @@ def shared_widths(count: int, width: int, look: Look) -> list[int]:
 
 def fitted_widths(rows: Sequence[Sequence[str]], width: int, look: Look) -> list[int]:
     """Columns as wide as their texts; the widest give way until all fit the screen."""
-    wanted = [max(map(_longest_line, column)) for column in zip(*rows, strict=True)]
+    wanted = [max(1, *map(_longest_line, column)) for column in zip(*rows, strict=True)]
     if look.column_width:
         return [look.column_width] * len(wanted)
     room = max(width - len(wanted) - 1, NARROWEST * len(wanted))
