@@ -42,6 +42,7 @@ from streams.errors import (
     StreamsError,
     TopologyError,
 )
+from streams.runtime.owned_task import Phase
 from streams.topology import Topology
 
 logger = logging.getLogger(__name__)
@@ -162,6 +163,10 @@ class QueryRuntime(Protocol):
     # Any: who asks for a store knows its kind by its name.
     def stores(self, name: str) -> list[Any]:
         """Reads of a store with timestamps, one for each partition that is here."""
+        ...
+
+    def elsewhere(self, name: str) -> list[str]:
+        """The addresses of other servers that have partitions of a store which are not here."""
         ...
 
     def describe(self) -> str:
@@ -391,24 +396,38 @@ class AppRuntime:
                 f'store "{name}" cannot be read: the query is {self.state.value}',
                 hint="DESCRIBE EXTENDED shows why it failed",
             )
-        whole = app.store(name, timestamped=True)
-        partitions = sorted(
-            {
-                owned.task_id.partition
-                for runner in app.runners
-                if runner.tasks is not None
-                for owned in runner.tasks.snapshot
-                if name in owned.state.names
-            }
-        )
+        partitions = _partitions_here(app, name)
         if not partitions:
-            return [whole]
+            return [app.store(name, timestamped=True)]
         return [app.store(name, partition=each, timestamped=True) for each in partitions]
+
+    def elsewhere(self, name: str) -> list[str]:
+        """Other servers that have what is not here."""
+        app = self._app
+        if app is None:
+            return []
+        here = set(_partitions_here(app, name))
+        return [
+            each.host for each in app.metadata(name) if each.active.get(name, frozenset()) - here
+        ]
 
     def describe(self) -> str:
         """The topology, as text."""
         app = self._app
         return (self._build() if app is None else app.topology).describe()
+
+
+def _partitions_here(app: StreamsApp, store: str) -> list[int]:
+    """The partitions of a store that run in this process."""
+    return sorted(
+        {
+            owned.task_id.partition
+            for runner in app.runners
+            if runner.tasks is not None
+            for owned in runner.tasks.snapshot
+            if store in owned.state.names and owned.phase is Phase.RUNNING
+        }
+    )
 
 
 def begin_at_end(target: Target, application_id: str, topics: Iterable[str]) -> None:

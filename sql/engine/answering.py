@@ -45,7 +45,7 @@ class Answering:
     def describing(self) -> Describing:
         """What describes sources and queries."""
         runtimes = {name: each.runtime for name, each in self.commands.running.items()}
-        host = self.config.text("listeners").split(",")[0].split("://")[-1]
+        host = self.config.address
         return Describing(
             self._state.copy(), self.topics, runtimes, dict(self.asking.push_queries), host
         )

@@ -1,10 +1,13 @@
 """Asking: push and pull queries."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Protocol
 
 from broker.client.opening import Target
 from broker.client.registry.api import SchemaRegistry
+from broker.client.serde.rows.row_format import Row
 from broker.clock import Clock
 from sql.engine.commands import Commands
 from sql.engine.launching import QueryLauncher
@@ -30,6 +33,14 @@ class TooManyPushQueries(StatementFailed):
     """The limit of push queries is reached; ksqlDB's error 40003."""
 
 
+class PullPeers(Protocol):
+    """The other servers of the service, for pull queries on what they have."""
+
+    def pull(self, host: str, text: str, properties: Mapping[str, object]) -> Iterator[Row]:
+        """The rows of a query at another server, of the partitions that it has itself."""
+        ...
+
+
 class Asking:
     """Plans and begins the queries of readers. Any thread may call it."""
 
@@ -43,8 +54,10 @@ class Asking:
         functions: FunctionRegistry,
         commands: Commands,
         launcher: QueryLauncher,
+        peers: PullPeers | None = None,
     ) -> None:
         """No query runs yet."""
+        self._peers = peers
         self._target = target
         self._registry = registry
         self._config = config
@@ -55,10 +68,12 @@ class Asking:
         self._push_queries: dict[str, PushQuery] = {}
         self._numbers = itertools.count(1)
 
-    def begin(self, session: Session, statement: st.Select, text: str) -> QueryResult:
-        """Begin a query; whoever asks closes the result."""
+    def begin(
+        self, session: Session, statement: st.Select, text: str, *, local: bool = False
+    ) -> QueryResult:
+        """Begin a query; whoever asks closes the result. `local`: ask no other server."""
         if statement.query.emit is Emit.NOTHING:
-            return self._pull(session, statement)
+            return self._pull(session, statement, text, local=local)
         return self._push(session, statement, text)
 
     def close(self) -> None:
@@ -128,7 +143,9 @@ class Asking:
         """The push queries that run."""
         return dict(self._push_queries)
 
-    def _pull(self, session: Session, statement: st.Select) -> QueryResult:
+    def _pull(
+        self, session: Session, statement: st.Select, text: str, *, local: bool
+    ) -> QueryResult:
         check_pull(statement.query)
         plan = pull_plan(self.planned(session, statement).plan)
         limit = statement.query.limit
@@ -147,14 +164,30 @@ class Asking:
         where = statement.query.where
         check_key_values(where, source)
         check_without_scans(where, source, self._config.with_session(session.properties))
+        store = running.where.store
         running.runtime.wait_running(STORE_WAIT_MS)
+        others = [] if local else running.runtime.elsewhere(store)
         try:
-            stores = running.runtime.stores(running.where.store)
+            stores = running.runtime.stores(store)
         except StoreNotReady as error:
-            raise StatementFailed(
-                f"Unable to execute pull query. The table `{source.name}` is not ready: "
-                f"{error.message}",
-                hint=error.hint,
-            ) from error
+            if not others and not local:
+                raise StatementFailed(
+                    f"Unable to execute pull query. The table `{source.name}` is not ready: "
+                    f"{error.message}",
+                    hint=error.hint,
+                ) from error
+            stores = []
         found = table_rows(plan, running.where, stores)
+        if others:
+            found = chain(found, self._from_others(others, text, session))
         return FoundRows(query_id, plan.columns, found, limit)
+
+    def _from_others(self, hosts: list[str], text: str, session: Session) -> Iterator[Row]:
+        if self._peers is None:
+            raise StatementFailed(
+                f"Unable to execute pull query. Other servers have a part of the table: "
+                f"{', '.join(hosts)}",
+                hint="this engine was not told how to ask them",
+            )
+        peers, properties = self._peers, dict(session.properties)
+        return chain.from_iterable(peers.pull(each, text, properties) for each in hosts)

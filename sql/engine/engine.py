@@ -24,7 +24,7 @@ from broker.errors import MillstreamError
 from sql.command_log import CommandLog, command_topic
 from sql.engine import entities as en
 from sql.engine.answering import Answering
-from sql.engine.asking import Asking
+from sql.engine.asking import Asking, PullPeers
 from sql.engine.asserting import schema_problem, topic_problem, wait_until_holds
 from sql.engine.changes import COMMANDS, State, named
 from sql.engine.changes import Command as CommandStatement
@@ -77,6 +77,7 @@ class Engine:
         clock: Clock | None = None,
         functions: FunctionRegistry | None = None,
         connect: ConnectClient | None = None,
+        peers: PullPeers | None = None,
         headless: bool = False,
         follow: bool = False,
     ) -> None:
@@ -115,6 +116,7 @@ class Engine:
             functions=self.functions,
             commands=self.commands,
             launcher=self._launcher,
+            peers=peers,
         )
         self._answering = Answering(
             self.config,
@@ -351,8 +353,13 @@ class Engine:
         text: str,
         properties: Mapping[str, object] | None = None,
         variables: Mapping[str, object] | None = None,
+        *,
+        local: bool = False,
     ) -> QueryResult:
-        """Begin the one SELECT of a text; whoever asks closes the result."""
+        """Begin the one SELECT of a text; whoever asks closes the result.
+
+        A pull query that is `local` asks no other server.
+        """
         session = Session.of(self.config, properties, variables)
         statement, shown = self._single(session, text)
         if not isinstance(statement, st.Select):
@@ -363,7 +370,7 @@ class Engine:
         # As in ksqlDB, what is wrong with a push query is told without its text.
         is_pull = statement.query.emit is Emit.NOTHING
         with of_statement(shown if is_pull else ""):
-            return self.asking.begin(session, statement, shown)
+            return self.asking.begin(session, statement, shown, local=local)
 
     def print_topic(self, text: str, variables: Mapping[str, object] | None = None) -> PrintedTopic:
         """Begin the one PRINT of a text; whoever asks closes it."""

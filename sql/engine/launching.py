@@ -151,6 +151,7 @@ class QueryLauncher:
         return {
             **config.streams_settings(),
             "state_dir": str(self.data_directory / "state"),
+            "application_server": self.config.address,
             "deserialization_exception_handler": log.handler(read),
             "production_exception_handler": log.handler(write),
         }

@@ -98,6 +98,7 @@ FIXED: Mapping[str, object] = {
     "ksql.logging.processing.rows.include": False,
     "ksql.access.validator.enable": "auto",
     "ksql.authentication.plugin.class": "",
+    "ksql.advertised.listener": "",
     "listeners": "http://0.0.0.0:8088",
 }
 # Of the topologies; sessions may override them, with the prefix "ksql.streams." or without.
@@ -191,6 +192,12 @@ class SqlConfig(Mapping[str, object]):
     def flag(self, name: str) -> bool:
         """A setting that is true or false."""
         return bool(self[name])
+
+    @property
+    def address(self) -> str:
+        """Where other servers reach this one: "host:port"."""
+        given = self.text("ksql.advertised.listener") or self.text("listeners").split(",")[0]
+        return given.split("://")[-1].rstrip("/")
 
     def streams_settings(self) -> dict[str, object]:
         """What a StreamsApp is given: settings of streams and of its clients."""

@@ -1,5 +1,6 @@
 """Statements around the queries: sessions, lists, descriptions, scripts, several servers."""
 
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,44 @@ def test_servers_that_write_at_the_same_time_take_turns(broker: Broker, tmp_path
         for engine in (first, second):
             engine.commands.follow()
             assert len(engine.state.catalog.types) == 10
+
+
+class Peers:
+    """Asks engines of the same process."""
+
+    def __init__(self) -> None:
+        self.engines: dict[str, Engine] = {}
+
+    def pull(
+        self, host: str, text: str, properties: Mapping[str, object]
+    ) -> Iterator[tuple[object, ...]]:
+        for row in self.engines[host].query(text, properties, local=True).rows():
+            yield row.values
+
+
+def test_a_pull_query_asks_the_servers_that_have_the_other_partitions(
+    broker: Broker, tmp_path: Path
+) -> None:
+    peers = Peers()
+    for name in ("one", "two"):
+        config = SqlConfig({**SETTINGS, "ksql.advertised.listener": f"http://{name}:8088"})
+        peers.engines[f"{name}:8088"] = Engine(
+            broker, data_directory=tmp_path / name, config=config, follow=True, peers=peers
+        )
+    first, second = peers.engines.values()
+    keys = [f"k{number}" for number in range(10)]
+    wanted: list[tuple[object, ...]] = [(key, 1) for key in keys]
+    with first, second:
+        first.execute(ORDERS + TOTALS)
+        first.execute("".join(f"INSERT INTO orders VALUES ('{key}', 'x', 1);" for key in keys))
+        wait_for(lambda: bool(second.commands.running), lambda: "nothing runs there")
+        [query] = first.commands.running.values()
+        assert query.where is not None
+        store = query.where.store
+        wait_for(lambda: query.runtime.elsewhere(store) == ["two:8088"], lambda: "all is here")
+        for engine in (first, second):
+            until_rows(engine, "SELECT * FROM totals;", wanted)
+            assert rows(engine, "SELECT * FROM totals WHERE id = 'k3';") == [("k3", 1)]
 
 
 def test_a_terminated_cluster_leaves_nothing_behind(broker: Broker, tmp_path: Path) -> None:
