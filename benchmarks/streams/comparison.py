@@ -2,7 +2,7 @@
 
 import argparse
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -22,17 +22,17 @@ TABLE = "profiles"
 
 def measure_filter(report: Report, options: argparse.Namespace) -> None:
     """Orders above a price, two of their fields."""
-    _compare(report, options, "filter")
+    compare(report, options, "filter", [millstream(), *peers(report)])
 
 
 def measure_tumbling(report: Report, options: argparse.Namespace) -> None:
     """Count and sum by user and minute, every update emitted."""
-    _compare(report, options, "tumbling")
+    compare(report, options, "tumbling", [millstream(), *peers(report)])
 
 
 def measure_join(report: Report, options: argparse.Namespace) -> None:
     """Orders with the profiles of their users."""
-    _compare(report, options, "join")
+    compare(report, options, "join", [millstream(), *peers(report)])
 
 
 @contextmanager
@@ -58,9 +58,10 @@ class _Topics:
         return self.filled[count]
 
 
-def _compare(report: Report, options: argparse.Namespace, workload: str) -> None:
-    """Run all sides in turns, so that a busy moment hits all; medians count."""
-    sides = [millstream(), *peers(report)]
+def compare(
+    report: Report, options: argparse.Namespace, workload: str, sides: Sequence[Side]
+) -> None:
+    """Run all sides in turns, so that a busy moment hits all; medians count, ours are first."""
     runs: dict[str, list[Measured]] = {side.name: [] for side in sides}
     with broker_for_streams() as bootstrap:
         topics = _Topics(bootstrap, begin_ms(options.records), {})

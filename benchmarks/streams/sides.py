@@ -4,7 +4,7 @@ import itertools
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -193,18 +193,22 @@ def millstream() -> Side:
 
 def quix() -> Side:
     """quixstreams, installed beside us so that its dependencies are its own."""
-
-    def install(folder: Path) -> None:
-        run_installer([sys.executable, "-m", "venv", folder])
-        pip = (str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check")
-        run_installer([*pip, "install", "--quiet", "quixstreams"])
-
     with cache_folder("quixstreams") as cache:
-        folder = fill_folder_once(cache / "environment", install)
-    python = str(folder / "bin" / "python")
+        python = environment_with("quixstreams", cache / "environment")
     version = _version(python, "quixstreams")
     command = (python, "-m", "benchmarks.streams.quix_app")
     return PythonSide(f"quixstreams {version}", command, {"tumbling": 200_000, "join": 200_000})
+
+
+def environment_with(requirement: str, folder: Path) -> str:
+    """An environment in a folder of the cache with a package installed; its Python."""
+
+    def install(unfinished: Path) -> None:
+        run_installer([sys.executable, "-m", "venv", unfinished])
+        pip = (str(unfinished / "bin" / "python"), "-m", "pip", "--disable-pip-version-check")
+        run_installer([*pip, "install", "--quiet", requirement])
+
+    return str(fill_folder_once(folder, install) / "bin" / "python")
 
 
 def faust() -> Side:
@@ -244,10 +248,10 @@ def java() -> Side:
 PEERS = {"quixstreams": quix, "faust": faust, "Kafka Streams": java}
 
 
-def peers(note: "Notes") -> list[Side]:
+def peers(note: "Notes", openers: Mapping[str, Callable[[], Side]] = PEERS) -> list[Side]:
     """All peers that can be had; the others are noted with the reason."""
     found: list[Side] = []
-    for name, open_side in PEERS.items():
+    for name, open_side in openers.items():
         try:
             found.append(open_side())
         except PeerMissing as missing:

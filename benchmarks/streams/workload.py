@@ -93,6 +93,11 @@ class Input:
 def fill(bootstrap: str, topic: str, rows: Iterator[Row]) -> Input:
     """Make a topic and write all rows into it."""
     create(bootstrap, topic)
+    return write(bootstrap, topic, rows)
+
+
+def write(bootstrap: str, topic: str, rows: Iterator[Row]) -> Input:
+    """Write all rows into a topic that is there."""
     filtered = 0
     counts: Counter[tuple[bytes, int]] = Counter()
     with producer(bootstrap, linger_ms=20, batch_size=65_536) as out:

@@ -1,0 +1,1 @@
+"""SQL beside its peers: the workloads of benchmarks.streams as statements."""

@@ -1,0 +1,73 @@
+"""Many persistent queries over one source in one engine: memory, processor time, what is read."""
+
+import argparse
+import time
+
+from benchmarks.report import Report
+from benchmarks.sides import resident_mb
+from benchmarks.sql.engine_app import READY
+from benchmarks.sql.sides import engine_running, wait_for_line
+from benchmarks.streams.comparison import broker_for_streams
+from benchmarks.streams.sides import AppProcess
+from benchmarks.streams.watching import cpu_seconds, peak_mb
+from benchmarks.streams.workload import begin_ms, committed_of, create, orders, write
+from broker.client import admin
+from tests.support.peer import wait_until
+
+RECORDS_MAX = 100_000  # each of them is processed by every query
+IDLE_S = 3.0
+LIMIT_S = 900.0
+SOURCE = "orders"
+
+
+def measure_many(report: Report, options: argparse.Namespace) -> None:
+    """The cost of one query, then of many: the difference is what each of the others takes."""
+    records = min(options.records, RECORDS_MAX)
+    with broker_for_streams() as bootstrap:
+        for queries in sorted({1, options.queries}):
+            _measure(report, bootstrap, queries, records)
+
+
+def _measure(report: Report, bootstrap: str, queries: int, records: int) -> None:
+    source = f"{SOURCE}-{queries}"
+    create(bootstrap, source)
+    service_id = f"many-{queries}-"
+    names = ("filter", bootstrap, service_id, source, f"dear-{queries}")
+    title = f"{queries} queries" if queries > 1 else "1 query"
+    with engine_running(*names, queries) as app:
+        wait_for_line(app, READY)
+        report.add(f"{title}: at rest", "MB", resident_mb(app.process_id), higher_is_better=False)
+        share = _cpu_share(app, IDLE_S) * 100
+        report.add(f"{title}: at rest", "% of a core", share, higher_is_better=False)
+        before, began = cpu_seconds(app.process_id), time.perf_counter()
+        write(bootstrap, source, orders(records, begin_ms(records)))
+        read = _wait_for_all(bootstrap, app, service_id, source, records)
+        seconds = time.perf_counter() - began
+        cpu_us = (cpu_seconds(app.process_id) - before) * 1e6 / records
+        peak = peak_mb(app.process_id)
+    report.add(f"{title}: {records:,} records", "records/s", records / seconds)
+    report.add(f"{title}: a record", "CPU µs", cpu_us, higher_is_better=False)
+    report.add(f"{title}: a record, by query", "CPU µs", cpu_us / queries, higher_is_better=False)
+    report.add(f"{title}: at work", "MB", peak, higher_is_better=False)
+    report.add(f"{title}: the source is read", "times", read / records, higher_is_better=False)
+
+
+def _cpu_share(app: AppProcess, seconds: float) -> float:
+    before = cpu_seconds(app.process_id)
+    time.sleep(seconds)
+    return (cpu_seconds(app.process_id) - before) / seconds
+
+
+def _wait_for_all(
+    bootstrap: str, app: AppProcess, service_id: str, source: str, records: int
+) -> int:
+    """Wait until every group has committed the whole source; how much they read together."""
+    with admin(bootstrap) as cluster:
+        groups = [each.group_id for each in cluster.list_groups() if service_id in each.group_id]
+
+        def read() -> list[int]:
+            app.check()
+            return [committed_of(cluster, group, source) for group in groups]
+
+        wait_until(lambda: min(read()) >= records, "reading the source", timeout_s=LIMIT_S)
+        return sum(read())
