@@ -30,11 +30,19 @@ class Case:
     id: str
     kind: CaseKind
     data: CaseData
+    # Where RUN SCRIPT finds files.
+    folders: tuple[Path, ...] = ()
 
 
-def load_cases(paths: Iterable[Path], only: str | None = None) -> list[Case]:
-    """The cases of files and folders, in the order of their names; `only` is a pattern of ids."""
-    found = [case for path in paths for file in _files(path) for case in _cases(file)]
+def load_cases(
+    paths: Iterable[Path], only: str | None = None, *, scripts: Iterable[Path] = ()
+) -> list[Case]:
+    """The cases of files and folders, in the order of their names; `only` is a pattern of ids.
+
+    RUN SCRIPT finds files beside the cases, and in the folders `scripts`.
+    """
+    folders = tuple(scripts)
+    found = [case for path in paths for file in _files(path) for case in _cases(file, folders)]
     return found if only is None else [case for case in found if fnmatchcase(case.id, only)]
 
 
@@ -47,12 +55,12 @@ def _files(path: Path) -> Iterator[Path]:
         raise MillstreamError(f'there is no "{path}"', hint="give a file of cases, or a folder")
 
 
-def _cases(file: Path) -> Iterator[Case]:
+def _cases(file: Path, scripts: tuple[Path, ...]) -> Iterator[Case]:
     try:
         with file.open(encoding="utf-8") as text:
             data = json.load(text, parse_float=Decimal)
         for case in data["cases"]:
-            yield Case(case["id"], _kind(case), case)
+            yield Case(case["id"], _kind(case), case, (file.parent, *scripts))
     except (ValueError, KeyError, TypeError) as error:
         raise MillstreamError(
             f"this is no file of cases: {error!r}",

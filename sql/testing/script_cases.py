@@ -1,6 +1,7 @@
 """Script cases: one text, statement by statement; ASSERT looks at what came out so far."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from sql.analyse.sources import definitions_schema
@@ -20,17 +21,11 @@ from sql.testing.inserting import evaluated
 from sql.testing.query_cases import check_error
 from sql.testing.query_runs import QueryRun, TopicRecord
 
-# What a script may run by this name, as there are no files in a test.
-SCRIPTS = {
-    "/test-script.sql": "CREATE STREAM foo (id INT KEY, col1 INT) "
-    "WITH (kafka_topic='foo', value_format='JSON'); CREATE STREAM bar AS SELECT * FROM foo;"
-}
-
 
 def run_script_case(case: Case, functions: FunctionRegistry) -> None:
     """Run a script; with an expected error, a statement must fail with it."""
     expected: Mapping[str, Any] | None = case.data.get("expected_error")
-    script = Script(functions)
+    script = Script(functions, case.folders)
     text = ""
     try:
         for parsed in parse(case.data["sql"], testing=True):
@@ -50,8 +45,9 @@ def run_script_case(case: Case, functions: FunctionRegistry) -> None:
 class Script:
     """An engine whose queries run at once, and what ASSERT has read of each topic."""
 
-    def __init__(self, functions: FunctionRegistry) -> None:
-        """Nothing exists yet."""
+    def __init__(self, functions: FunctionRegistry, folders: Sequence[Path] = ()) -> None:
+        """Nothing exists yet; `folders` are where RUN SCRIPT finds files."""
+        self._folders = folders
         self._engine = TestEngine(functions, {})
         self._runs: dict[str, tuple[object, QueryRun]] = {}
         self._read: dict[str, int] = {}
@@ -61,7 +57,7 @@ class Script:
         statement = parsed.statement
         match statement:
             case st.RunScript():
-                for each in parse(_script(statement.path), testing=True):
+                for each in parse(_script(statement.path, self._folders), testing=True):
                     self.execute(each)
             case st.AssertValues():
                 self._assert_values(statement)
@@ -221,7 +217,11 @@ def _named(columns: tuple[Column, ...], row: object) -> dict[str, object]:
     return dict(zip((each.name for each in columns), row, strict=True))
 
 
-def _script(path: str) -> str:
-    if path not in SCRIPTS:
-        raise StatementFailed(f"Could not find script {path}")
-    return SCRIPTS[path]
+def _script(path: str, folders: Sequence[Path]) -> str:
+    """The text of a script; its path counts from the folders, never from the root."""
+    for folder in folders:
+        found = (folder / path.lstrip("/")).resolve()
+        if found.is_relative_to(folder.resolve()) and found.is_file():
+            return found.read_text(encoding="utf-8")
+    shown = ", ".join(f'"{each}"' for each in folders) or "no folder"
+    raise StatementFailed(f"Could not find script {path}", hint=f"looked in {shown}")

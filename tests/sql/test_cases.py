@@ -33,7 +33,7 @@ def test_as_many_shared_cases_pass_as_before(folder: str) -> None:
     if not (SHARED / folder).is_dir():
         pytest.skip("the shared cases are not beside the repository")
     wanted = json.loads(FIGURES.read_text())[folder]
-    cases = load_cases([SHARED / folder])
+    cases = load_cases([SHARED / folder], scripts=[Path(__file__).with_name("scripts")])
     report = Report(tuple(run_cases(cases, functions="tests.support.sql_test_functions")))
     failed = [each.id for each in report.results if each.status is Status.FAILED]
     assert report.count(Status.PASSED) >= wanted, f"these fail: {failed}"

@@ -151,6 +151,18 @@ def test_cases_are_loaded_by_kind_and_pattern(tmp_path: Path) -> None:
     assert [each.id for each in load_cases([path], "script/*")] == ["script/one"]
 
 
+def test_scripts_are_found_beside_the_cases_and_nowhere_else(tmp_path: Path) -> None:
+    folder = tmp_path / "cases"
+    folder.mkdir()
+    (folder / "make.sql").write_text(GOOD["statements"][0])
+    (tmp_path / "secret.sql").write_text(GOOD["statements"][0])
+    ids = ("make.sql", "/make.sql", "../secret.sql", "missing.sql")
+    written(folder, *({"id": each, "sql": f"RUN SCRIPT '{each}';"} for each in ids))
+    results = [run_case(each, functions_with(None)) for each in load_cases([folder])]
+    assert [each.status is Status.PASSED for each in results] == [True, True, False, False]
+    assert "Could not find script ../secret.sql" in results[2].reason
+
+
 def test_files_that_hold_no_cases_are_refused(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.json"
     wrong.write_text("[1, 2")
