@@ -12,6 +12,8 @@ from sql.engine.results import QueryResult, ResultRow, schema_text
 from sql.server.answers import DELIMITED, JSON, V1_JSON, error_json
 from sql.server.rows import json_line, row_preparation
 
+QUERY_TERMINATED = "Query Terminated"
+
 
 class Form(Protocol):
     """How an answer is written."""
@@ -39,7 +41,11 @@ class Form(Protocol):
 
 
 class RowObjects:
-    """Objects in one array; see Form."""
+    """Objects in one array; see Form.
+
+    Those of a push query are whole lines at once, for clients that read lines; then something must
+    follow the last row, and why it ended is always told.
+    """
 
     media_type = V1_JSON
 
@@ -47,30 +53,35 @@ class RowObjects:
         """Of one query."""
         self._result = result
         self._prepare = row_preparation(result.columns)
+        self._before, self._after = (b"", b",\n") if result.is_push else (b",\n", b"")
 
     def start(self) -> bytes:
         """The header."""
         result = self._result
         header = {"queryId": result.query_id, "schema": schema_text(result.columns)}
-        return b"[" + json_line({"header": header})
+        return b"[" + json_line({"header": header}) + self._after
 
     def rows(self, rows: Iterable[ResultRow]) -> bytes:
         """An object for each."""
-        return b"".join(b",\n" + json_line({"row": self._row(each)}) for each in rows)
+        return b"".join(self._part({"row": self._row(each)}) + self._after for each in rows)
 
     def _row(self, row: ResultRow) -> dict[str, object]:
         columns = self._prepare(row.values)
         return {"columns": columns, "tombstone": True} if row.tombstone else {"columns": columns}
 
+    def _part(self, content: object) -> bytes:
+        return self._before + json_line(content)
+
     def end(self) -> bytes:
         """Why it ended, if that is told."""
         message = self._result.final_message
-        said = b"" if message is None else b",\n" + json_line({"finalMessage": message})
-        return said + b"]\n"
+        if message is None and self._result.is_push:
+            message = QUERY_TERMINATED
+        return (b"" if message is None else self._part({"finalMessage": message})) + b"]\n"
 
     def failure(self, error: Exception) -> bytes:
         """The error as the last object."""
-        return b",\n" + json_line({"errorMessage": error_json(error)}) + b"]\n"
+        return self._part({"errorMessage": error_json(error)}) + b"]\n"
 
 
 class Delimited:

@@ -17,6 +17,7 @@ from tests.sql.engine.engines import SETTINGS, rows
 from tests.support.peer import wait_until
 
 SECONDS_MAX = 30.0
+QUICK = {"ksql.server.command.response.timeout.ms": 100}
 STATEMENTS = """
 CREATE STREAM orders (id STRING KEY, item STRING, amount INT)
   WITH (kafka_topic='orders', value_format='JSON', partitions=1);
@@ -45,7 +46,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     config = BrokerConfig.from_properties(BROKER_SETTINGS)
     with (
         Broker(config, data_directory=str(folder / "broker")) as broker,
-        Engine(broker, data_directory=folder / "sql", config=SqlConfig(SETTINGS)) as engine,
+        Engine(broker, data_directory=folder / "sql", config=SqlConfig(SETTINGS | QUICK)) as engine,
         SqlServer(engine, listen="127.0.0.1:0", cluster_id="some-cluster") as server,
         httpx.Client(base_url=server.url, timeout=SECONDS_MAX) as client,
     ):
