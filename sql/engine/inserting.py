@@ -217,7 +217,10 @@ def _coerced_single(value: object, given: DataType, wanted: DataType) -> object:
     if exact and wanted is DOUBLE:
         return float(cast("int | Decimal", value))
     if exact and isinstance(wanted, DecimalType):
-        return fit_decimal(Decimal(cast("int | Decimal", value)), wanted)
+        try:
+            return fit_decimal(Decimal(cast("int | Decimal", value)), wanted)
+        except ValueError as error:
+            raise NotCoercible from error
     if given is STRING and wanted in (TIME, DATE, TIMESTAMP, BYTES):
         return constant_value(Convert(Constant(value, STRING), wanted))
     raise NotCoercible
