@@ -10,7 +10,8 @@ from sql.testing.results import Report, Status
 from sql.testing.running import functions_with, run_case, run_cases
 
 ROOT = Path(__file__).parents[2]
-OWN_CASES = load_cases([ROOT / "tests" / "cases" / "sql"])
+OWN = ROOT / "tests" / "cases" / "sql"
+OWN_CASES = load_cases([OWN])
 # Cases that are not ours: they may stand beside the repository.
 SHARED = ROOT.parent / "shared" / "conformance" / "ksqldb"
 FIGURES = Path(__file__).with_name("conformance_figures.json")
@@ -33,7 +34,7 @@ def test_as_many_shared_cases_pass_as_before(folder: str) -> None:
     if not (SHARED / folder).is_dir():
         pytest.skip("the shared cases are not beside the repository")
     wanted = json.loads(FIGURES.read_text())[folder]
-    cases = load_cases([SHARED / folder], scripts=[Path(__file__).with_name("scripts")])
+    cases = load_cases([SHARED / folder], scripts=[OWN])
     report = Report(tuple(run_cases(cases, functions="tests.support.sql_test_functions")))
     failed = [each.id for each in report.results if each.status is Status.FAILED]
     assert report.count(Status.PASSED) >= wanted, f"these fail: {failed}"
