@@ -103,6 +103,8 @@ def run(connectors: Connectors, text: str) -> Entity:
             raise AssertionError(text)
 
 
+pytestmark = pytest.mark.slow
+
 CREATE = "CREATE SINK CONNECTOR {} out WITH ('connector.class' = 'a.B', 'tasks.max' = 1);"
 
 
