@@ -1,15 +1,29 @@
 """Forms: how the rows of a query become parts of an answer.
 
 RowObjects   /query: one JSON array of objects, {"header": ...}, {"row": ...}, {"finalMessage": ...}
+Messages     /query-stream as Protobuf: the same array, its rows are messages in base64
 Delimited    /query-stream: a line of metadata, then one JSON array per line
 OneArray     /query-stream as application/json: the same in one JSON array
 """
 
+import base64
 from collections.abc import Iterable
 from typing import Protocol
 
+from broker.client.serde.rows.formats import format_of
+from broker.client.serde.rows.row_format import RowOptions
+from broker.errors import SchemaError
+from sql.datatypes import Column
 from sql.engine.results import QueryResult, ResultRow, schema_text
-from sql.server.answers import DELIMITED, JSON, V1_JSON, error_json
+from sql.server.answers import (
+    DELIMITED,
+    JSON,
+    NOT_ACCEPTABLE,
+    PROTOBUF,
+    V1_JSON,
+    Refused,
+    error_json,
+)
 from sql.server.rows import json_line, row_preparation
 
 QUERY_TERMINATED = "Query Terminated"
@@ -65,7 +79,7 @@ class RowObjects:
         """An object for each."""
         return b"".join(self._part({"row": self._row(each)}) + self._after for each in rows)
 
-    def _row(self, row: ResultRow) -> dict[str, object]:
+    def _row(self, row: ResultRow) -> object:
         columns = self._prepare(row.values)
         return {"columns": columns, "tombstone": True} if row.tombstone else {"columns": columns}
 
@@ -82,6 +96,31 @@ class RowObjects:
     def failure(self, error: Exception) -> bytes:
         """The error as the last object."""
         return self._part({"errorMessage": error_json(error)}) + b"]\n"
+
+
+class Messages(RowObjects):
+    """Rows as Protobuf, with their schema in the header; see Form."""
+
+    media_type = PROTOBUF
+
+    def __init__(self, result: QueryResult) -> None:
+        """Refused if a column has no place in a message."""
+        super().__init__(result)
+        columns = [Column(each.name, each.type) for each in result.columns]
+        try:
+            self._schema = format_of("PROTOBUF").schema_of(columns, RowOptions()).text
+            self._serde = format_of("PROTOBUF_NOSR").serde(columns, RowOptions())
+        except SchemaError as error:
+            raise Refused(NOT_ACCEPTABLE, f"Not Acceptable: {error.message}") from error
+
+    def start(self) -> bytes:
+        """The header."""
+        header = {"queryId": self._result.query_id, "protoSchema": self._schema}
+        return b"[" + json_line({"header": header}) + self._after
+
+    def _row(self, row: ResultRow) -> object:
+        written = self._serde.serialize("", row.values)
+        return base64.b64encode(written or b"").decode()
 
 
 class Delimited:

@@ -19,19 +19,19 @@ from sql.server.answers import (
     BAD_REQUEST,
     DELIMITED,
     JSON,
+    NOT_ACCEPTABLE,
     PROTOBUF,
     V1_JSON,
     Refused,
     respond_with,
 )
 from sql.server.asked import SqlRequest, json_object, media_name, read_body, sql_request, text_of
-from sql.server.forms import Delimited, Form, OneArray, RowObjects
+from sql.server.forms import Delimited, Form, Messages, OneArray, RowObjects
 from sql.server.streamed import Streamed
 
 POLL_MS = 250  # a thread waits so long for rows, then looks whether it is still wanted
 ROWS_AT_ONCE = 500
 READERS_MAX = 500  # threads that wait for rows of queries
-NOT_ACCEPTABLE = 40600
 ACCEPTED_MAX = 20
 
 
@@ -111,17 +111,18 @@ class Querying:
     ) -> Streamed | Response:
         asked = sql_request(json_object(await read_body(request)))
         try:
-            begun = await self._in_thread(lambda: self._begin(asked))
+            begun = await self._in_thread(lambda: self._begin(asked, form))
         except Exception as error:
             return respond_with(error, asked.text)
         if isinstance(begun, PrintedTopic):
             parts = self._printed(begun)
             return Streamed(parts, media_type="text/plain; charset=utf-8")
-        reader, first = begun
-        written = form(reader.result)
+        reader, first, written = begun
         return Streamed(self._rows(reader, first, written), media_type=written.media_type)
 
-    def _begin(self, asked: SqlRequest) -> tuple[RowReader, list[ResultRow] | None] | PrintedTopic:
+    def _begin(
+        self, asked: SqlRequest, form: Callable[[QueryResult], Form]
+    ) -> tuple[RowReader, list[ResultRow] | None, Form] | PrintedTopic:
         """Begin a query; the first rows of one that ends are read, so that it can be refused."""
         try:
             result = self._engine.query(asked.text, asked.properties, asked.variables)
@@ -129,10 +130,9 @@ class Querying:
             return self._begin_print(asked, error)
         self._keep(result)
         reader = RowReader(result)
-        if result.is_push:
-            return reader, []
         try:
-            return reader, reader.take()
+            written = form(result)
+            return reader, [] if result.is_push else reader.take(), written
         except BaseException:
             self._drop(result)
             raise
@@ -203,8 +203,6 @@ def form_for(accept: str) -> Callable[[QueryResult], Form]:
     for name in wanted or [DELIMITED]:
         if name in FORMS:
             return FORMS[name]
-    if PROTOBUF in wanted:
-        raise Refused(NOT_ACCEPTABLE, f"Not Acceptable: rows as {PROTOBUF} are not supported")
     raise Refused(NOT_ACCEPTABLE, "Not Acceptable")
 
 
@@ -214,4 +212,5 @@ FORMS: dict[str, Callable[[QueryResult], Form]] = {
     "application/*": Delimited,
     JSON: OneArray,
     V1_JSON: RowObjects,
+    PROTOBUF: Messages,
 }

@@ -1,10 +1,14 @@
 """Answers of the HTTP API: whether they are what a case expects."""
 
+import base64
 import math
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from google.protobuf.text_format import MessageToString  # type: ignore[import-untyped]
+
+from broker.schema.protobuf_schema import parse_protobuf
 from sql.testing.comparing import ABSOLUTE_DIFFERENCE, RELATIVE_DIFFERENCE
 from sql.testing.failures import CaseFailed
 
@@ -19,6 +23,9 @@ def check_answer(actual: Any, response: Mapping[str, Any], where: str) -> None:
         if not has(actual, body):
             raise CaseFailed(f"{where} is {actual}, expected {body}")
         return
+    if response["kind"] == "queryProto":
+        actual = _messages(actual)
+        body = [{"row": {"columns": each["row"]}} if "row" in each else each for each in body]
     if len(actual) != len(body):
         raise CaseFailed(f"{where} has {len(actual)} parts, expected {len(body)}: {actual}")
     left = [each["row"]["columns"] for each in actual if "row" in each]
@@ -31,6 +38,18 @@ def check_answer(actual: Any, response: Mapping[str, Any], where: str) -> None:
             if place is None:
                 raise CaseFailed(f"{where} has no row {columns}; left are {left}")
             left.pop(place)
+
+
+def _messages(answer: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows that are Protobuf, as its text form."""
+    schema = parse_protobuf(answer[0]["header"]["protoSchema"], {})
+    message = schema.message_class(schema.default_message)
+    return [
+        {"row": {"columns": MessageToString(message.FromString(base64.b64decode(each["row"])))}}
+        if "row" in each
+        else each
+        for each in answer
+    ]
 
 
 def _without_columns(wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import httpx
 from sql.errors import SqlError
 from sql.functions.registry import FunctionRegistry
 from sql.parse import parse
+from sql.server.answers import PROTOBUF
 from sql.syntax.statements import Statement
 from sql.testing.cases import Case
 from sql.testing.comparing import TypedRecord, difference
@@ -78,6 +79,9 @@ def _asked(surroundings: RestSurroundings, data: Mapping[str, Any]) -> Iterator[
             yield _opened_before_inputs(surroundings, data, statement)
         else:
             yield _json(surroundings.post("/query", statement))
+    if data.get("proto_responses"):
+        for statement in statements[first:]:
+            yield _json(surroundings.post("/query-stream", statement, accept=PROTOBUF))
 
 
 def _parsed(statements: Sequence[str]) -> list[Statement]:

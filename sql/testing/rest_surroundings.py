@@ -26,6 +26,7 @@ from sql.engine.pushing import scanned_topics
 from sql.engine.settings import SqlConfig
 from sql.errors import SqlError
 from sql.functions.registry import FunctionRegistry
+from sql.server.answers import V1_JSON
 from sql.server.application import SqlApplication
 from sql.syntax.statements import CreateSource, Statement
 from sql.testing.failures import CaseFailed
@@ -135,9 +136,9 @@ class RestSurroundings:
 
     # --- requests ---------------------------------------------------------------------------
 
-    def post(self, path: str, text: str) -> httpx.Response:
+    def post(self, path: str, text: str, *, accept: str = V1_JSON) -> httpx.Response:
         """Send statements."""
-        return self._client.post(path, json=self._body(text))
+        return self._client.post(path, json=self._body(text), headers={"accept": accept})
 
     def stream(self, path: str, text: str) -> AbstractContextManager[httpx.Response]:
         """Send a query whose answer is read as it comes."""

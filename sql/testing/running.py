@@ -87,8 +87,6 @@ def run_case(case: Case, functions: TestFunctions) -> CaseResult:
         CaseKind.SCRIPT: run_script_case,
         CaseKind.REST: run_rest_case,
     }
-    if case.data.get("proto_responses"):
-        return CaseResult(case.id, Status.UNSUPPORTED, "rows are not answered as Protobuf")
     try:
         with _quiet():
             runs[case.kind](case, functions.registry)

@@ -117,3 +117,22 @@ def test_inputs_may_come_after_the_query_has_begun() -> None:
         "responses": [GOOD["responses"][0], GOOD["responses"][3]],
     }
     assert run(data) == CaseResult("some/case", Status.PASSED)
+
+
+@pytest.mark.parametrize(("row", "status"), [("A: 1\n", Status.PASSED), ("A: 2\n", Status.FAILED)])
+def test_rows_in_protobuf_are_compared_as_text(row: str, status: Status) -> None:
+    schema = 'syntax = "proto3";\n\nmessage ConnectDefault1 {\n  int32 A = 1;\n}\n'
+    end = {"finalMessage": "Limit Reached"}
+    answers = [
+        {"kind": "query", "body": [{"header": {}}, {"row": {"columns": [1]}}, end]},
+        {"kind": "queryProto", "body": [{"header": {"protoSchema": schema}}, {"row": row}, end]},
+    ]
+    data = GOOD | {
+        "statements": [GOOD["statements"][0], "SELECT a FROM s LIMIT 1;"],
+        "first_query": 1,
+        "proto_responses": True,
+        "outputs": [],
+        "inputs": GOOD["inputs"][:1],
+        "responses": [GOOD["responses"][0], *answers],
+    }
+    assert run(data).status is status

@@ -128,11 +128,6 @@ def test_a_topic_that_must_not_exist_fails() -> None:
     assert "-repartition" in result.reason
 
 
-def test_cases_of_rows_in_protobuf_are_not_supported() -> None:
-    data = {"responses": [], "proto_responses": True}
-    assert run(data, CaseKind.REST).status is Status.UNSUPPORTED
-
-
 def written(folder: Path, *cases: Data) -> Path:
     path = folder / "cases.json"
     path.write_text(json.dumps({"file": "cases", "cases": list(cases)}))
