@@ -1,5 +1,5 @@
 -- What each customer orders in an hour: a stream of orders, a windowed table that a query keeps up
--- to date, and rows read from it. Run it on an engine of its own, again and again:
+-- to date, and rows read from it. Run it on an engine of its own:
 --
 --   millstream sql --data-dir /tmp/order-totals -f examples/order_totals.sql
 

@@ -29,7 +29,7 @@ class ServerFailed(SqlError):
 
 
 class SqlClient:
-    """One server. One thread uses it."""
+    """One server; threads may share it."""
 
     def __init__(
         self,

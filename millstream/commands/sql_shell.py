@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from millstream.commands.options import key_values
-from millstream.commands.up import DATA_DIRECTORY
 
 if TYPE_CHECKING:
     from sql.shell.session import Session
     from sql.shell.shell import Shell
+
+
+# That of `millstream up`, whose module is not loaded for it.
+DATA_DIRECTORY = "millstream-data"
 
 
 class ShellByDefault(click.Group):
@@ -57,7 +60,13 @@ class ShellByDefault(click.Group):
     help="Run the engine on this cluster: Millstream or any Kafka.",
 )
 @click.option("--registry", "-R", metavar="URL", help="The schema registry, with --bootstrap.")
-@click.option("--user", "-u", metavar="NAME:PASSWORD", help="For a server that asks for it.")
+@click.option(
+    "--user",
+    "-u",
+    envvar="MILLSTREAM_SQL_USER",
+    metavar="NAME:PASSWORD",
+    help="For a server that asks for it; better given by $MILLSTREAM_SQL_USER.",
+)
 def shell_command(  # noqa: PLR0913 - one argument per option
     url: str | None,
     execute: str | None,

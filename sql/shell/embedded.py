@@ -29,9 +29,9 @@ from sql.engine.printed_topic import PrintedTopic
 from sql.engine.results import QueryResult
 from sql.engine.session import Session as EngineSession
 from sql.engine.settings import SqlConfig
+from sql.shell.deadline import Deadline
 from sql.shell.session import EntityJson, Scope, ShownColumn
 
-POLL_MS = 100
 ToJson = Callable[[object], object]
 
 
@@ -109,21 +109,6 @@ class EmbeddedSession:
     def close(self) -> None:
         """End the engine, and what it stands on."""
         self._closing.close()
-
-
-class Deadline:
-    """How long is left; None: as long as one likes."""
-
-    def __init__(self, clock: Clock, timeout_ms: int | None) -> None:
-        """The time runs from now on."""
-        self._clock = clock
-        self._end_ms = None if timeout_ms is None else clock.monotonic_ms() + timeout_ms
-
-    def wait_ms(self) -> int:
-        """How long to wait for the next row at most; 0: the time is up."""
-        if self._end_ms is None:
-            return POLL_MS
-        return int(max(0, min(POLL_MS, self._end_ms - self._clock.monotonic_ms())))
 
 
 class EngineRows:

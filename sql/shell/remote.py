@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 
+from broker.clock import Clock, SystemClock
 from sql.client import SqlClient, StreamedLines, StreamedRows
+from sql.shell.deadline import Deadline
 from sql.shell.session import EntityJson, Scope, ShownColumn
 
 
 class RemoteRows:
     """Rows of a server; see Rows."""
 
-    def __init__(self, streamed: StreamedRows) -> None:
+    def __init__(self, streamed: StreamedRows, deadline: Deadline) -> None:
         """The header is there."""
         self._streamed = streamed
+        self._deadline = deadline
         self.columns: Sequence[ShownColumn] = [ShownColumn(*each) for each in streamed.columns]
 
     @property
@@ -21,7 +24,30 @@ class RemoteRows:
 
     def rows(self) -> Iterator[Sequence[object]]:
         """The rows."""
-        return self._streamed.rows()
+        for row in self._streamed.rows():
+            yield row
+            if self._deadline.is_over:
+                break
+
+    def close(self) -> None:
+        """Stop."""
+        self._streamed.close()
+
+
+class RemoteLines:
+    """Lines of a server; see Lines."""
+
+    def __init__(self, streamed: StreamedLines, deadline: Deadline) -> None:
+        """The server has begun."""
+        self._streamed = streamed
+        self._deadline = deadline
+
+    def lines(self) -> Iterator[str]:
+        """The lines."""
+        for line in self._streamed.lines():
+            yield line
+            if self._deadline.is_over:
+                break
 
     def close(self) -> None:
         """Stop."""
@@ -31,9 +57,10 @@ class RemoteRows:
 class RemoteSession:
     """Sends statements to a server; see Session."""
 
-    def __init__(self, client: SqlClient) -> None:
+    def __init__(self, client: SqlClient, clock: Clock | None = None) -> None:
         """Fails at once if the server does not answer."""
         self._client = client
+        self._clock = clock or SystemClock()
         try:
             self._info = client.info()
         except BaseException:
@@ -55,14 +82,17 @@ class RemoteSession:
 
     def query(self, text: str, scope: Scope, timeout_ms: int | None) -> RemoteRows:
         """Begin a query."""
+        deadline = Deadline(self._clock, timeout_ms)
         found = self._client.query(text, scope.properties, scope.variables, timeout_ms=timeout_ms)
-        return RemoteRows(found)
+        return RemoteRows(found, deadline)
 
-    def print_topic(self, text: str, scope: Scope, timeout_ms: int | None) -> StreamedLines:
+    def print_topic(self, text: str, scope: Scope, timeout_ms: int | None) -> RemoteLines:
         """Begin a PRINT."""
-        return self._client.print_topic(
+        deadline = Deadline(self._clock, timeout_ms)
+        found = self._client.print_topic(
             text, scope.properties, scope.variables, timeout_ms=timeout_ms
         )
+        return RemoteLines(found, deadline)
 
     def check_property(self, name: str, value: str) -> None:
         """Ask the server for the name; values are checked with the next statement."""

@@ -1,12 +1,11 @@
 """Rendering: entities as tables and lines; rules by their tags.
 
-Lists are tables by the rules of LISTS; the rest has a function each. An entity without a rule, of a
-newer server perhaps, is shown as JSON.
+Lists are tables by the rules of lists.py; the rest has a function each. An entity without a rule,
+of a newer server perhaps, is shown as JSON.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -14,101 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from sql.functions.json_documents import document_text
+from sql.shell.lists import LISTS, Cell, Json, ListRule, query_status
 from sql.shell.screen import clean
 from sql.shell.session import EntityJson
 
-# Any: members of JSON are of all kinds.
-Json = Any
-Cell = str | Callable[[Json], object]
 EMPTY: Sequence[object] = (None, "", [], {})
-
-
-@dataclass(frozen=True, slots=True)
-class ListRule:
-    """Where an entity's list is, its columns (heading, member or function), and what none means."""
-
-    member: str
-    columns: Sequence[tuple[str, Cell]]
-    empty: str
-
-
-def _sources(member: str, what: str) -> ListRule:
-    return ListRule(
-        member,
-        (
-            (f"{what} name", "name"),
-            ("Kafka topic", "topic"),
-            ("Key format", "keyFormat"),
-            ("Value format", "valueFormat"),
-            ("Windowed", "isWindowed"),
-        ),
-        f"there are no {member}",
-    )
-
-
-def _replicas(topic: Json) -> str:
-    return ", ".join(sorted({str(each) for each in topic.get("replicaInfo") or ()}))
-
-
-def _partitions(topic: Json) -> int:
-    return len(topic.get("replicaInfo") or ())
-
-
-def _query_status(query: Json) -> str:
-    counts = query.get("statusCount") or {query.get("state") or "RUNNING": 1}
-    return ", ".join(f"{state}:{count}" for state, count in counts.items())
-
-
-TOPIC: Sequence[tuple[str, Cell]] = (
-    ("Kafka topic", "name"),
-    ("Partitions", _partitions),
-    ("Replicas", _replicas),
-)
-LISTS: Mapping[str, ListRule] = {
-    "streams": _sources("streams", "Stream"),
-    "tables": _sources("tables", "Table"),
-    "kafka_topics": ListRule("topics", TOPIC, "there are no topics"),
-    "kafka_topics_extended": ListRule(
-        "topics",
-        (*TOPIC, ("Consumers", "consumerCount"), ("Consumer groups", "consumerGroupCount")),
-        "there are no topics",
-    ),
-    "queries": ListRule(
-        "queries",
-        (
-            ("Query ID", "id"),
-            ("Type", "queryType"),
-            ("Status", _query_status),
-            ("Writes", lambda query: ", ".join(query.get("sinks") or ())),
-            ("Kafka topic", lambda query: ", ".join(query.get("sinkKafkaTopics") or ())),
-            ("Query", "queryString"),
-        ),
-        "no queries are running",
-    ),
-    "properties": ListRule(
-        "properties",
-        (("Property", "name"), ("Scope", "scope"), ("Level", "level"), ("Value", "value")),
-        "there are no settings",
-    ),
-    "function_names": ListRule(
-        "functions",
-        (("Function", "name"), ("Type", "type"), ("Category", "category")),
-        "there are no functions",
-    ),
-    "variables": ListRule(
-        "variables", (("Variable", "name"), ("Value", "value")), "no variables are defined"
-    ),
-    "connector_list": ListRule(
-        "connectors",
-        (("Connector", "name"), ("Type", "type"), ("Class", "className"), ("Status", "state")),
-        "there are no connectors",
-    ),
-    "connector_plugins_list": ListRule(
-        "connectorsPlugins",
-        (("Class", "class"), ("Type", "type"), ("Version", "version")),
-        "Connect has no plugins",
-    ),
-}
 
 
 def failed(entity: EntityJson) -> bool:
@@ -281,7 +190,7 @@ def _source_parts(source: Json, shape: Shapes) -> Iterator[RenderableType]:
         if source.get("extended") and queries:
             yield _text(title, "bold")
             rows = [
-                (each.get("id"), _query_status(each), each.get("queryString")) for each in queries
+                (each.get("id"), query_status(each), each.get("queryString")) for each in queries
             ]
             yield shape.table(("Query ID", "Status", "Query"), rows)
     for group in source.get("queryOffsetSummaries") or ():

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from broker.broker import Broker
+from broker.clock import ManualClock
 from broker.config import BrokerConfig
 from sql.client import ServerFailed, SqlClient
 from sql.errors import SqlError
@@ -171,6 +172,27 @@ def test_silence_for_the_time_given_ends_a_query() -> None:
 
     client = client_of(lambda _: httpx.Response(200, stream=Silent()))
     assert list(client.query("SELECT 1;", timeout_ms=1).rows()) == [[1]]
+
+
+def test_a_query_whose_rows_never_stop_ends_when_its_time_is_up() -> None:
+    clock = ManualClock()
+    header = b'{"queryId":null,"columnNames":["A"],"columnTypes":["INT"]}\n'
+
+    class Endless(httpx.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            yield header
+            while True:
+                clock.advance(10)
+                yield b"[1]\n"
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/info":
+            return httpx.Response(200, json=INFO)
+        return httpx.Response(200, stream=Endless())
+
+    session = RemoteSession(client_of(answer), clock)
+    assert len(list(session.query("SELECT 1;", Scope(), 50).rows())) == 5
+    assert len(list(session.print_topic("PRINT t;", Scope(), 50).lines())) == 6
 
 
 def test_a_server_that_is_not_there_is_named() -> None:

@@ -12,6 +12,7 @@ from broker.config import BrokerConfig
 from broker.errors import MillstreamError, StorageError
 from broker.server import Server
 from millstream.__main__ import command_line
+from millstream.commands import sql_shell, up
 from sql.server.server import SqlServer
 from tests.sql.engine.conftest import SETTINGS
 from tests.sql.engine.engines import ORDERS, engine_of
@@ -138,6 +139,10 @@ def test_wrong_options_are_refused(runner: Runner, tmp_path: Path) -> None:
     assert runner.result("-e", "x", "-d", "novalue").exit_code == 2
     with pytest.raises(MillstreamError, match=r"no\.such"):
         runner.result("-e", "SHOW STREAMS;", "-s", "no.such=1")
+
+
+def test_the_data_directory_is_that_of_up() -> None:
+    assert sql_shell.DATA_DIRECTORY == up.DATA_DIRECTORY
 
 
 def test_a_directory_in_use_is_left_alone(runner: Runner, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from rich.console import Console
 
 from sql.engine import entities as en
 from sql.engine.messages import TAGS
-from sql.shell.rendering import LISTS, RULES, failed, rendered
+from sql.shell.lists import LISTS
+from sql.shell.rendering import RULES, failed, rendered
 from sql.shell.session import EntityJson
 from tests.sql.shell.entities import ENTITIES
 from tests.sql.shell.fakes import plain_screen

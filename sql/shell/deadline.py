@@ -1,0 +1,25 @@
+"""Deadline: when a query ends that would go on."""
+
+from broker.clock import Clock
+
+TURN_MS = 100
+
+
+class Deadline:
+    """How long is left; without a timeout as long as one likes."""
+
+    def __init__(self, clock: Clock, timeout_ms: int | None) -> None:
+        """The time runs from now on."""
+        self._clock = clock
+        self._end_ms = None if timeout_ms is None else clock.monotonic_ms() + timeout_ms
+
+    def wait_ms(self) -> int:
+        """How long to wait for the next row: a short turn, and 0 when the time is up."""
+        if self._end_ms is None:
+            return TURN_MS
+        return int(max(0, min(TURN_MS, self._end_ms - self._clock.monotonic_ms())))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is up."""
+        return self.wait_ms() == 0

@@ -1,0 +1,98 @@
+"""Lists: which columns SHOW has, by the tags of its entities."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# Any: members of JSON are of all kinds.
+Json = Any
+Cell = str | Callable[[Json], object]
+
+
+@dataclass(frozen=True, slots=True)
+class ListRule:
+    """Where an entity's list is, its columns (heading, member or function), and what none means."""
+
+    member: str
+    columns: Sequence[tuple[str, Cell]]
+    empty: str
+
+
+def _sources(member: str, what: str) -> ListRule:
+    return ListRule(
+        member,
+        (
+            (f"{what} name", "name"),
+            ("Kafka topic", "topic"),
+            ("Key format", "keyFormat"),
+            ("Value format", "valueFormat"),
+            ("Windowed", "isWindowed"),
+        ),
+        f"there are no {member}",
+    )
+
+
+def _replicas(topic: Json) -> str:
+    return ", ".join(sorted({str(each) for each in topic.get("replicaInfo") or ()}))
+
+
+def _partitions(topic: Json) -> int:
+    return len(topic.get("replicaInfo") or ())
+
+
+def query_status(query: Json) -> str:
+    """In which states a query is, and how often."""
+    counts = query.get("statusCount") or {query.get("state") or "RUNNING": 1}
+    return ", ".join(f"{state}:{count}" for state, count in counts.items())
+
+
+TOPIC: Sequence[tuple[str, Cell]] = (
+    ("Kafka topic", "name"),
+    ("Partitions", _partitions),
+    ("Replicas", _replicas),
+)
+LISTS: Mapping[str, ListRule] = {
+    "streams": _sources("streams", "Stream"),
+    "tables": _sources("tables", "Table"),
+    "kafka_topics": ListRule("topics", TOPIC, "there are no topics"),
+    "kafka_topics_extended": ListRule(
+        "topics",
+        (*TOPIC, ("Consumers", "consumerCount"), ("Consumer groups", "consumerGroupCount")),
+        "there are no topics",
+    ),
+    "queries": ListRule(
+        "queries",
+        (
+            ("Query ID", "id"),
+            ("Type", "queryType"),
+            ("Status", query_status),
+            ("Writes", lambda query: ", ".join(query.get("sinks") or ())),
+            ("Kafka topic", lambda query: ", ".join(query.get("sinkKafkaTopics") or ())),
+            ("Query", "queryString"),
+        ),
+        "no queries are running",
+    ),
+    "properties": ListRule(
+        "properties",
+        (("Property", "name"), ("Scope", "scope"), ("Level", "level"), ("Value", "value")),
+        "there are no settings",
+    ),
+    "function_names": ListRule(
+        "functions",
+        (("Function", "name"), ("Type", "type"), ("Category", "category")),
+        "there are no functions",
+    ),
+    "variables": ListRule(
+        "variables", (("Variable", "name"), ("Value", "value")), "no variables are defined"
+    ),
+    "connector_list": ListRule(
+        "connectors",
+        (("Connector", "name"), ("Type", "type"), ("Class", "className"), ("Status", "state")),
+        "there are no connectors",
+    ),
+    "connector_plugins_list": ListRule(
+        "connectorsPlugins",
+        (("Class", "class"), ("Type", "type"), ("Version", "version")),
+        "Connect has no plugins",
+    ),
+}
