@@ -21,7 +21,7 @@ from sql.catalog import SourceInfo
 from sql.command_log import (
     Command,
     CommandLog,
-    CommandLogError,
+    DamagedCommand,
     LoggedCommand,
     TakenOver,
 )
@@ -92,6 +92,7 @@ class Commands:
                     self._read_on()
                 finally:
                     self._replaying = False
+                    self._by_offset.clear()
             for query in list(self.state.queries.values()):
                 self._launch(query)
 
@@ -110,6 +111,7 @@ class Commands:
         with self._lock:
             if self.log is not None and self.degraded is None:
                 self._read_on()
+                self._by_offset.clear()
 
     def terminate_cluster(self, delete_topics: Sequence[str]) -> None:
         """End all queries, delete the topics of sources whose names match, and the log."""
@@ -182,9 +184,15 @@ class Commands:
             return WarningEntity(text, change.warning)
         self._provide(change)
         offset = log.append(Command(change.command_id, text, properties, schemas.answers))
-        self._read_on()
+        self._by_offset.clear()
+        self._read_on()  # perhaps more than ours: another server may have written since
         self._clean_up(change)
-        status = self._by_offset.pop(offset)
+        status = self._by_offset.pop(offset, None)
+        if status is None:
+            raise Degraded(
+                f"the statement was logged at offset {offset}, but could not be carried out: "
+                f"{self.degraded}"
+            )
         return CurrentStatus(text, change.command_id, status, offset)
 
     def _execute_unlogged(
@@ -252,7 +260,7 @@ class Commands:
         try:
             for each in self.log.unread():
                 self._apply(each)
-        except CommandLogError as error:
+        except DamagedCommand as error:
             self.degraded = str(error)
             logger.error("commands can no longer be carried out: %s", error)
 
@@ -264,7 +272,7 @@ class Commands:
         except MillstreamError as error:
             logger.error("command %s at %d failed: %s", command.id, logged.offset, error)
             status = CommandStatus(ERROR, error.message)
-        self._by_offset = {logged.offset: status}
+        self._by_offset[logged.offset] = status
         self.statuses[command.id] = status
 
     def _replayed(self, logged: LoggedCommand) -> Change:
