@@ -110,8 +110,8 @@ def shell_command(  # noqa: PLR0913 - one argument per option
 
 
 def _run(shell: "Shell", execute: str | None, file: Path | None) -> None:
-    from sql.shell.commands import Leave, script_text
-    from sql.shell.shell import CommandFailed
+    from sql.shell.commands import script_text
+    from sql.shell.shell import CommandFailed, Leave
 
     text = execute if file is None else script_text(file)
     if text is None and not sys.stdin.isatty():

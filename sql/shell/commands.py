@@ -10,17 +10,13 @@ from sql.errors import StatementFailed
 from sql.shell.help import help_lines
 from sql.shell.remote import RemoteSession
 from sql.shell.screen import OutputFormat
-from sql.shell.shell import Shell
+from sql.shell.shell import Leave, Shell
 from sql.shell.statements import Said
 
 SCRIPT_DEPTH_MAX = 10
 COLUMN_WIDTH_MAX = 10_000
 ON_OFF = {"ON": True, "OFF": False}
 depth: ContextVar[int] = ContextVar("depth", default=0)
-
-
-class Leave(Exception):
-    """`exit`."""
 
 
 def run_command(shell: Shell, asked: Said) -> None:

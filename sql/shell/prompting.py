@@ -11,10 +11,9 @@ from prompt_toolkit.input import Input
 from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.output import Output
 
-from sql.shell.commands import Leave
 from sql.shell.completion import Catalog, SqlCompleter
 from sql.shell.session import Scope
-from sql.shell.shell import Shell
+from sql.shell.shell import Leave, Shell
 from sql.shell.statements import is_finished
 
 PROMPT = "sql> "

@@ -1,5 +1,6 @@
 """Shell: carries out what is typed or read from a file, and shows the answers."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -20,10 +21,16 @@ from sql.shell.statements import Said, ended, said
 from sql.syntax.statements import DefineVariable, SetProperty, UndefineVariable, UnsetProperty
 from sql.variables import split_statements, substitute
 
+logger = logging.getLogger(__name__)
+
 SESSION_WORDS = frozenset({"SET", "UNSET", "DEFINE", "UNDEFINE"})
 CATALOG_WORDS = frozenset({"CREATE", "DROP", "ALTER"})
 # Rows of a pull query that are looked at to find out how wide columns are.
 SIZED_ROWS = 1_000
+
+
+class Leave(Exception):
+    """`exit`."""
 
 
 class CommandFailed(StatementFailed):
@@ -69,6 +76,12 @@ class Shell:
             self.screen.line(f"error: {error}", "red")
         except KeyboardInterrupt:
             self.screen.line("interrupted", "yellow")
+        except Leave:
+            raise
+        except Exception as error:
+            # A mistake of ours: the user keeps the shell, and what runs in it.
+            logger.exception("a statement failed in an unexpected way")
+            self.screen.line(f"error: {type(error).__name__}: {error}", "red")
 
     def _run(self, asked: Said) -> None:
         if asked.is_command:

@@ -6,8 +6,7 @@ import pytest
 
 from sql.client import ServerFailed
 from sql.errors import StatementFailed
-from sql.shell.commands import Leave
-from sql.shell.shell import CommandFailed, QueryLimits
+from sql.shell.shell import CommandFailed, Leave, QueryLimits
 from sql.syntax.statement_help import HELP
 from tests.sql.shell.entities import ENTITIES
 from tests.sql.shell.fakes import ID, TOTAL, GivenRows, GivenSession, shell_of
@@ -138,6 +137,16 @@ def test_a_command_that_failed_is_shown_and_ends_the_script() -> None:
     shell.attempt("DROP STREAM a;")
     assert written.getvalue() == "topic is gone\n" * 2
     assert session.executed == ["DROP STREAM a;"] * 2
+
+
+def test_a_mistake_of_ours_does_not_end_the_shell(caplog: pytest.LogCaptureFixture) -> None:
+    session = GivenSession({"SHOW STREAMS;": [{"@type": "streams", "streams": 7}]})
+    shell, written = shell_of(session)
+    shell.attempt("SHOW STREAMS;")
+    assert written.getvalue().startswith("error: TypeError: ")
+    assert "unexpected" in caplog.text
+    with pytest.raises(Leave):
+        shell.attempt("exit")
 
 
 # --- commands ------------------------------------------------------------------------------------
