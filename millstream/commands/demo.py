@@ -1,4 +1,4 @@
-"""`millstream demo`: an embedded broker, word count and stock statistics, live for some seconds."""
+"""`millstream demo`: an embedded broker, word count, stock statistics and SQL, live."""
 
 import random
 import tempfile
@@ -17,6 +17,7 @@ from broker.client import admin, producer
 from broker.client.api import NewTopic
 from millstream.commands.options import json_option
 from millstream.commands.run import totals
+from millstream.commands.sql_demo import play_sql
 from millstream.output import Output, table
 from streams import AppState, StreamsApp, StreamsBuilder, Topology, hopping
 
@@ -98,7 +99,7 @@ class Feed(threading.Thread):
 @click.option("--seconds", default=8.0, show_default=True, help="How long records are written.")
 @json_option
 def demo(seconds: float, output: Output) -> None:
-    """Run word count and stock statistics live on a broker in this process, with their rates."""
+    """Run word count, stock statistics and SQL live on a broker in this process."""
     config = BrokerConfig(group_initial_rebalance_delay_ms=0, num_partitions=PARTITIONS)
     with (
         tempfile.TemporaryDirectory(
@@ -120,6 +121,7 @@ def demo(seconds: float, output: Output) -> None:
             if not app.wait_for(AppState.RUNNING, timeout_ms=int(LIMIT_S * 1000)):
                 raise click.ClickException(f"the application is {app.state.value}")
             _play(app, Feed(broker), seconds, output)
+        play_sql(broker, Path(folder) / "sql", output)
 
 
 def _play(app: StreamsApp, feed: Feed, seconds: float, output: Output) -> None:
