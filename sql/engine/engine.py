@@ -93,21 +93,12 @@ class Engine:
         self._topics = Topics(target)
         self._log_topic = self._open_log_topic()
         self._supervisor = Supervisor(self.clock)
-        self._launcher = QueryLauncher(
-            target,
-            registry,
-            self.config,
-            self.clock,
-            Path(data_directory),
-            self._processing_log(),
-            self._supervisor,
-        )
+        self._launcher = self._open_launcher(Path(data_directory))
         log = None if headless else CommandLog(target, self.command_topic)
         self.commands = Commands(
             self.config, self.functions, registry, self._topics, self._launcher, log
         )
-        url = self.config.text("ksql.connect.url")
-        self._connectors = Connectors(connect or (HttpConnectClient(url) if url else None))
+        self._connectors = Connectors(connect or self._connect_client())
         self.asking = Asking(
             target,
             registry=registry,
@@ -136,6 +127,21 @@ class Engine:
     def command_topic(self) -> str:
         """The topic of commands."""
         return command_topic(self.config.text("ksql.service.id"))
+
+    def _open_launcher(self, data_directory: Path) -> QueryLauncher:
+        return QueryLauncher(
+            self._target,
+            self.registry,
+            self.config,
+            self.clock,
+            data_directory,
+            self._processing_log(),
+            self._supervisor,
+        )
+
+    def _connect_client(self) -> ConnectClient | None:
+        url = self.config.text("ksql.connect.url")
+        return HttpConnectClient(url) if url else None
 
     def _open_log_topic(self) -> LogTopic | None:
         if not self.config.flag("ksql.logging.processing.topic.auto.create"):
