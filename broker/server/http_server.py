@@ -1,5 +1,6 @@
 """HttpServer: an ASGI application on an address, in a thread with an event loop of its own."""
 
+import asyncio
 import socket
 import threading
 from types import TracebackType
@@ -23,11 +24,22 @@ class HttpServer:
         server.address                              # "127.0.0.1:43121"
     """
 
-    def __init__(self, application: ASGIApp, *, listen: str, name: str) -> None:
-        """Nothing listens before `start`; the thread gets the name."""
+    def __init__(
+        self,
+        application: ASGIApp,
+        *,
+        listen: str,
+        name: str,
+        websockets: type[asyncio.Protocol] | None = None,
+    ) -> None:
+        """Nothing listens before `start`; the thread gets the name.
+
+        Connections that become WebSockets are handed over to `websockets`, if it is there.
+        """
         self._application = application
         self._host, self._port = parse_listen(listen)
         self._name = name
+        self._websockets = websockets
         self._listener: socket.socket | None = None
         self._thread: threading.Thread | None = None
         self._server: uvicorn.Server | None = None
@@ -56,7 +68,7 @@ class HttpServer:
             access_log=False,
             lifespan="off",
             server_header=False,
-            ws="none",
+            ws=self._websockets or "none",
             limit_concurrency=CONNECTIONS_MAX,
             timeout_graceful_shutdown=SHUTDOWN_GRACE_SECONDS,
         )

@@ -3,6 +3,7 @@
 POST /ksql  /query  /query-stream  /close-query  /inserts-stream  /ksql/terminate
 GET  /info  /healthcheck  /status[/{type}/{entity}/{action}]  /clusterStatus
      /is_valid_property/{name}  /v1/metadata[/id]  /chc/ready  /chc/live  /metrics  /
+     /ws/query  (a WebSocket)
 """
 
 import re
@@ -32,6 +33,7 @@ from sql.server.answers import (
 from sql.server.asked import SqlRequest, json_object, read_body, sql_request
 from sql.server.inserts import Inserts
 from sql.server.querying import Querying
+from sql.server.sockets import Sockets
 from sql.server.streamed import Streamed
 from sql.server.telling import Telling
 
@@ -60,6 +62,7 @@ class SqlApplication:
         self._engine = engine
         engine.runs_scripts = False
         self._querying = Querying(engine)
+        self._sockets = Sockets(self._querying)
         self._inserts = Inserts(engine)
         self._telling = Telling(engine, cluster_id=cluster_id, address=address)
         self._counts: Counter[tuple[str, str, int]] = Counter()
@@ -101,6 +104,9 @@ class SqlApplication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, and count it."""
+        if scope["type"] == "websocket":
+            await self._sockets.answer(scope, receive, send)
+            return
         if scope["type"] != "http":
             return
         request = Request(scope, receive)

@@ -103,7 +103,7 @@ class Querying:
         found = self._engine.asking.push_queries.get(query_id)
         if found is None:
             raise Refused(BAD_REQUEST, f"No query with id {query_id}")
-        await self._in_thread(found.close)
+        await self.in_thread(found.close)
         return {}
 
     async def _answer(
@@ -111,16 +111,16 @@ class Querying:
     ) -> Streamed | Response:
         asked = sql_request(json_object(await read_body(request)))
         try:
-            begun = await self._in_thread(lambda: self._begin(asked, form))
+            begun = await self.in_thread(lambda: self.begin(asked, form))
         except Exception as error:
             return respond_with(error, asked.text)
         if isinstance(begun, PrintedTopic):
-            parts = self._printed(begun)
+            parts = self.printed(begun)
             return Streamed(parts, media_type="text/plain; charset=utf-8")
         reader, first, written = begun
         return Streamed(self._rows(reader, first, written), media_type=written.media_type)
 
-    def _begin(
+    def begin(
         self, asked: SqlRequest, form: Callable[[QueryResult], Form]
     ) -> tuple[RowReader, list[ResultRow] | None, Form] | PrintedTopic:
         """Begin a query; the first rows of one that ends are read, so that it can be refused."""
@@ -134,7 +134,7 @@ class Querying:
             written = form(result)
             return reader, [] if result.is_push else reader.take(), written
         except BaseException:
-            self._drop(result)
+            self.drop(result)
             raise
 
     def _begin_print(self, asked: SqlRequest, error: WrongEndpoint) -> PrintedTopic:
@@ -151,26 +151,27 @@ class Querying:
     ) -> AsyncGenerator[bytes, None]:
         try:
             yield form.start() + form.rows(first or [])
-            rows = None if first is None else await self._in_thread(reader.take)
+            rows = None if first is None else await self.in_thread(reader.take)
             while rows is not None:
                 if rows:
                     yield form.rows(rows)
-                rows = await self._in_thread(reader.take)
+                rows = await self.in_thread(reader.take)
             ended = form.end()
         except Exception as error:
             ended = form.failure(error)
         finally:
-            await self._in_thread(lambda: self._drop(reader.result))
+            await self.in_thread(lambda: self.drop(reader.result))
         yield ended
 
-    async def _printed(self, printed: PrintedTopic) -> AsyncGenerator[bytes, None]:
+    async def printed(self, printed: PrintedTopic) -> AsyncGenerator[bytes, None]:
+        """Lines of a topic, until the limit."""
         try:
             while not printed.done and not self._closed:
-                lines = await self._in_thread(lambda: printed.poll(POLL_MS))
+                lines = await self.in_thread(lambda: printed.poll(POLL_MS))
                 if lines:
                     yield "".join(f"{each}\n" for each in lines).encode()
         finally:
-            await self._in_thread(printed.close)
+            await self.in_thread(printed.close)
 
     def _keep(self, running: QueryResult) -> None:
         with self._lock:
@@ -179,12 +180,13 @@ class Querying:
         if closed:
             running.close()
 
-    def _drop(self, running: QueryResult) -> None:
+    def drop(self, running: QueryResult) -> None:
+        """End a query that nobody reads any more."""
         with self._lock:
             self._open.pop(id(running), None)
         running.close()
 
-    async def _in_thread(self, call: Callable[[], Returned]) -> Returned:
+    async def in_thread(self, call: Callable[[], Returned]) -> Returned:
         """Call in a thread; who is cancelled meanwhile waits for it, so that nothing overlaps."""
         if self._limiter is None:
             self._limiter = CapacityLimiter(READERS_MAX)

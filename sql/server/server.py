@@ -6,6 +6,7 @@ from typing import Self
 from broker.server.http_server import HttpServer
 from sql.engine.engine import Engine
 from sql.server.application import SqlApplication
+from sql.server.websocket import WebSocketConnection
 
 LISTEN = "127.0.0.1:8088"
 
@@ -20,7 +21,9 @@ class SqlServer:
     def __init__(self, engine: Engine, *, listen: str = LISTEN, cluster_id: str = "") -> None:
         """Nothing listens before `start`; the cluster's id is only told to those who ask."""
         self._application = SqlApplication(engine, cluster_id=cluster_id, address=listen)
-        self._server = HttpServer(self._application, listen=listen, name="sql-server")
+        self._server = HttpServer(
+            self._application, listen=listen, name="sql-server", websockets=WebSocketConnection
+        )
 
     @property
     def address(self) -> str:

@@ -1,0 +1,95 @@
+"""/ws/query: a query over a WebSocket; its columns first, then a text for each row."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from urllib.parse import parse_qs
+
+from starlette.types import Receive, Scope, Send
+
+from sql.engine.fields import column_fields
+from sql.engine.messages import plain_json
+from sql.engine.printed_topic import PrintedTopic
+from sql.server.answers import BAD_REQUEST, SERVER_ERROR, Refused, error_json
+from sql.server.asked import SqlRequest, json_object, sql_request
+from sql.server.forms import RowObjects
+from sql.server.querying import Querying
+from sql.server.rows import json_line
+
+PATH = "/ws/query"
+PARAMETERS_MAX = 20
+DONE, NOT_ACCEPTED, FAILED = 1000, 1003, 1011
+
+
+class Sockets:
+    """Answers queries over WebSockets."""
+
+    def __init__(self, querying: Querying) -> None:
+        """What runs the queries."""
+        self._querying = querying
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection, until the query has ended or the client is gone."""
+        await receive()  # says that there is a connection
+        if scope["path"].rstrip("/") != PATH:
+            await send({"type": "websocket.close"})
+            return
+        await send({"type": "websocket.accept"})
+        sending = asyncio.ensure_future(self._send(scope["query_string"], send))
+        gone = asyncio.ensure_future(_until_gone(receive))
+        await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (sending, gone):
+            task.cancel()
+        await asyncio.gather(sending, gone, return_exceptions=True)
+
+    async def _send(self, query_string: bytes, send: Send) -> None:
+        text = ""
+        try:
+            asked = _asked(query_string)
+            text = asked.text
+            texts = self._texts(asked)
+            try:
+                async for each in texts:
+                    await send({"type": "websocket.send", "text": each.decode()})
+            finally:
+                await texts.aclose()
+        except Exception as error:
+            told = error_json(error, text)
+            await send({"type": "websocket.send", "text": json_line(told).decode()})
+            code = NOT_ACCEPTED if told["error_code"] < SERVER_ERROR else FAILED
+            await send({"type": "websocket.close", "code": code, "reason": told["message"]})
+        else:
+            await send({"type": "websocket.close", "code": DONE, "reason": "done"})
+
+    async def _texts(self, asked: SqlRequest) -> AsyncGenerator[bytes, None]:
+        querying = self._querying
+        begun = await querying.in_thread(lambda: querying.begin(asked, RowObjects))
+        if isinstance(begun, PrintedTopic):
+            async for lines in querying.printed(begun):
+                yield lines.rstrip(b"\n")
+            return
+        reader, rows, form = begun
+        try:
+            columns = column_fields(reader.result.columns)
+            yield json_line([plain_json(each) for each in columns])
+            while rows is not None:
+                for each in rows:
+                    yield form.rows([each]).strip(b",\n")
+                rows = await querying.in_thread(reader.take)
+        finally:
+            await querying.in_thread(lambda: querying.drop(reader.result))
+
+
+def _asked(query_string: bytes) -> SqlRequest:
+    """The parameter "request", which is what the body of /query is."""
+    text = query_string.decode("ascii", errors="replace")
+    try:
+        found = parse_qs(text, max_num_fields=PARAMETERS_MAX)
+    except ValueError as error:
+        raise Refused(BAD_REQUEST, f"more than {PARAMETERS_MAX} parameters") from error
+    request = found.get("request", [""])[0]
+    return sql_request(json_object(request.encode(errors="replace")))
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "websocket.disconnect":
+        pass
