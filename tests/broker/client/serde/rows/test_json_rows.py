@@ -272,7 +272,6 @@ def spelled(record: dict[str, int | None], name: str) -> int | None:
         ("ARRAY<DOUBLE>", [1e10, None], "[1.0E10,null]"),
         ("MAP<STRING, BYTES>", {"k": b"a"}, '{"k":"YQ=="}'),
         ("MAP<STRING, INT>", {None: 1}, '{"null":1}'),
-        ("MAP<STRING, INT>", {None: 1}, '{"null":1}'),
         ("STRUCT<X INT, Y DECIMAL(2, 1)>", {"Y": Decimal("1.0")}, '{"X":null,"Y":1.0}'),
     ],
 )
