@@ -108,7 +108,9 @@ def parse_timestamp(text: str) -> int:
     whole = DATE.fullmatch(date)
     if found is None or whole is None or whole[3] is None:
         raise ValueError(f"Failed to parse timestamp '{text}'")
-    return parse_date(date) * DAY_MS + _milliseconds(*found.groups()) - _zone(zone) * 1000
+    is_end_of_day = found[1] == "24" and not any(int(each or 0) for each in found.groups()[1:])
+    of_day = DAY_MS if is_end_of_day else _milliseconds(*found.groups())
+    return parse_date(date) * DAY_MS + of_day - _zone(zone) * 1000
 
 
 def _milliseconds(

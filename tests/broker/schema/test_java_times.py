@@ -57,6 +57,8 @@ def test_timestamps_are_read_as_they_are_written(moment: datetime) -> None:
         ("1970-01-01T02:00:00.000+0200", 0),
         ("1970-01-01T00:00-01:30", 5_400_000),
         ("1970-01-01T05+05", 0),
+        ("1970-01-01T24", DAY_MS),
+        ("1970-01-01T24:00:00.000+0100", DAY_MS - 3_600_000),
     ],
 )
 def test_timestamps_may_be_partial_and_have_zones(text: str, expected: int) -> None:
@@ -65,7 +67,8 @@ def test_timestamps_may_be_partial_and_have_zones(text: str, expected: int) -> N
 
 @pytest.mark.parametrize(
     "text",
-    ["", "T", "abc", "1970-01T10", "1970-01-01 10:00", "1970-13", "1970-02-30", "1970-01-01T24",
+    ["", "T", "abc", "1970-01T10", "1970-01-01 10:00", "1970-13", "1970-02-30", "1970-01-01T25",
+     "1970-01-01T24:01",
      "1970-01-01T10:00:00.0001", "1970-01-01T10:00+1900", "1970-01-01T10:00+x", "19700-01-01"],
 )  # fmt: skip
 def test_other_texts_are_no_timestamps(text: str) -> None:
