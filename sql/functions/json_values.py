@@ -11,7 +11,6 @@ from sql.functions.json_documents import (
     document_text,
     follow,
     parse_path,
-    quoted,
     read_document,
 )
 from sql.functions.registry import Family
@@ -135,28 +134,15 @@ def is_json_string(text: str | None) -> bool:
         return False
 
 
-@documents.scalar("TO_JSON_STRING(value T) -> STRING", "The value as JSON.", nulls=True)
+@documents.scalar(
+    "TO_JSON_STRING(value T) -> STRING",
+    "The value as JSON.",
+    nulls=True,
+    typed=lambda types: json_writer(types[0]),
+)
 def to_json_string(value: object) -> str:
-    """The value as JSON; times inside of arrays, maps and structs are numbers."""
+    """The value as JSON, as far as it can be known without its type: times are numbers."""
     return document_text(_prepared(value), plain=True)
-
-
-@documents.scalar("TO_JSON_STRING(time TIME) -> STRING", nulls=True)
-def time_to_json(time: int | None) -> str:
-    """A time as a JSON string."""
-    return "null" if time is None else quoted(time_text(time))
-
-
-@documents.scalar("TO_JSON_STRING(date DATE) -> STRING", nulls=True)
-def date_to_json(date: int | None) -> str:
-    """A date as a JSON string."""
-    return "null" if date is None else quoted(date_text(date))
-
-
-@documents.scalar("TO_JSON_STRING(timestamp TIMESTAMP) -> STRING", nulls=True)
-def timestamp_to_json(timestamp: int | None) -> str:
-    """A timestamp as a JSON string."""
-    return "null" if timestamp is None else quoted(timestamp_text(timestamp))
 
 
 def _prepared(value: object) -> object:

@@ -11,7 +11,8 @@ A family's module makes a `Family` and declares each overload with a signature:
 An implementation gets the Python values of broker/schema/datatypes.py, positionally, and returns
 one; lambdas come as Python functions, interval units as their upper-case names. Any null argument
 makes the result null without a call, unless `nulls=True`. Whatever it raises makes the column null
-and is logged. Where the result's type depends on the arguments' (decimals), `result_type` gives it.
+and is logged. Where the result's type depends on the arguments' (decimals), `result_type` gives it;
+where the work itself does, `typed` makes the implementation once per call in a statement.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,8 @@ from sql.functions.signatures import AnyDecimal, Signature
 # Any: implementations take and give values of the types that their signatures name.
 Implementation = Callable[..., Any]
 ResultType = Callable[[tuple[DataType, ...]], DataType]
+# Makes an implementation from the types of the arguments.
+Typed = Callable[[tuple[DataType, ...]], Implementation]
 
 C = TypeVar("C", bound=Implementation)
 M = TypeVar("M", bound="MakeAggregator")
@@ -42,6 +45,15 @@ class Scalar:
     result_type: ResultType | None = None
     # Whether two calls with the same arguments may differ (RANDOM, UUID, the clock).
     volatile: bool = False
+    # Makes what is called instead of `call` where the arguments' types are known.
+    typed: Typed | None = None
+
+    def implementation(self, types: Sequence[DataType | None]) -> Implementation:
+        """What is called for arguments of these types; None is the type of NULL alone."""
+        known = tuple(each for each in types if each is not None)
+        if self.typed is None or len(known) < len(types):
+            return self.call
+        return self.typed(known)
 
 
 class Aggregator(Protocol):
@@ -153,12 +165,13 @@ class Family:
         nulls: bool = False,
         volatile: bool = False,
         result_type: ResultType | None = None,
+        typed: Typed | None = None,
     ) -> Callable[[C], C]:
         """Declare an overload of a function of a row's values."""
 
         def declare(call: C) -> C:
             read = read_signature(signature) if isinstance(signature, str) else signature
-            self._add(read, description, Scalar(read, call, nulls, result_type, volatile))
+            self._add(read, description, Scalar(read, call, nulls, result_type, volatile, typed))
             return call
 
         return declare

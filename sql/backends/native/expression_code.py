@@ -142,7 +142,8 @@ class ExpressionWriter:
 
     def _function(self, node: FunctionValue) -> Code:
         arguments = [self._argument(each) for each in node.arguments]
-        call = self._names.constant(node.function.call)
+        types = [each.type for each in node.arguments]
+        call = self._names.constant(node.function.implementation(types))
         constant = not node.function.volatile and all(each.constant for each in arguments)
         if node.function.nulls:
             shown = ", ".join(each.text for each in arguments)

@@ -66,7 +66,10 @@ def call(name: str, *arguments: object) -> object:
     values = [each.value if isinstance(each, Typed) else each for each in arguments]
     if not overload.nulls and None in values:
         return None
-    return overload.call(*values)
+    if isinstance(overload, TableOverload):
+        return overload.call(*values)
+    plain = [each if isinstance(each, DataType) else None for each in types]
+    return overload.implementation(plain)(*values)
 
 
 def result_type(name: str, *arguments: str) -> DataType:

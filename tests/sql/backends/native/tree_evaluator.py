@@ -116,7 +116,7 @@ def function(node: FunctionValue, of: Of, guarded: Of, row: Row, known: dict[str
     if not node.function.nulls and any(each is None for each in given):
         return None
     try:
-        return node.function.call(*given)
+        return node.function.implementation([each.type for each in node.arguments])(*given)
     except Exception as error:
         raise NoValue from error
 
