@@ -265,7 +265,8 @@ class Engine:
         """Statement after statement: a variable may be defined by the one before."""
         for part in split_statements(text):
             with of_statement(part.text):
-                parsed = parse(session.substituted(self.config, part.text), testing=True)
+                statement = session.substituted(self.config, part.text, part.position)
+                parsed = parse(statement, testing=True, start=part.position)
             for each in parsed:
                 if not isinstance(each.statement, st.RunScript):
                     yield ParsedStatement(each.statement, f"{each.text};")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from sql.engine.settings import SqlConfig, converted, plain_name
 from sql.errors import StatementFailed
+from sql.syntax.node import Position
 from sql.syntax.statements import (
     DefineVariable,
     SetProperty,
@@ -68,8 +69,8 @@ class Session:
                         f"Cannot undefine variable '{name}' which was never defined"
                     )
 
-    def substituted(self, config: SqlConfig, text: str) -> str:
-        """A statement with the values of the session's variables."""
+    def substituted(self, config: SqlConfig, text: str, start: Position | None = None) -> str:
+        """A statement with the values of the session's variables; `start` is its place."""
         if not config.with_session(self.properties).flag(SUBSTITUTION):
             return text
-        return substitute(text, self.variables)
+        return substitute(text, self.variables, start=start)

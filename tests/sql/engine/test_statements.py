@@ -16,7 +16,7 @@ from sql.engine.engine import Engine
 from sql.engine.session import Session
 from sql.engine.settings import SqlConfig
 from sql.engine.trial import WrongEndpoint
-from sql.errors import StatementFailed
+from sql.errors import SqlError, StatementFailed
 from sql.queries import FailureType
 from sql.server.messages import entity_json
 from tests.sql.engine.engines import (
@@ -347,6 +347,24 @@ def test_an_error_tells_its_statement_and_what_was_done_before(
             engine.execute(ORDERS + "INSERT INTO orders VALUES ('a', 'pen', 'many');")
         assert failed.value.statement.startswith("INSERT INTO orders")
         assert len(failed.value.answers) == 1
+
+
+@pytest.mark.parametrize(
+    ("statement", "line", "column"),
+    [
+        ("DROP missing;", 3, 8),
+        ("PRINT orders\nFROM;", 4, 1),
+        ("DROP STREAM ${name};", 3, 15),
+        ("CREATE STREAM other AS SELECT\n fish FROM orders;", 4, 2),
+    ],
+)
+def test_an_error_tells_its_line_of_the_script(
+    broker: Broker, tmp_path: Path, statement: str, line: int, column: int
+) -> None:
+    with engine_of(broker, tmp_path) as engine:
+        with pytest.raises(SqlError) as refused:
+            engine.execute(f"-- first\n{ORDERS}\n  {statement}")
+        assert (refused.value.line, refused.value.column) == (line, column)
 
 
 def test_the_processing_log_can_be_a_stream(broker: Broker, tmp_path: Path) -> None:
