@@ -7,10 +7,10 @@ windowed source WINDOWSTART and WINDOWEND, and the key columns, in this order. A
 the columns of the left side, then those of the right side, with the names that the join gave them,
 and then the key if it is no column of either (ROWKEY). After a Rekey it has the same columns, and
 the whole key after them if an expression of it is no column. After an Explode the functions'
-columns come last (KSQL_SYNTH_0 and so on). After an Aggregate it has the kept columns
-(none, as long as the rules of GROUP BY let only the key be used beside aggregates), the aggregates,
-WINDOWSTART and WINDOWEND if there is a window, and the key. After a Project it has what was
-selected: without the key if a Sink follows, with it if the rows are shown to somebody.
+columns come last (KSQL_SYNTH_0 and so on). After an Aggregate it has the aggregates, WINDOWSTART
+and WINDOWEND if there is a window, and the key: the rules of GROUP BY let nothing else be used.
+After a Project it has what was selected: without the key if a Sink follows, with it if the rows are
+shown to somebody.
 
 Steps whose rows are a table's (`is_table`) carry updates: a row replaces the one with the same key,
 and no row deletes it. Names of steps are the paths of stores and internal topics: changing one is a
@@ -125,12 +125,11 @@ class AggregateCall:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """GROUP BY: rows have the columns that are not aggregated (`kept`), then the aggregates."""
+    """GROUP BY: rows have the aggregates, then what their group is known by."""
 
     name: str
     input: "PlanNode"
     grouping: tuple[TypedExpression, ...]
-    kept: tuple[TypedExpression, ...]
     calls: tuple[AggregateCall, ...]
     key_format: FormatInfo
     value_format: FormatInfo

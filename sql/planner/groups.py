@@ -215,7 +215,6 @@ class Grouping:
             "Aggregate",
             node,
             typed,
-            (),
             tuple(calls.calls.values()),
             internal_key_format(context.left.key_format, keys, context.default_key_format),
             internal_value_format(context.left),

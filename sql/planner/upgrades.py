@@ -89,7 +89,7 @@ def _must_match(step: str, what: str, one: str, other: str) -> None:
 
 def _columns(step: Aggregate, plan: PlanNode) -> str:
     """The columns that an aggregation needs: for its groups, its functions and conditions."""
-    used = [*step.grouping, *step.kept, *(each for call in step.calls for each in call.arguments)]
+    used = [*step.grouping, *(each for call in step.calls for each in call.arguments)]
     node = step.input
     while isinstance(node, Filter | Explode):
         if isinstance(node, Filter):

@@ -109,7 +109,7 @@ def _grouped_table(
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """The states of a group's aggregates: first the columns that are kept, then one per call."""
+    """The states of a group's aggregates, one per call."""
 
     initial: Callable[[], Row]
     add: Callable[[Row, Row, Row], Row]
@@ -123,9 +123,8 @@ class States:
         """The functions on states that an aggregation needs."""
         aggregators = [_made(each, context) for each in step.calls]
         copies = [copying(each.state_type) for each in aggregators]
-        width = len(step.kept)
         return States(
-            initial=lambda: (*(None,) * width, *(each.initial() for each in aggregators)),
+            initial=lambda: tuple(each.initial() for each in aggregators),
             add=_changing(step, context, [each.add for each in aggregators], copies),
             undo=_changing(
                 step,
@@ -135,14 +134,9 @@ class States:
                 else [],
                 copies,
             ),
-            merge=_merging(aggregators, copies, width),
-            results=_results(aggregators, width),
-            serde=StoredRowSerde(
-                [
-                    *(column.type for column in step.shape.row[:width]),
-                    *(each.state_type for each in aggregators),
-                ]
-            ),
+            merge=_merging(aggregators, copies),
+            results=_results(aggregators),
+            serde=StoredRowSerde([each.state_type for each in aggregators]),
         )
 
 
@@ -156,22 +150,19 @@ def _changing(
     changes: list[Callable[..., object]],
     copies: list[Copy | None],
 ) -> Callable[[Row, Row, Row], Row]:
-    """A row into, or out of, the states of its group; kept columns are the newest row's.
+    """A row into, or out of, the states of its group.
 
     Aggregators may change the states that they get, and stores must keep what was: so they get
     copies.
     """
     log = context.log_of(step.name)
-    width = len(step.kept)
-    evaluate = row_function(
-        [*step.kept, *(each for call in step.calls for each in call.arguments)], log
-    )
-    parts = [f"values[{place}]" for place in range(width)]
-    start = width
+    evaluate = row_function([each for call in step.calls for each in call.arguments], log)
+    parts: list[str] = []
+    start = 0
     for place, call in enumerate(step.calls):
         end = start + len(call.arguments)
         given = "".join(f", values[{each}]" for each in range(start, end))
-        state = f"states[{width + place}]"
+        state = f"states[{place}]"
         parts.append(f"c{place}({state if copies[place] is None else f'k{place}({state})'}{given})")
         start = end
     names: dict[str, object] = {f"c{place}": each for place, each in enumerate(changes)}
@@ -191,20 +182,14 @@ def _generated(code: str, names: dict[str, object]) -> Any:
 
 
 def _merging(
-    aggregators: list[Aggregator], copies: list[Copy | None], width: int
+    aggregators: list[Aggregator], copies: list[Copy | None]
 ) -> Callable[[Row, Row, Row], Row]:
     merges = [_merge_of_copies(each, copy) for each, copy in zip(aggregators, copies, strict=True)]
 
     def merge(key: Row, left: Row, right: Row) -> Row:
-        kept = (
-            second if first is None else first
-            for first, second in zip(left[:width], right[:width], strict=True)
+        return tuple(
+            join(first, second) for join, first, second in zip(merges, left, right, strict=True)
         )
-        merged = (
-            join(first, second)
-            for join, first, second in zip(merges, left[width:], right[width:], strict=True)
-        )
-        return (*kept, *merged)
 
     return merge
 
@@ -218,16 +203,15 @@ def _merge_of_copies(
     return lambda left, right: merge(copy(left), copy(right))
 
 
-def _results(aggregators: list[Aggregator], width: int) -> Callable[[Row], Row]:
-    parts = [f"states[{place}]" for place in range(width)]
-    parts += [f"r{n}(states[{width + n}])" for n in range(len(aggregators))]
+def _results(aggregators: list[Aggregator]) -> Callable[[Row], Row]:
+    parts = [f"r{n}(states[{n}])" for n in range(len(aggregators))]
     names: dict[str, object] = {f"r{n}": each.result for n, each in enumerate(aggregators)}
     return cast("Callable[[Row], Row]", _generated(f"lambda states: {_tuple(parts)}", names))
 
 
 def group_row(step: Aggregate, states: States) -> Callable[[object, Row], Row]:
-    """The row of a group: kept columns, aggregates, then window bounds and key as the plan says."""
-    extras = [each.name for each in step.shape.row[len(step.kept) + len(step.calls) :]]
+    """The row of a group: aggregates, then window bounds and key as the plan says."""
+    extras = [each.name for each in step.shape.row[len(step.calls) :]]
     results = states.results
     keys = [each.name for each in step.shape.key]
     if step.window is None and extras == keys:

@@ -55,10 +55,9 @@ def _check_step(node: Filter | Project | Explode | Rekey | Aggregate | Sink) -> 
             assert [each.type for each in node.expressions] == [each.type for each in after.key]
             assert after.row in (before.row, (*before.row, *after.key))
         case Aggregate():
-            _check_columns((node.grouping, node.kept, node.calls), before)
+            _check_columns((node.grouping, node.calls), before)
             assert [each.type for each in node.grouping] == [each.type for each in after.key]
-            start = len(node.kept)
-            columns = after.row[start : start + len(node.calls)]
+            columns = after.row[: len(node.calls)]
             assert columns == tuple(each.column for each in node.calls)
         case Sink():
             assert (after.key, after.row) == (before.key, before.row)
