@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from types import FrameType
@@ -22,7 +22,7 @@ class Started:
 Service = Callable[[], AbstractContextManager[Started]]
 
 
-def serve(services: Iterable[Service], output: Output) -> None:
+def serve(services: Sequence[Service], output: Output) -> None:
     """Start services in order, wait for SIGINT or SIGTERM, stop them in the opposite order."""
     stop = threading.Event()
     starting = True
@@ -36,10 +36,11 @@ def serve(services: Iterable[Service], output: Output) -> None:
     before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with ExitStack() as running:
-            for service in services:
+            for number, service in enumerate(services, start=1):
                 started = running.enter_context(service())
+                # Before it is told: who reads it may stop us at once.
+                starting = number < len(services)
                 output.line(started.facts, started.text)
-            starting = False
             stop.wait()
     finally:
         for number, handler in before.items():
