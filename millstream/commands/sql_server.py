@@ -1,7 +1,7 @@
 """`millstream sql server`: SQL over HTTP, on any cluster or on a broker of its own."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from broker import Broker
 from broker.client import admin
 from broker.client.opening import Target
 from broker.client.registry.http_registry import HttpSchemaRegistry
+from broker.server.http_server import parse_listen
 from millstream.commands.options import BOOTSTRAP, json_option
 from millstream.commands.serving import Started, serve
 from millstream.output import Output
@@ -75,6 +76,7 @@ def server_command(  # noqa: PLR0913 - one argument per option
     """
     if data_dir is not None and bootstrap is not None:
         raise click.UsageError("give --bootstrap or --data-dir, not both")
+    parse_listen(listen)  # refused before anything is started
     state_directory = Path(data_dir or ".") / STATE_DIRECTORY
     options = SqlOptions(state_directory, listen, registry, queries_file, _settings(settings))
     with _target(bootstrap, data_dir) as target:
@@ -106,6 +108,7 @@ def sql_service(target: Target, options: SqlOptions) -> Iterator[Started]:
     # Here, so that other commands start without them.
     from sql.engine.engine import Engine
     from sql.engine.settings import SqlConfig
+    from sql.server.peers import HttpPeers
     from sql.server.server import SqlServer
 
     config = SqlConfig(options.given)
@@ -116,6 +119,7 @@ def sql_service(target: Target, options: SqlOptions) -> Iterator[Started]:
         registry = None
         if options.registry is not None:
             registry = opened.enter_context(HttpSchemaRegistry(options.registry))
+        peers = opened.enter_context(closing(HttpPeers()))
         engine = opened.enter_context(
             Engine(
                 target,
@@ -124,6 +128,7 @@ def sql_service(target: Target, options: SqlOptions) -> Iterator[Started]:
                 config=config,
                 headless=headless,
                 follow=not headless,
+                peers=peers,
             )
         )
         where = "a broker in this process" if not isinstance(target, str) else target

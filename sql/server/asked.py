@@ -9,6 +9,8 @@ from starlette.requests import Request
 from sql.server.answers import BAD_REQUEST, Refused
 
 BODY_BYTES_MAX = 10 * 1024 * 1024
+# What tells a server to answer with what it has itself; ksqlDB's name for it.
+SKIP_FORWARDING = "request.ksql.query.pull.skip.forwarding"
 TOO_LARGE = 41300
 WRONG_TYPE = 41500
 CONTENT_TYPES = frozenset(
@@ -32,6 +34,8 @@ class SqlRequest:
     properties: Mapping[str, object] = field(default_factory=dict)
     variables: Mapping[str, object] = field(default_factory=dict)
     sequence_number: int | None = None
+    # Answer with what is here: another server asks.
+    local: bool = False
 
 
 def media_name(media_type: str) -> str:
@@ -80,7 +84,8 @@ def sql_request(content: Mapping[str, object]) -> SqlRequest:
         **_mapping(content, "properties"),
     }
     variables = _mapping(content, "sessionVariables")
-    return SqlRequest(text, properties, variables, sequence_number)
+    local = _mapping(content, "requestProperties").get(SKIP_FORWARDING) is True
+    return SqlRequest(text, properties, variables, sequence_number, local)
 
 
 def text_of(content: Mapping[str, object], name: str) -> str:

@@ -125,7 +125,9 @@ class Querying:
     ) -> tuple[RowReader, list[ResultRow] | None, Form] | PrintedTopic:
         """Begin a query; the first rows of one that ends are read, so that it can be refused."""
         try:
-            result = self._engine.query(asked.text, asked.properties, asked.variables)
+            result = self._engine.query(
+                asked.text, asked.properties, asked.variables, local=asked.local
+            )
         except WrongEndpoint as error:
             return self._begin_print(asked, error)
         self._keep(result)

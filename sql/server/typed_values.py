@@ -28,6 +28,7 @@ from sql.engine.inserting import NotCoercible, coerced
 
 INT_LIMIT = 1 << 31
 BIGINT_LIMIT = 1 << 63
+NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 
 def typed_value(value: object, type_: DataType) -> object:
@@ -39,7 +40,7 @@ def typed_value(value: object, type_: DataType) -> object:
             return [typed_value(each, element) for each in _checked(value, list)]
         case MapType(key=key, value=inner):
             return {
-                typed_value(name, key): typed_value(each, inner)
+                _key(name, key): typed_value(each, inner)
                 for name, each in _checked(value, dict).items()
             }
         case StructType():
@@ -57,6 +58,16 @@ def _checked(value: object, kind: type) -> Any:
     return value
 
 
+def _key(name: str, type_: DataType) -> object:
+    """The key of a map, which JSON has as a text."""
+    if type_ in (INT, BIGINT):
+        try:
+            return typed_value(int(name), type_)
+        except ValueError as error:
+            raise NotCoercible from error
+    return typed_value(name, type_)
+
+
 def _struct(value: dict[str, object], type_: StructType) -> dict[str, object]:
     """Names may be in any case, as in SQL."""
     exact, loose = dict(value), {name.upper(): each for name, each in value.items()}
@@ -67,7 +78,7 @@ def _struct(value: dict[str, object], type_: StructType) -> dict[str, object]:
 
 
 def _decimal(value: object, type_: DecimalType) -> Decimal | None:
-    if type(value) not in (int, float, str):
+    if type(value) not in (int, float, str, Decimal):
         raise NotCoercible
     try:
         return fit_decimal(Decimal(str(value)), type_)
@@ -85,7 +96,7 @@ def _whole(limit: int) -> Callable[[object], int]:
 
 
 def _double(value: object) -> float:
-    if type(value) not in (int, float):
+    if type(value) not in (int, float, Decimal) and value not in NOT_FINITE:
         raise NotCoercible
     return float(value)  # type: ignore[arg-type]  # checked above
 
