@@ -11,6 +11,7 @@ class FieldSchema:
     type: str
     fields: "tuple[FieldInfo, ...] | None" = None
     member_schema: "FieldSchema | None" = None
+    parameters: Mapping[str, int] | None = None  # precision and scale of a decimal
 
 
 @dataclass(frozen=True, slots=True)

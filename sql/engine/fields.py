@@ -21,8 +21,8 @@ def field_schema(type_: DataType) -> FieldSchema:
     match type_:
         case Primitive():
             return FieldSchema(str(type_))
-        case DecimalType():
-            return FieldSchema("DECIMAL")
+        case DecimalType(precision=precision, scale=scale):
+            return FieldSchema("DECIMAL", parameters={"precision": precision, "scale": scale})
         case ArrayType(element=element):
             return FieldSchema("ARRAY", None, field_schema(element))
         case MapType(value=value):

@@ -36,6 +36,7 @@ TAGS: Mapping[type, str] = {
 # Shapes where a null member is left out, not written.
 LEFT_OUT_IF_NULL: Mapping[type, frozenset[str]] = {
     entities.FieldInfo: frozenset({"type", "header_key"}),
+    entities.FieldSchema: frozenset({"parameters"}),
     entities.QueryDetails: frozenset({"state"}),
 }
 # Connect's own words for what Python calls class.

@@ -125,6 +125,9 @@ def type_text(schema: Json) -> str:
         fields = schema.get("fields") or ()
         inner = (f"{each.get('name')} {type_text(each.get('schema'))}" for each in fields)
         return f"STRUCT<{', '.join(inner)}>"
+    given = schema.get("parameters")
+    if kind == "DECIMAL" and given:
+        return f"DECIMAL({given.get('precision')}, {given.get('scale')})"
     return kind
 
 

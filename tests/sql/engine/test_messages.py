@@ -1,6 +1,9 @@
 """Entities as JSON."""
 
+from sql.datatypes import DecimalType
 from sql.engine import entities as en
+from sql.engine.fields import field_schema
+from sql.engine.messages import plain_json
 from sql.server.messages import TAGS, entity_json
 
 
@@ -32,6 +35,15 @@ def test_types_of_columns_are_nested_objects() -> None:
             "fields": None,
             "memberSchema": {"type": "STRING", "fields": None, "memberSchema": None},
         }
+    }
+
+
+def test_a_decimal_tells_its_digits() -> None:
+    assert plain_json(field_schema(DecimalType(9, 2))) == {
+        "type": "DECIMAL",
+        "fields": None,
+        "memberSchema": None,
+        "parameters": {"precision": 9, "scale": 2},
     }
 
 

@@ -10,6 +10,7 @@ FIELDS = (
     en.FieldInfo("TAGS", en.FieldSchema("ARRAY", None, STRING)),
     en.FieldInfo("COUNTS", en.FieldSchema("MAP", None, en.FieldSchema("BIGINT"))),
     en.FieldInfo("PLACE", en.FieldSchema("STRUCT", (en.FieldInfo("X", en.FieldSchema("INT")),))),
+    en.FieldInfo("PRICE", en.FieldSchema("DECIMAL", parameters={"precision": 9, "scale": 2})),
     en.FieldInfo("TRACE", en.FieldSchema("BYTES"), "HEADER", "trace"),
 )
 QUERY = en.RunningQuery(
