@@ -14,7 +14,8 @@ CLIENT_PREFIXES = ("consumer.", "producer.", "main.consumer.", "restore.consumer
 EDITABLE: Mapping[str, object] = {
     "ksql.persistence.default.format.key": "KAFKA",
     "ksql.persistence.default.format.value": None,
-    "ksql.persistence.wrap.single.values": True,
+    # Unset: each format as it does by itself, which is not the same as saying "true".
+    "ksql.persistence.wrap.single.values": None,
     "ksql.output.topic.name.prefix": "",
     "ksql.create.or.replace.enabled": True,
     "ksql.fail.on.deserialization.error": False,
@@ -50,6 +51,8 @@ EDITABLE: Mapping[str, object] = {
     "ksql.nested.error.set.null": True,
     "ksql.json_sr.converter.deserializer.enabled": True,
 }
+# True or false once they are set; a default of None does not tell.
+UNSET_FLAGS = frozenset({"ksql.persistence.wrap.single.values"})
 # What only the server's start decides.
 FIXED: Mapping[str, object] = {
     "ksql.service.id": "default_",
@@ -254,20 +257,26 @@ def converted(name: str, value: object) -> object:
     default = next(
         (each[plain] for each in (EDITABLE, FIXED, STREAMS_DEFAULTS) if plain in each), None
     )
+    if plain in UNSET_FLAGS:
+        return None if value in (None, "") else _flag(name, value)
     if default is None or isinstance(default, str):
         return value if value is None else str(value)
     if isinstance(default, bool):
-        if isinstance(value, bool):
-            return value
-        if str(value).lower() in ("true", "false"):
-            return str(value).lower() == "true"
-        raise _wrong(name, value, "Expected value to be either true or false")
+        return _flag(name, value)
     if isinstance(value, bool):
         raise _wrong(name, value, "it must be a whole number")
     try:
         return int(str(value))
     except ValueError:
         raise _wrong(name, value, "it must be a whole number") from None
+
+
+def _flag(name: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() in ("true", "false"):
+        return str(value).lower() == "true"
+    raise _wrong(name, value, "Expected value to be either true or false")
 
 
 def _wrong(name: str, value: object, why: str) -> StatementFailed:

@@ -13,7 +13,6 @@ from sql.functions.registry import FunctionRegistry
 from sql.parse import ParsedStatement
 from sql.plan import Sink
 from sql.planner.upgrades import check_upgrade
-from sql.properties import WRAP_SINGLE_VALUES
 from sql.syntax import statements as st
 from sql.testing.inserting import inserted
 from sql.testing.memory_registry import MemoryRegistry
@@ -46,16 +45,6 @@ class NoTopicShapes:
     def shape(self, name: str) -> TopicShape | None:
         """Nothing is known."""
         return None
-
-
-class CaseConfig(SqlConfig):
-    """The settings of a case: nothing is said of single values unless the case does."""
-
-    def __getitem__(self, name: str) -> object:
-        """The value of a setting."""
-        if name == WRAP_SINGLE_VALUES and name not in self.given:
-            raise KeyError(name)
-        return super().__getitem__(name)
 
 
 class TestEngine:
@@ -112,7 +101,7 @@ class TestEngine:
         return Preparation(
             self._state,
             self.functions,
-            CaseConfig(known_settings(self.settings)),
+            SqlConfig(known_settings(self.settings)),
             dict(self.settings),
             StatementSchemas(self.registry),
             NoTopicShapes(),

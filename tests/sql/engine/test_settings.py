@@ -5,6 +5,8 @@ import pytest
 from sql.engine.settings import SqlConfig
 from sql.errors import StatementFailed
 
+WRAPPING = "ksql.persistence.wrap.single.values"
+
 
 def test_settings_have_ksqldbs_defaults() -> None:
     config = SqlConfig()
@@ -21,6 +23,16 @@ def test_a_session_overrides_settings_of_streams_with_and_without_their_prefix()
     assert under.streams_settings()["commit_interval_ms"] == 100
 
 
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [({}, None), ({WRAPPING: ""}, None), ({WRAPPING: "False"}, False), ({WRAPPING: True}, True)],
+)
+def test_nothing_is_said_of_single_values_until_it_is_set(
+    given: dict[str, object], value: bool | None
+) -> None:
+    assert SqlConfig(given)[WRAPPING] is value
+
+
 @pytest.mark.parametrize("name", ["fish", "ksql.fish", "ksql.streams.fish"])
 def test_unknown_settings_are_refused(name: str) -> None:
     with pytest.raises(StatementFailed, match=f"Unknown property: {name}"):
@@ -35,7 +47,11 @@ def test_what_the_servers_start_decides_is_not_the_sessions(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("ksql.suppress.enabled", "maybe"), ("commit.interval.ms", "soon")],
+    [
+        ("ksql.suppress.enabled", "maybe"),
+        (WRAPPING, "maybe"),
+        ("commit.interval.ms", "soon"),
+    ],
 )
 def test_values_must_be_what_the_setting_is(name: str, value: str) -> None:
     with pytest.raises(StatementFailed, match="Invalid value"):
