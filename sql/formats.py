@@ -53,7 +53,11 @@ FORMATS = {
         properties=REGISTERED | {"nullableRepresentation"},
         inherited=frozenset({"fullSchemaName"}),
     ),
-    "PROTOBUF_NOSR": Abilities(wraps=True, properties=frozenset({"nullableRepresentation"})),
+    "PROTOBUF_NOSR": Abilities(
+        wraps=True,
+        properties=frozenset({"nullableRepresentation"}),
+        inherited=frozenset({"nullableRepresentation"}),
+    ),
     "KAFKA": Abilities(unwraps=True),
 }
 

@@ -134,6 +134,8 @@ def _inherited(name: str | None, given: FormatInfo, source: FormatInfo) -> Forma
             made = replace(made, delimiter=source.delimiter)
         if "fullSchemaName" in inherited and made.full_name is None:
             made = replace(made, full_name=source.full_name)
+        if "nullableRepresentation" in inherited and made.nullable is None:
+            made = replace(made, nullable=source.nullable)
     return made
 
 

@@ -140,6 +140,23 @@ def test_types_of_the_user_are_what_they_stand_for() -> None:
     assert session.catalog.types == {}
 
 
+@pytest.mark.parametrize(
+    ("given", "nullable"),
+    [
+        ("", "WRAPPER"),
+        ("WITH (VALUE_PROTOBUF_NULLABLE_REPRESENTATION='OPTIONAL')", "OPTIONAL"),
+        ("WITH (VALUE_FORMAT='PROTOBUF')", None),
+    ],
+)
+def test_a_sink_writes_nulls_as_its_source_does(given: str, nullable: str | None) -> None:
+    session = made(
+        "CREATE STREAM s (k INT KEY, a INT, b INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1, "
+        "VALUE_FORMAT='PROTOBUF_NOSR', VALUE_PROTOBUF_NULLABLE_REPRESENTATION='WRAPPER');"
+        f"CREATE STREAM o {given} AS SELECT * FROM s;",
+    )
+    assert session["O"].value_format.nullable == nullable
+
+
 def test_a_sink_inherits_from_the_left_most_source() -> None:
     session = made(
         "CREATE STREAM s (k INT KEY, v INT) WITH (KAFKA_TOPIC='s', KEY_FORMAT='JSON', "
