@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sql.catalog import FormatInfo, TimestampColumn, WindowInfo
-from sql.errors import StatementFailed
+from sql.errors import StatementFailed, SyntaxFailed
 from sql.formats import abilities
 from sql.syntax.expressions import (
     BooleanLiteral,
@@ -291,7 +291,7 @@ def _window(values: dict[str, object]) -> WindowInfo | None:
         ) from None
     if kind is WindowKind.SESSION:
         if size_text is not None:
-            raise StatementFailed("'WINDOW_SIZE' should not be set for SESSION windows.")
+            raise SyntaxFailed("'WINDOW_SIZE' should not be set for SESSION windows.")
         return WindowInfo(kind, None)
     if size_text is None:
         raise StatementFailed(

@@ -6,7 +6,7 @@ from typing import Any
 
 from broker.errors import MillstreamError
 from sql.catalog import SourceInfo
-from sql.errors import SqlError
+from sql.errors import SqlError, StatementFailed, SyntaxFailed
 from sql.functions.registry import FunctionRegistry
 from sql.parse import ParsedStatement, parse
 from sql.syntax.queries import WindowKind
@@ -20,6 +20,13 @@ from sql.testing.records import Side, decode, encode
 from sql.testing.topic_setup import Surroundings, set_up_topics
 
 TIME_BYTES = 8
+# What ksqlDB's exceptions are here, by their names without a package; a syntax error is one of its
+# statement errors.
+ERROR_CLASSES: Mapping[str, tuple[type[SqlError], ...]] = {
+    "ParseFailedException": (SyntaxFailed,),
+    "KsqlStatementException": (StatementFailed, SyntaxFailed),
+    "KsqlException": (StatementFailed, SyntaxFailed),
+}
 
 
 def run_query_case(case: Case, functions: FunctionRegistry) -> None:
@@ -64,7 +71,10 @@ def _execute(engine: TestEngine, script: list[ParsedStatement], *, fails_last: b
 
 
 def check_error(error: SqlError, expected: Mapping[str, Any], statement: str) -> None:
-    """Whether a statement's error is the expected one: its text contains the message."""
+    """Whether a statement's error is the expected one: its text contains the message.
+
+    That the message is right and only the class is not is told apart.
+    """
     text = f"{error.message}\nStatement: {statement}"
     cause = expected.get("cause_message")
     if (expected.get("message") or "") not in text:
@@ -74,6 +84,13 @@ def check_error(error: SqlError, expected: Mapping[str, Any], statement: str) ->
         )
     if cause is not None and cause not in f"{text}\n{error.__cause__}":
         raise CaseFailed(f"fails as expected, with another cause: {error.message!r}")
+    wanted = str(expected.get("type") or "")
+    classes = ERROR_CLASSES.get(wanted.rsplit(".", 1)[-1])
+    if classes is not None and not isinstance(error, classes):
+        raise CaseFailed(
+            f"fails with the expected message, as another class: {type(error).__name__}, "
+            f"expected: {wanted}"
+        )
 
 
 def check_processing_error(error: Exception, expected: Mapping[str, Any]) -> None:

@@ -91,6 +91,23 @@ def test_an_expected_error_must_come_with_its_message() -> None:
     assert "MISSING" in unexpected.reason
 
 
+@pytest.mark.parametrize(
+    ("statement", "kind", "passes"),
+    [
+        ("CREATE STREAM out AS SELECT FROM s;", "some.parser.ParseFailedException", True),
+        ("CREATE STREAM out AS SELECT FROM s;", "some.util.KsqlException", True),
+        ("CREATE STREAM out AS SELECT z FROM s;", "some.util.KsqlStatementException", True),
+        ("CREATE STREAM out AS SELECT z FROM s;", "some.parser.ParseFailedException", False),
+        ("CREATE STREAM out AS SELECT z FROM s;", "java.lang.AssertionError", True),
+    ],
+)
+def test_an_expected_error_must_be_of_its_class(statement: str, kind: str, passes: bool) -> None:
+    error = {"message": "", "type": kind, "phase": "statement"}
+    found = run(changed(statements=[GOOD["statements"][0], statement], expected_error=error))
+    assert (found.status is Status.PASSED) == passes
+    assert ("another class: StatementFailed" in found.reason) != passes
+
+
 def test_statements_before_the_expected_error_must_succeed() -> None:
     error = {"message": "cannot be resolved", "phase": "statement"}
     statements = [
