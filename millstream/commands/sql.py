@@ -24,13 +24,21 @@ sql.add_command(server_command)
 @click.option("--only", metavar="GLOB", help="Only cases whose id matches a pattern.")
 @click.option("--engine", type=click.Choice(["native"]), default="native", show_default=True)
 @click.option("--functions", metavar="MODULE", help="A Python module with more SQL functions.")
+@click.option(
+    "--scripts",
+    metavar="FOLDER",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Where RUN SCRIPT finds files too; beside the cases it always does.",
+)
 @click.option("--jobs", type=click.IntRange(1), help="How many processes; default: one per CPU.")
-def test(
+def test(  # noqa: PLR0913 - one argument per option
     paths: tuple[Path, ...],
     as_json: bool,
     only: str | None,
     engine: str,
     functions: str | None,
+    scripts: tuple[Path, ...],
     jobs: int | None,
 ) -> None:
     """Run test cases: JSON files, or folders of them.
@@ -41,7 +49,7 @@ def test(
     from sql.testing.results import Report
     from sql.testing.running import run_cases
 
-    cases = load_cases(paths, only)
+    cases = load_cases(paths, only, scripts=scripts)
     running = run_cases(cases, functions=functions, jobs=jobs)
     if sys.stderr.isatty():
         with click.progressbar(running, len(cases), "cases", file=sys.stderr) as shown:

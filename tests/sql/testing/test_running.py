@@ -175,6 +175,16 @@ def test_scripts_are_found_beside_the_cases_and_nowhere_else(tmp_path: Path) -> 
     assert "Could not find script ../secret.sql" in results[2].reason
 
 
+def test_scripts_may_lie_in_another_folder(tmp_path: Path) -> None:
+    for name in ("cases", "scripts"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "scripts" / "make.sql").write_text(GOOD["statements"][0])
+    cases = str(written(tmp_path / "cases", {"id": "one", "sql": "RUN SCRIPT '/make.sql';"}))
+    assert CliRunner().invoke(sql, ["test", cases]).exit_code == 1
+    scripts = str(tmp_path / "scripts")
+    assert CliRunner().invoke(sql, ["test", cases, "--scripts", scripts]).exit_code == 0
+
+
 def test_files_that_hold_no_cases_are_refused(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.json"
     wrong.write_text("[1, 2")
