@@ -133,9 +133,9 @@ class Inserting:
                 found.append(coerced(value, typed.type, column.type))
             except (NotCoercible, MillstreamError) as error:
                 kind = "null" if typed.type is None else typed.type
+                shown = value if isinstance(value, str) else expression_text(expression)
                 raise StatementFailed(
-                    f"Expected type {column.type} for field `{column.name}` but got "
-                    f"{kind}({expression_text(expression)})"
+                    f"Expected type {column.type} for field `{column.name}` but got {kind}({shown})"
                 ) from error
         return found
 

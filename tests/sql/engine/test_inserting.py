@@ -84,7 +84,7 @@ def test_a_stream_takes_rows_without_a_key() -> None:
         ("INSERT INTO t (k, v, ROWOFFSET) VALUES (1, 2, 3);", "`ROWOFFSET` is not allowed"),
         ("INSERT INTO t (k, x) VALUES (1, 2);", "Column name `X` does not exist"),
         ("INSERT INTO t VALUES (1);", "Expected a value for each column"),
-        ("INSERT INTO t VALUES (1, 'x');", "Expected type INTEGER for field `V` but got STRING"),
+        ("INSERT INTO t VALUES (1, 'x');", r"type INTEGER for field `V` but got STRING\(x\)"),
         ("INSERT INTO t VALUES (1, 9999999999);", "Expected type INTEGER for field `V`"),
         ("INSERT INTO s (e) VALUES (12345.678);", "for field `E`"),
         ("INSERT INTO t VALUES (1, 1 / 0);", "Failed to insert values into 'T'"),
