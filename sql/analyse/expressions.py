@@ -274,9 +274,11 @@ class ExpressionAnalyser:
                 node,
             )
         if not comparable(operator, first, second):
+            # ksqlDB finds this out later for BETWEEN, and says so.
+            before = "Invalid expression: " if isinstance(node, ex.Between) else ""
             raise _failed(
-                f"Cannot compare {self.text(left)} ({first}) to {self.text(right)} ({second}) "
-                f"with {OPERATOR_NAMES[operator]}.",
+                f"{before}Cannot compare {self.text(left)} ({first}) to {self.text(right)} "
+                f"({second}) with {OPERATOR_NAMES[operator]}.",
                 node,
             )
         return typed_left, typed_right, compared_type(first, second)

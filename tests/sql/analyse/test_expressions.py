@@ -113,7 +113,7 @@ def test_expressions_have_types(text: str, type_: str) -> None:
         ("I > 'a'", "Cannot compare I (INTEGER) to 'a' (STRING) with GREATER_THAN."),
         ("A < A", "Cannot compare A (ARRAY<INTEGER>) to A (ARRAY<INTEGER>) with LESS_THAN."),
         ("B >= B2", "with GREATER_THAN_OR_EQUAL."),
-        ("I BETWEEN 1 AND S", "Cannot compare I (INTEGER) to S (STRING)"),
+        ("I BETWEEN 1 AND S", "Invalid expression: Cannot compare I (INTEGER) to S (STRING)"),
         ("NOT I", "Error processing expression: (NOT I). I (INTEGER) is not a BOOLEAN."),
         ("I AND B", "(I AND B)"),
         ("I IN (1, TRUE)", "operator does not exist: INTEGER = BOOLEAN (true)\nHint: You might"),
