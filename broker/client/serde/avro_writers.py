@@ -51,6 +51,10 @@ def _varint(zigzag: int) -> bytes:
 _SMALL = [bytes((each,)) if each < 128 else _varint(each) for each in range(_SMALL_END)]
 
 
+_SIZES = _SMALL[::2]  # of texts
+_SIZES_END = len(_SIZES)
+
+
 def _size(count: int) -> bytes:
     return _SMALL[count << 1] if count << 1 < _SMALL_END else _varint(count << 1)
 
@@ -71,7 +75,8 @@ def _string(value: Any) -> bytes:
     if type(value) is not str:
         raise NotWritten
     data = value.encode()
-    return _size(len(data)) + data
+    count = len(data)
+    return (_SIZES[count] if count < _SIZES_END else _size(count)) + data
 
 
 def _bytes(value: Any) -> bytes:
@@ -191,12 +196,14 @@ def _fixed(size: int) -> Write:
 
 
 def _array(element: Write) -> Write:
+    join = b"".join
+
     def write(value: Any) -> bytes:
         if type(value) is not list:
             raise NotWritten
         if not value:
             return b"\0"
-        return b"".join([_size(len(value)), *map(element, value), b"\0"])
+        return _size(len(value)) + join(map(element, value)) + b"\0"
 
     return write
 
