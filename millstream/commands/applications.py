@@ -2,15 +2,14 @@
 
 import importlib
 import inspect
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
 import click
 
 from broker.client.opening import Target
 from broker.errors import MillstreamError
+from millstream.commands.options import search_working_directory
 from streams import StreamsApp, StreamsBuilder, StreamsConfig, Topology
 from streams.errors import StreamsError
 from streams.runtime.dead_letters import user_line
@@ -26,9 +25,7 @@ def load(text: str) -> object:
     module_name, sign, name = text.partition(":")
     if not sign or not module_name or not name:
         raise click.UsageError(f'"{text}" is not MODULE:NAME')
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    search_working_directory()
     found: object = _guarded(f'module "{module_name}"', lambda: _import(module_name))
     for part in name.split("."):
         if not hasattr(found, part):

@@ -1,6 +1,8 @@
 """Options that commands share: where the cluster is, how results are shown."""
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -96,3 +98,10 @@ def registry_url_option(command: F) -> F:
         metavar="URL",
         help="The schema registry of the format `registry`.",
     )(command)
+
+
+def search_working_directory() -> None:
+    """Have modules that the command line names looked for here first, as `python -m` does."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)

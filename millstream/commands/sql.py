@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from millstream.commands.options import search_working_directory
 from millstream.commands.sql_server import server_command
 from millstream.commands.sql_shell import ShellByDefault, shell_command
 
@@ -49,6 +50,7 @@ def test(  # noqa: PLR0913 - one argument per option
     from sql.testing.results import Report
     from sql.testing.running import run_cases
 
+    search_working_directory()
     cases = load_cases(paths, only, scripts=scripts)
     running = run_cases(cases, functions=functions, jobs=jobs)
     if sys.stderr.isatty():
