@@ -22,7 +22,7 @@ from tests.support.peer import REPOSITORY
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("registry-command")]
 
-STOP_SECONDS_MAX = 20
+STOP_SECONDS_MAX = 60
 ORDER = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
 WRONG = '{"type": "record", "name": "Order", "fields": [{"name": "no", "type": "long"}]}'
 
