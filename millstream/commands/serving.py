@@ -9,6 +9,8 @@ from types import FrameType
 
 from millstream.output import Output, Row
 
+WAIT_S = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class Started:
@@ -41,7 +43,9 @@ def serve(services: Sequence[Service], output: Output) -> None:
                 # Before it is told: who reads it may stop us at once.
                 starting = number < len(services)
                 output.line(started.facts, started.text)
-            stop.wait()
+            # Now and then: a signal that comes just before the wait begins does not end it.
+            while not stop.wait(WAIT_S):
+                pass
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
