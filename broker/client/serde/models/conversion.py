@@ -4,6 +4,7 @@ What is common to formats is here: models, containers, None. A format says how s
 how a record is made, and how its fields are read.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, assert_never
 
@@ -52,7 +53,7 @@ SAME: Templates = dict.fromkeys(
 _SHARED = {name: each for name, each in vars(values).items() if callable(each)}
 
 
-class Conversion:
+class Conversion(ABC):
     """Writes the sources of one direction; a format's subclass fills in what is its own."""
 
     templates: Templates
@@ -114,25 +115,29 @@ class Conversion:
         """What may be None, and is not."""
         return self.source(inner, x)
 
+    @abstractmethod
     def array(self, shape: ArrayShape, x: str) -> str:
         """An array."""
-        raise NotImplementedError
+        ...
 
     def union(self, shape: UnionShape, x: str) -> str:
-        """One of several shapes."""
-        raise NotImplementedError
+        """One of several shapes; where a format has another way for them, none comes here."""
+        raise AssertionError(f"{shape} is at {x}")
 
+    @abstractmethod
     def decimal(self, shape: DecimalShape, x: str) -> str:
         """A Decimal."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def enum(self, shape: EnumShape, x: str) -> str:
         """A member of an Enum."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def model(self, shape: ModelShape) -> list[str]:
         """The lines of a function from what is named m."""
-        raise NotImplementedError
+        ...
 
 
 def reading_fields(shape: ModelShape) -> list[tuple[FieldShape, str, str]]:
