@@ -115,8 +115,19 @@ class Negation:
     type: DataType
 
 
+class Truth:
+    """An expression that is true or false."""
+
+    __slots__ = ()
+
+    @property
+    def type(self) -> DataType:
+        """BOOLEAN."""
+        return BOOLEAN
+
+
 @dataclass(frozen=True, slots=True)
-class Comparing:
+class Comparing(Truth):
     """left op right; false if either is null, unless DISTINCT.
 
     Both have one type, or are numbers of two types that compare by their values; a DOUBLE beside a
@@ -127,87 +138,52 @@ class Comparing:
     left: "TypedExpression"
     right: "TypedExpression"
 
-    @property
-    def type(self) -> DataType:
-        """BOOLEAN."""
-        return BOOLEAN
-
 
 @dataclass(frozen=True, slots=True)
-class Both:
+class Both(Truth):
     """left AND right."""
 
     left: "TypedExpression"
     right: "TypedExpression"
 
-    @property
-    def type(self) -> DataType:
-        """BOOLEAN."""
-        return BOOLEAN
-
 
 @dataclass(frozen=True, slots=True)
-class Either:
+class Either(Truth):
     """left OR right."""
 
     left: "TypedExpression"
     right: "TypedExpression"
 
-    @property
-    def type(self) -> DataType:
-        """BOOLEAN."""
-        return BOOLEAN
-
 
 @dataclass(frozen=True, slots=True)
-class Opposite:
+class Opposite(Truth):
     """NOT value."""
 
     value: "TypedExpression"
 
-    @property
-    def type(self) -> DataType:
-        """BOOLEAN."""
-        return BOOLEAN
-
 
 @dataclass(frozen=True, slots=True)
-class NullTest:
+class NullTest(Truth):
     """value IS NULL."""
 
     value: "TypedExpression"
 
-    @property
-    def type(self) -> DataType:
-        """BOOLEAN."""
-        return BOOLEAN
-
 
 @dataclass(frozen=True, slots=True)
-class Among:
+class Among(Truth):
     """value IN (choices), all of one type; null is never among them."""
 
     value: "TypedExpression"
     choices: tuple["TypedExpression", ...]
 
-    @property
-    def type(self) -> DataType:
-        """BOOLEAN."""
-        return BOOLEAN
-
 
 @dataclass(frozen=True, slots=True)
-class Matching:
+class Matching(Truth):
     """value LIKE pattern; the escape sign is one letter or None."""
 
     value: "TypedExpression"
     pattern: "TypedExpression"
     escape: str | None
-
-    @property
-    def type(self) -> DataType:
-        """BOOLEAN."""
-        return BOOLEAN
 
 
 @dataclass(frozen=True, slots=True)
