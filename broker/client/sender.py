@@ -312,6 +312,8 @@ class Sender:
         sequences = self._sequences
         if sequences is None:
             return False
+        if sequences.producer is None:
+            return True  # it came after this round had looked; the next one asks who we are
         if sequences.restart_wanted and not batch.uncertain:
             return True
         # A broker takes any sequence from a producer it does not know: the second batch may only

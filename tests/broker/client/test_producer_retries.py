@@ -130,6 +130,28 @@ def test_the_second_batch_waits_until_the_broker_knows_the_producer() -> None:
     assert [batch_of(sent).base_sequence for sent in (first, second)] == [0, 1]
 
 
+@pytest.mark.parametrize("look", [1, 2])
+def test_a_record_that_comes_in_the_middle_of_the_first_round_waits_for_an_identity(
+    look: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench()
+    looks = 0
+    now_ms = bench.clock.monotonic_ms
+
+    def send_at_look() -> int:
+        nonlocal looks
+        looks += 1
+        if looks == look:
+            bench.send()
+        return now_ms()
+
+    monkeypatch.setattr(bench.clock, "monotonic_ms", send_at_look)
+    bench.sender.round()
+    (sent,) = bench.rounds()
+    assert batch_of(sent).producer_id == 9
+    assert looks > 2
+
+
 def test_partitions_of_one_leader_share_a_request() -> None:
     bench = Bench()
     bench.send(partition=0), bench.send(partition=1)
