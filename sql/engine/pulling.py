@@ -1,7 +1,7 @@
 """Pull queries: what a table's stores, or a stream's topic, hold now."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -10,6 +10,7 @@ from broker.client.registry.api import SchemaRegistry
 from broker.client.serde.rows.row_format import Row
 from sql.backends.native.evaluating import predicate, row_function
 from sql.backends.native.materialized import Materialized, StoredRow
+from sql.backends.native.rows import value_serde
 from sql.datatypes import INT, DataType, is_numeric
 from sql.engine.inserting import NotCoercible, coerced, constant_value
 from sql.engine.pull_rules import SEE
@@ -31,6 +32,7 @@ from sql.syntax.queries import Query
 
 ADD_EMIT = f"{SEE}\nAdd EMIT CHANGES if you intended to issue a push query."
 KEYS_MAX = 10_000
+PROTOBUFS = ("PROTOBUF", "PROTOBUF_NOSR")
 
 
 def check_pull(query: Query) -> None:
@@ -236,17 +238,32 @@ def table_rows(plan: PullPlan, where: Materialized, stores: Sequence[Any]) -> It
         if keys is None
         else (row for key in keys for row in where.get(stores, key))
     )
+    as_read = _as_read(plan.scan)
     for each in found:
-        row = selected(_row_of(each, plan.scan))
+        row = selected(_row_of(each, plan.scan, as_read))
         if row is not None:
             yield row
 
 
-def _row_of(stored: StoredRow, scan: Scan) -> Row:
+def _as_read(scan: Scan) -> Callable[[Row], Row]:
+    """A row as it would be read from the topic: Protobuf has no nulls unless it is told to."""
+    info = scan.value_format
+    if info.name not in PROTOBUFS or info.nullable is not None:
+        return lambda row: row
+    serde = value_serde(replace(info, name="PROTOBUF_NOSR", schema_id=None), scan.value, None)
+
+    def read_back(row: Row) -> Row:
+        return serde.deserialize(scan.topic, serde.serialize(scan.topic, row)) or row
+
+    return read_back
+
+
+def _row_of(stored: StoredRow, scan: Scan, as_read: Callable[[Row], Row]) -> Row:
     """A stored row as a Scan of the table gives it."""
     values = stored.values
     if len(values) == len(scan.shape.row):
         return values  # of a source table, whose store keeps whole rows
+    values = as_read(values)
     place = (stored.timestamp_ms, None, None)
     return (*values, *(None,) * len(scan.headers), *place, *(stored.window or ()), *stored.key)
 

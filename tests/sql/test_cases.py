@@ -29,12 +29,21 @@ def test_ids_of_cases_are_unique() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("folder", sorted(json.loads(FIGURES.read_text())))
-def test_as_many_shared_cases_pass_as_before(folder: str) -> None:
-    if not (SHARED / folder).is_dir():
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("place", sorted(json.loads(FIGURES.read_text())))
+def test_as_many_shared_cases_pass_as_before(place: str) -> None:
+    """`place` is a folder of cases, or a file of those that take long."""
+    if not (SHARED / place).exists():
         pytest.skip("the shared cases are not beside the repository")
-    wanted = json.loads(FIGURES.read_text())[folder]
-    cases = load_cases([SHARED / folder], scripts=[OWN])
+    wanted = json.loads(FIGURES.read_text())[place]
+    cases = load_cases([SHARED / place], scripts=[OWN])
     report = Report(tuple(run_cases(cases, functions="tests.support.sql_test_functions")))
     failed = [each.id for each in report.results if each.status is Status.FAILED]
     assert report.count(Status.PASSED) >= wanted, f"these fail: {failed}"
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared cases are not beside the repository")
+def test_all_shared_cases_have_a_figure() -> None:
+    found = {"cases", "sql_cases"}
+    found |= {f"rest_cases/{each.name}" for each in (SHARED / "rest_cases").glob("*.json")}
+    assert set(json.loads(FIGURES.read_text())) == found

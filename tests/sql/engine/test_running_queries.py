@@ -250,3 +250,23 @@ def test_restarts_come_slower_and_slower() -> None:
         900_000,
         900_000,
     ]
+
+
+@pytest.mark.parametrize(("nulls", "shown"), [("", ("", 0)), ("OPTIONAL", (None, None))])
+def test_a_table_in_protobuf_has_nulls_if_its_topic_has(
+    broker: Broker, tmp_path: Path, nulls: str, shown: tuple[object, ...]
+) -> None:
+    option = f", value_protobuf_nullable_representation='{nulls}'" if nulls else ""
+    sides = "".join(
+        f"CREATE TABLE {name} (k INT PRIMARY KEY, {name}_t STRING, {name}_n BIGINT) "
+        f"WITH (kafka_topic='{name}', value_format='PROTOBUF_NOSR', partitions=1{option});"
+        for name in ("a", "b")
+    )
+    joined = (
+        f"CREATE TABLE joined WITH (value_format='PROTOBUF_NOSR'{option}) AS "
+        "SELECT ROWKEY AS k, a_t, a_n, b_t, b_n FROM a FULL OUTER JOIN b ON a.k = b.k;"
+    )
+    with engine_of(broker, tmp_path) as engine:
+        engine.execute(sides + joined)
+        engine.execute("INSERT INTO a VALUES (1, 'x', 5);")
+        until_rows(engine, "SELECT * FROM joined;", [(1, "x", 5, *shown)])
