@@ -17,7 +17,7 @@ from broker.client.group_offsets import (
     fetched_offsets,
     offset_fetch_request,
 )
-from broker.errors import BrokerError, ErrorCode, MillstreamError, RequestTimeout
+from broker.errors import BrokerError, ConnectionFailed, ErrorCode, MillstreamError, RequestTimeout
 from broker.model import TopicPartition
 from broker.protocol.messages.offsets import OffsetCommitResponse, OffsetFetchResponse
 
@@ -114,7 +114,11 @@ class Committer:
                 return wait_ms
             for pending in unsent:
                 request = commit_request(self._group(), pending.offsets)
-                pending.future = self._link.send(request, version_max=VERSION_WITH_NAMES)
+                try:
+                    pending.future = self._link.send(request, version_max=VERSION_WITH_NAMES)
+                except ConnectionFailed:
+                    # A heartbeat found it gone after this step had found it there: look again.
+                    return self._link.retry_backoff_ms
         return self._cluster.config.request_timeout_ms
 
     def finish(self, timeout_ms: int) -> None:

@@ -206,10 +206,13 @@ class Connection:
         if self._tls is None:
             self._open()
             return
-        self.socket = self._tls.wrap_socket(
-            self.socket, server_hostname=self._host, do_handshake_on_connect=False
-        )
         self.phase = Phase.SECURING
+        try:
+            self.socket = self._tls.wrap_socket(
+                self.socket, server_hostname=self._host, do_handshake_on_connect=False
+            )
+        except OSError as error:  # the other side went away in this moment
+            raise self._broken(error) from error
 
     def _finish_tls(self) -> None:
         secured = cast(ssl.SSLSocket, self.socket)
