@@ -37,14 +37,25 @@ class SystemClock:
         return condition.wait(None if timeout_ms is None else timeout_ms / 1000)
 
 
+class _Looks(threading.local):
+    """What one thread knows of the time."""
+
+    first_ms: int | None = None  # what it saw when it first looked after its last wait
+
+
 class ManualClock:
-    """A clock that a test moves by hand; waiting threads wake when it moves."""
+    """A clock that a test moves by hand; waiting threads wake when it moves.
+
+    A thread looks at the time, computes how long to wait, then waits: when the test moves the clock
+    in between, the wait counts from the look, or it would be for a time that has passed already.
+    """
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         """Start at a fixed instant."""
         self._now_ms = now_ms
         self._lock = threading.Lock()
         self._waiting: list[tuple[int, threading.Condition]] = []  # with their deadlines
+        self._looks = _Looks()
 
     def now_ms(self) -> int:
         """The instant set by the test."""
@@ -52,7 +63,10 @@ class ManualClock:
 
     def monotonic_ms(self) -> int:
         """The same instant: manual time only goes forward."""
-        return self._now_ms
+        now_ms = self._now_ms
+        if self._looks.first_ms is None:
+            self._looks.first_ms = now_ms
+        return now_ms
 
     def advance(self, milliseconds: int) -> None:
         """Move time forward and wake those who wait for it."""
@@ -66,14 +80,16 @@ class ManualClock:
 
     def wait(self, condition: threading.Condition, timeout_ms: int | None) -> bool:
         """Wait on a held condition until notified or manual time has passed the deadline."""
+        looked_ms, self._looks.first_ms = self._looks.first_ms, None
         if timeout_ms is None:
             return condition.wait()
         with self._lock:
-            entry = (self._now_ms + timeout_ms, condition)
+            entry = ((self._now_ms if looked_ms is None else looked_ms) + timeout_ms, condition)
+            is_over = entry[0] <= self._now_ms
             self._waiting.append(entry)
         try:
             # Never with a real timeout: a notification that comes as it ends would be lost.
-            if timeout_ms > 0:
+            if not is_over:
                 condition.wait()
         finally:
             with self._lock:

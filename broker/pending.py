@@ -51,8 +51,7 @@ class Pending(Generic[T]):
     def then(self, callback: Callable[[T], None]) -> None:
         """Call back with the answer: now if it is there, else when it comes. One callback only."""
         assert self._callback is None, "a pending answer has one reader"
-        if self._done:
-            assert self._value is not None
-            callback(self._value)
-        else:
+        if not self._done:
             self._callback = callback
+        elif self._value is not None:  # else it was abandoned meanwhile
+            callback(self._value)

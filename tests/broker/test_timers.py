@@ -57,6 +57,24 @@ def test_a_pending_answer_reaches_who_came_first_or_later() -> None:
         assert seen == [7]
 
 
+def test_nobody_is_told_of_an_answer_that_was_abandoned() -> None:
+    pending: Pending[int] = Pending(on_abandon=lambda: None)
+    seen: list[int] = []
+    pending.abandon()
+    pending.then(seen.append)
+    assert not pending.complete(7)
+    assert seen == []
+
+
+def test_a_wait_counts_from_the_look_at_a_manual_clock_that_told_how_long() -> None:
+    clock = ManualClock(0)
+    condition = threading.Condition()
+    left_ms = 10 - clock.monotonic_ms()
+    clock.advance(10)
+    with condition:
+        assert not clock.wait(condition, left_ms)
+
+
 def test_a_manual_clock_ends_a_wait_when_time_has_passed() -> None:
     clock = ManualClock(0)
     condition = threading.Condition()
