@@ -124,10 +124,10 @@ class ProducedBatch:
         return self.base_sequence != NO_SEQUENCE
 
     def is_settled(self) -> bool:
-        """Whether the fate of all its records is known."""
+        """Whether the fate of all its records is known and callbacks were told."""
         if self.parts:
             return all(part.is_settled() for part in self.parts)
-        return self.done
+        return self.done and not self.callbacks
 
     def encode(self, compression: str, level: int | None, *, transactional: bool) -> None:
         """Make its bytes, or number again those it has, if they say something else."""
@@ -167,12 +167,13 @@ class ProducedBatch:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Drop what only delivering needed, then call back."""
-        callbacks, self.callbacks = self.callbacks, []
+        """Drop what only delivering needed, then call back; a flush waits for the callbacks."""
         self.rows = []
         self.data = None
-        for delivery, callback in callbacks:
-            delivery.tell(callback)
+        if self.callbacks:
+            for delivery, callback in self.callbacks:
+                delivery.tell(callback)
+            self.outcomes.settle(self.callbacks.clear)
 
     def split(self, bytes_max: int) -> "tuple[ProducedBatch, ...]":
         """Two or more smaller batches with the same records in the same order."""
