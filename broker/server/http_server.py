@@ -30,15 +30,18 @@ class HttpServer:
         *,
         listen: str,
         name: str,
+        connections: type[asyncio.Protocol] | None = None,
         websockets: type[asyncio.Protocol] | None = None,
     ) -> None:
         """Nothing listens before `start`; the thread gets the name.
 
-        Connections that become WebSockets are handed over to `websockets`, if it is there.
+        `connections` speak HTTP in place of uvicorn's own. Those that become WebSockets are handed
+        over to `websockets`, if it is there.
         """
         self._application = application
         self._host, self._port = parse_listen(listen)
         self._name = name
+        self._connections = connections
         self._websockets = websockets
         self._listener: socket.socket | None = None
         self._thread: threading.Thread | None = None
@@ -68,6 +71,7 @@ class HttpServer:
             access_log=False,
             lifespan="off",
             server_header=False,
+            http=self._connections or "auto",
             ws=self._websockets or "none",
             limit_concurrency=CONNECTIONS_MAX,
             timeout_graceful_shutdown=SHUTDOWN_GRACE_SECONDS,

@@ -6,6 +6,7 @@ from typing import Self
 from broker.server.http_server import HttpServer
 from sql.engine.engine import Engine
 from sql.server.application import SqlApplication
+from sql.server.http2 import HttpConnection
 from sql.server.websocket import WebSocketConnection
 
 LISTEN = "127.0.0.1:8088"
@@ -22,7 +23,11 @@ class SqlServer:
         """Nothing listens before `start`; the cluster's id is only told to those who ask."""
         self._application = SqlApplication(engine, cluster_id=cluster_id, address=listen)
         self._server = HttpServer(
-            self._application, listen=listen, name="sql-server", websockets=WebSocketConnection
+            self._application,
+            listen=listen,
+            name="sql-server",
+            connections=HttpConnection,
+            websockets=WebSocketConnection,
         )
 
     @property

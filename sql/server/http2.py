@@ -1,0 +1,381 @@
+"""HTTP/2 without TLS: a connection that begins with its preface speaks it, others HTTP/1.1.
+
+Clients of ksqlDB read push queries and write rows that way. Each line of an answer that is still
+going on is a frame of its own, since some of them take a frame for a row.
+"""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, cast
+from urllib.parse import unquote
+
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.errors import ErrorCodes
+from h2.events import (
+    DataReceived,
+    Event,
+    RemoteSettingsChanged,
+    RequestReceived,
+    StreamEnded,
+    StreamReset,
+    WindowUpdated,
+)
+from h2.exceptions import ProtocolError
+from starlette.types import Message
+from uvicorn import Config
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.server import ServerState
+
+logger = logging.getLogger(__name__)
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+STREAMS_MAX = 100  # of one connection at a time; h2 tells clients the same
+UNSENT_BYTES_MAX = 1024 * 1024  # answers wait before that; what is more are replies to pings
+IDLE_SECONDS = 600  # ksqlDB's default
+NOT_FOR_HTTP_2 = frozenset({b"connection", b"transfer-encoding", b"keep-alive", b"upgrade"})
+
+
+class HttpConnection(asyncio.Protocol):
+    """What uvicorn makes for each connection: looks at the first bytes, and hands it over."""
+
+    # Any: uvicorn gives the state of applications, which this one has none of.
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: Mapping[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        """As uvicorn makes it."""
+        self._given = (config, server_state, app_state)
+        # Any: uvicorn's type of protocols names its own ones only.
+        self._connections: Any = server_state.connections
+        self._transport: asyncio.Transport | None = None
+        self._received = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Nothing is known of it yet."""
+        # Not checked: uvloop's transports have another base.
+        self._transport = cast("asyncio.Transport", transport)
+        self._connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client went away before it said anything."""
+        self._connections.discard(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand over as soon as it is clear to whom."""
+        self._received += data
+        begun = self._received[: len(PREFACE)]
+        if begun == PREFACE:
+            self._hand_over(Http2Connection)
+        elif not PREFACE.startswith(begun):
+            self._hand_over(AutoHTTPProtocol)
+
+    def shutdown(self) -> None:
+        """The server ends."""
+        if self._transport is not None:
+            self._transport.close()
+
+    # Any: uvicorn's protocols are made with what it gave.
+    def _hand_over(self, protocol: Any) -> None:
+        assert self._transport is not None
+        self._connections.discard(self)
+        speaking = protocol(*self._given)
+        self._transport.set_protocol(speaking)
+        speaking.connection_made(self._transport)
+        speaking.data_received(self._received)
+
+
+class Http2Connection(asyncio.Protocol):
+    """One connection with its streams, each of them a request to the ASGI application."""
+
+    # Any: see above.
+    def __init__(
+        self, config: Config, server_state: ServerState, app_state: Mapping[str, Any]
+    ) -> None:
+        """As uvicorn makes it."""
+        del app_state
+        # Any: an ASGI application, however uvicorn has wrapped it.
+        self.application: Any = config.loaded_app
+        self._limit = config.limit_concurrency
+        # Any: see above.
+        self._connections: Any = server_state.connections
+        self._tasks = server_state.tasks
+        self._transport: asyncio.Transport | None = None
+        self.protocol = H2Connection(H2Configuration(client_side=False, header_encoding=None))
+        self._streams: dict[int, Exchange] = {}
+        self._running = 0  # also of streams that the client has given up
+        self._ending = False
+        self._idle: asyncio.TimerHandle | None = None
+        # Set anew whenever there may be room to send.
+        self.room = asyncio.Event()
+        self.writable = True
+
+    # --- asyncio ----------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is ours from now on."""
+        # Not checked: uvloop's transports have another base.
+        self._transport = cast("asyncio.Transport", transport)
+        self._connections.add(self)
+        self.protocol.initiate_connection()
+        self.flush()
+        self._watch_idleness()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone."""
+        self._connections.discard(self)
+        self._transport = None
+        self._stop_watching()
+        self._break_off()
+
+    def pause_writing(self) -> None:
+        """The client is slow."""
+        self.writable = False
+
+    def resume_writing(self) -> None:
+        """It has caught up."""
+        self.writable = True
+        self.room.set()
+
+    def data_received(self, data: bytes) -> None:
+        """Frames, whole ones or parts."""
+        try:
+            for event in self.protocol.receive_data(data):
+                self._take(event)
+        except ProtocolError as error:
+            logger.debug("a client broke HTTP/2: %s", error)
+            self._close()
+            return
+        self.flush()
+        transport = self._transport
+        if transport is not None and transport.get_write_buffer_size() > UNSENT_BYTES_MAX:
+            transport.abort()  # it asks for replies and does not read them
+
+    def shutdown(self) -> None:
+        """The server ends: after the answers that are under way."""
+        self._ending = True
+        if not self._streams:
+            self._close()
+
+    # --- frames -------------------------------------------------------------------------------
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case RequestReceived():
+                self._begin(event.stream_id or 0, event.headers or [])
+            case DataReceived():
+                found = self._streams.get(event.stream_id or 0)
+                if found is None:  # answered already: nobody reads it
+                    self.taken(event.flow_controlled_length or 0, event.stream_id or 0)
+                else:
+                    found.receive_part(event.data or b"", event.flow_controlled_length or 0)
+            case StreamEnded():
+                if (found := self._streams.get(event.stream_id or 0)) is not None:
+                    found.receive_end()
+            case StreamReset():
+                if (found := self._streams.pop(event.stream_id or 0, None)) is not None:
+                    found.break_off()
+                    self.room.set()
+            case WindowUpdated() | RemoteSettingsChanged():
+                self.room.set()
+
+    # Any: pairs of bytes, in a type of h2's own.
+    def _begin(self, stream_id: int, headers: list[Any]) -> None:
+        limit = self._limit or sys.maxsize
+        full = max(len(self._tasks), len(self._connections)) >= limit
+        if full or self._ending or self._running >= STREAMS_MAX:
+            self.reset(stream_id, ErrorCodes.REFUSED_STREAM)
+            return
+        self._stop_watching()
+        exchange = Exchange(self, stream_id)
+        self._streams[stream_id] = exchange
+        self._running += 1
+        task = asyncio.ensure_future(exchange.run(scope_of(headers)))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def reset(self, stream_id: int, code: ErrorCodes) -> None:
+        """Give a stream up."""
+        with suppress(ProtocolError):  # the client was faster
+            self.protocol.reset_stream(stream_id, code)
+        self.flush()
+
+    def taken(self, length: int, stream_id: int) -> None:
+        """The client may send so many bytes more."""
+        if length and self._transport is not None:
+            with suppress(ProtocolError):  # over meanwhile
+                self.protocol.acknowledge_received_data(length, stream_id)
+            self.flush()
+
+    def finished(self, exchange: "Exchange") -> None:
+        """A request was answered, or nobody waits for the answer."""
+        self._running -= 1
+        self._streams.pop(exchange.stream_id, None)
+        if self._streams or self._transport is None:
+            return
+        if self._ending:
+            self._close()
+        else:
+            self._watch_idleness()
+
+    def flush(self) -> None:
+        """Write what the protocol has made."""
+        data = self.protocol.data_to_send()
+        if data and self._transport is not None:
+            self._transport.write(data)
+
+    def _break_off(self) -> None:
+        for each in self._streams.values():
+            each.break_off()
+        self._streams.clear()
+        self.room.set()
+
+    def _close(self) -> None:
+        self._break_off()
+        if self._transport is not None:
+            self.protocol.close_connection()
+            self.flush()
+            self._transport.close()
+
+    def _watch_idleness(self) -> None:
+        self._stop_watching()
+        self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._close)
+
+    def _stop_watching(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+
+
+class Exchange:
+    """A request and its answer."""
+
+    def __init__(self, connection: Http2Connection, stream_id: int) -> None:
+        """Of one stream."""
+        self._connection = connection
+        self.stream_id = stream_id
+        self._parts: asyncio.Queue[tuple[Message, int]] = asyncio.Queue()
+        self._request_ended = False
+        self._over = False  # answered, or broken off
+
+    def receive_part(self, data: bytes, length: int) -> None:
+        """A part of the request's body; it counts until the application takes it."""
+        self._parts.put_nowait(({"type": "http.request", "body": data, "more_body": True}, length))
+
+    def receive_end(self) -> None:
+        """The whole request is there."""
+        self._request_ended = True
+        self._parts.put_nowait(({"type": "http.request", "body": b"", "more_body": False}, 0))
+
+    def break_off(self) -> None:
+        """The client does not wait any more."""
+        self._over = True
+        self._parts.put_nowait(({"type": "http.disconnect"}, 0))
+
+    async def run(self, scope: Mapping[str, object]) -> None:
+        """Let the application answer."""
+        try:
+            await self._connection.application(scope, self._receive, self._send)
+        except Exception:
+            logger.exception("a request failed")
+        finally:
+            if not self._over:
+                self._fail()
+            self._connection.finished(self)
+
+    async def _receive(self) -> Message:
+        if self._over and self._parts.empty():
+            return {"type": "http.disconnect"}
+        message, length = await self._parts.get()
+        self._connection.taken(length, self.stream_id)
+        return message
+
+    async def _send(self, message: Message) -> None:
+        if self._over:
+            return
+        if message["type"] == "http.response.start":
+            self._connection.protocol.send_headers(self.stream_id, answered_headers(message))
+            self._connection.flush()
+        elif message["type"] == "http.response.body":
+            await self._send_body(message.get("body", b""), more=message.get("more_body", False))
+
+    async def _send_body(self, body: bytes, *, more: bool) -> None:
+        for part in body.splitlines(keepends=True) if more else [body]:
+            sent = 0
+            while sent < len(part) and not self._over:
+                sent += self._send_some(part[sent:])
+                await self._wait_for_room(blocked=sent < len(part))
+        self._connection.flush()
+        if not more and not self._over:
+            self._end()
+
+    def _send_some(self, data: bytes) -> int:
+        """As much as the client takes in a frame; how much that was."""
+        protocol = self._connection.protocol
+        window = protocol.local_flow_control_window(self.stream_id)
+        length = min(len(data), window, protocol.max_outbound_frame_size)
+        if length <= 0:
+            return 0
+        protocol.send_data(self.stream_id, data[:length])
+        return length
+
+    async def _wait_for_room(self, *, blocked: bool) -> None:
+        connection = self._connection
+        if blocked:
+            connection.flush()
+        while not self._over and not (connection.writable and not (blocked and self._is_full())):
+            connection.room.clear()
+            await connection.room.wait()
+
+    def _is_full(self) -> bool:
+        return self._connection.protocol.local_flow_control_window(self.stream_id) <= 0
+
+    def _end(self) -> None:
+        self._over = True
+        protocol = self._connection.protocol
+        protocol.end_stream(self.stream_id)
+        if not self._request_ended:  # the rest of it is not wanted
+            self._connection.reset(self.stream_id, ErrorCodes.NO_ERROR)
+        self._connection.flush()
+        self._parts.put_nowait(({"type": "http.disconnect"}, 0))
+
+    def _fail(self) -> None:
+        self._over = True
+        self._connection.reset(self.stream_id, ErrorCodes.INTERNAL_ERROR)
+
+
+def scope_of(headers: list[tuple[bytes, bytes]]) -> dict[str, object]:
+    """What an ASGI application is told of a request."""
+    about = {name: value for name, value in headers if name.startswith(b":")}
+    path, _, query = about.get(b":path", b"/").partition(b"?")
+    others = [(name, value) for name, value in headers if not name.startswith(b":")]
+    if b":authority" in about:
+        others.insert(0, (b"host", about[b":authority"]))
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "2",
+        "scheme": "http",
+        "method": about.get(b":method", b"").decode("ascii", errors="replace"),
+        "root_path": "",
+        "path": unquote(path.decode("ascii", errors="replace")),
+        "raw_path": path,
+        "query_string": query,
+        "headers": others,
+        "server": None,
+        "client": None,
+    }
+
+
+def answered_headers(message: Message) -> Iterator[tuple[bytes, bytes]]:
+    """The headers of an answer, as HTTP/2 has them."""
+    yield b":status", str(message["status"]).encode()
+    for name, value in message.get("headers", ()):
+        if name.lower() not in NOT_FOR_HTTP_2:
+            yield name.lower(), value
