@@ -22,6 +22,9 @@ from sql.syntax.node import Position
 
 IN_QUOTES = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_@]*)\}")
 NAME = re.compile(r"""(?P<quote>[`"]?)[A-Za-z_][A-Za-z0-9_@]*(?P=quote)""")
+# What a script may have; each of its statements has limits of its own.
+SCRIPT_TOKENS_MAX = 2_000_000
+STATEMENTS_MAX = 100_000
 NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
@@ -40,10 +43,18 @@ def split_statements(text: str) -> list[ScriptPart]:
     >>> [(each.text, each.is_complete) for each in split_statements("SHOW STREAMS; SELECT ';'")]
     [('SHOW STREAMS;', True), ("SELECT ';'", False)]
     """
+    if len(text) > TEXT_MAX:
+        raise SyntaxFailed(f"the text has {len(text)} signs, and at most {TEXT_MAX} are read")
     parts: list[ScriptPart] = []
     start, line, line_start = -1, 1, 0
     position, said = Position(1, 1), False
-    for match in TOKEN.finditer(text):
+    for number, match in enumerate(TOKEN.finditer(text)):
+        if number >= SCRIPT_TOKENS_MAX or len(parts) >= STATEMENTS_MAX:
+            raise SyntaxFailed(
+                f"the text has more than {STATEMENTS_MAX} statements, or {SCRIPT_TOKENS_MAX} words "
+                "and signs",
+                hint="send it in parts",
+            )
         kind, token = match.lastgroup, match.group()
         if start < 0 and not token.isspace():
             start = match.start()

@@ -18,11 +18,12 @@ from sql.errors import SyntaxFailed
 from sql.syntax.keywords import RESERVED
 
 TEXT_MAX = 10_000_000
-TOKENS_MAX = 500_000
+TOKENS_MAX = 200_000
 END = "<EOF>"
 WITH_WORDS = frozenset({"word", "name", "sign"})
 
-# Letters are those of ASCII, written out: IGNORECASE would let a few others through.
+# Letters are those of ASCII, written out: IGNORECASE would let a few others through. What is in
+# quotes is never given back (*+): remembering how to would take more than the text itself.
 TOKEN = re.compile(
     r"""
       (?P<space>\s+|--[^\r\n]*|/\*.*?\*/)
@@ -32,8 +33,8 @@ TOKEN = re.compile(
     | (?P<name>[0-9]+[A-Za-z_@][A-Za-z0-9_@]*)
     | (?P<fraction>[0-9]+\.[0-9]*|\.[0-9]+)
     | (?P<whole>[0-9]+)
-    | (?P<text>'[^']*(?:''[^']*)*')
-    | (?P<quoted>`[^`]*(?:``[^`]*)*`|"[^"]*(?:""[^"]*)*")
+    | (?P<text>'[^']*+(?:''[^']*+)*+')
+    | (?P<quoted>`[^`]*+(?:``[^`]*+)*+`|"[^"]*+(?:""[^"]*+)*+")
     | (?P<variable>\$\{[A-Za-z_][A-Za-z0-9_@]*\})
     | (?P<open>'|"|`|/\*)
     | (?P<sign><>|<=|>=|!=|\|\||:=|->|=>|[-+*/%=<>(),.;\[\]])

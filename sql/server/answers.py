@@ -39,6 +39,9 @@ COMMANDS_BEHIND = 50301
 NOT_READY = 50302
 TERMINATED = 50304
 
+# An error shows so much of its statement: more helps nobody, and is sent twice.
+STATEMENT_CHARACTERS_MAX = 100_000
+
 GENERIC = "generic_error"
 OF_STATEMENT = "statement_error"
 NO_REGISTRY_TEXT = "KSQL is not configured to use a schema registry"
@@ -97,6 +100,8 @@ def error_json(error: Exception, text: str = "") -> dict[str, Any]:
 def _sql_error(error: SqlError, text: str) -> dict[str, Any]:
     code = _code(error)
     statement = error.statement or (text if isinstance(error, SyntaxFailed) else "")
+    if len(statement) > STATEMENT_CHARACTERS_MAX:
+        statement = f"{statement[:STATEMENT_CHARACTERS_MAX]}..."
     if not statement:
         return _generic(BAD_REQUEST if code == BAD_STATEMENT else code, error.message)
     message = error.message

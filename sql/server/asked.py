@@ -7,8 +7,10 @@ import orjson
 from starlette.requests import Request
 
 from sql.server.answers import BAD_REQUEST, Refused
+from sql.variables import split_statements
 
 BODY_BYTES_MAX = 10 * 1024 * 1024
+STATEMENTS_MAX = 10_000
 # What tells a server to answer with what it has itself; ksqlDB's name for it.
 SKIP_FORWARDING = "request.ksql.query.pull.skip.forwarding"
 TOO_LARGE = 41300
@@ -76,6 +78,10 @@ def sql_request(content: Mapping[str, object]) -> SqlRequest:
         raise Refused(BAD_REQUEST, 'No statement in request: "ksql" or "sql" must be a text')
     if "\0" in text:
         raise Refused(BAD_REQUEST, "Invalid statement: it has a NUL character")
+    if text.count(";") > STATEMENTS_MAX and len(split_statements(text)) > STATEMENTS_MAX:
+        raise Refused(
+            BAD_REQUEST, f"Too many statements in request: at most {STATEMENTS_MAX} are carried out"
+        )
     sequence_number = content.get("commandSequenceNumber")
     if sequence_number is not None and type(sequence_number) is not int:
         raise Refused(BAD_REQUEST, '"commandSequenceNumber" must be a whole number')

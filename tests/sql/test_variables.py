@@ -142,6 +142,13 @@ def test_scripts_are_cut_at_semicolons_outside_quotes_and_comments(
     assert [(each.text, each.is_complete) for each in split_statements(text)] == parts
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [";" * 1_000_000, "a " * 1_500_000, "x" * 10_000_001])
+def test_long_scripts_are_refused(text: str) -> None:
+    with pytest.raises(SyntaxFailed, match="the text has"):
+        split_statements(text)
+
+
 def test_a_part_knows_where_it_stands_and_so_do_its_errors() -> None:
     text = "SHOW STREAMS; -- first\n\n  DROP\n  ${name} s;"
     part = split_statements(text)[1]
