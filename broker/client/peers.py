@@ -28,7 +28,6 @@ LANES: dict[type[object], str] = {
 MAIN_LANE = "main"
 SESSION_SHARE = 0.85  # leave before the broker cuts off an authentication that grew too old
 BACKOFF_JITTER = 0.2
-WAIT_MS_MAX = 60_000
 
 
 class Peer:
@@ -76,10 +75,16 @@ class Peers:
     """All peers; every method belongs to the I/O thread."""
 
     def __init__(
-        self, config: NetworkConfig, clock: Clock, random: Random, selector: BaseSelector
+        self,
+        config: NetworkConfig,
+        clock: Clock,
+        random: Random,
+        selector: BaseSelector,
+        on_break: Callable[[int], None] | None = None,
     ) -> None:
-        """Only the bootstrap addresses are known."""
+        """Only the bootstrap addresses are known; `on_break` hears whose connections break."""
         self._config = config
+        self._on_break = on_break
         self._clock = clock
         self._random = random
         self._selector = selector
@@ -126,17 +131,16 @@ class Peers:
                 self._guard(peer, self._serve)
                 self._watch(peer)
 
-    def wait_ms(self) -> int:
-        """How long nothing will be due."""
-        now_ms = self._clock.monotonic_ms()
-        due_ms = [now_ms + WAIT_MS_MAX]
+    def due_ms(self) -> int | None:
+        """When something will be due next, by the clock's monotonic time; None: nothing will."""
+        due_ms: list[int] = []
         for peer in self._peers.values():
             due_ms += [exchange.deadline_ms for exchange in peer.waiting()]
             if peer.connection is None:
                 due_ms += [peer.retry_at_ms] if peer.queue else []
             elif not peer.ready:
                 due_ms.append(peer.connect_deadline_ms)
-        return max(0, min(due_ms) - now_ms)
+        return min(due_ms, default=None)
 
     def end(self, error: MillstreamError) -> None:
         """Fail everything."""
@@ -259,6 +263,8 @@ class Peers:
         if not had_ready:
             peer.failures += 1
         peer.retry_at_ms = self._clock.monotonic_ms() + self._backoff_ms(peer.failures)
+        if had_ready and self._on_break is not None:
+            self._on_break(peer.node.id)
         for exchange in waiting:
             exchange.future.set_exception(error)
 
@@ -286,11 +292,11 @@ class Peers:
         if peer.watched == wanted:
             return
         if peer.watched is not None and peer.watched[0] is wanted[0]:
-            self._selector.modify(*wanted, peer)
+            self._selector.modify(*wanted, (self, peer))
         else:
             if peer.watched is not None:
                 self._selector.unregister(peer.watched[0])  # type: ignore[arg-type]
-            self._selector.register(*wanted, peer)
+            self._selector.register(*wanted, (self, peer))
         peer.watched = wanted
 
 

@@ -1,0 +1,171 @@
+"""Answering: one thread that completes the futures of answers an embedded broker gives later.
+
+Such an answer arrives under the broker's lock. It is passed to this thread, which completes the
+future outside that lock, so that callbacks may send again. Several transports may share it.
+"""
+
+import heapq
+import itertools
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from typing import NamedTuple, Protocol
+
+from broker.clock import Clock, SystemClock
+from broker.errors import ClientError, ConnectionFailed, MillstreamError, RequestTimeout
+from broker.model import FileSlice
+from broker.pending import Pending
+from broker.protocol.messages.fetch import FetchResponse
+
+WAIT_MS_MAX = 60_000
+
+
+class Later(Protocol):
+    """What the thread needs of a broker."""
+
+    def abandon(self, pending: Pending[object]) -> None:
+        """Nobody wants this answer any more."""
+        ...
+
+    def when_done(self, pending: Pending[object], callback: Callable[[object], None]) -> None:
+        """Call back, under the broker's lock, when a pending answer is there."""
+        ...
+
+
+class Expected(NamedTuple):
+    """An answer that will come: whose, from which broker, and how to say that it is late."""
+
+    owner: object
+    broker: Later
+    pending: Pending[object]
+    late: str
+
+
+Waiting = tuple[Future[object], Expected]
+
+
+class Answering:
+    """Completes futures by answers, deadlines and closing; it starts with the first wait."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        """Nothing to do yet."""
+        self._clock = clock or SystemClock()
+        self._changed = threading.Condition()
+        self._owners: set[object] = set()
+        # Deadlines outlive answers: they name waits by number, so as not to keep answers alive.
+        self._numbers = itertools.count()
+        self._answers: deque[tuple[int, object]] = deque()
+        self._waiting: dict[int, Waiting] = {}
+        self._deadlines: list[tuple[int, int]] = []
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def join(self, owner: object) -> None:
+        """Accept waits of this owner until it leaves."""
+        with self._changed:
+            if self._closed:
+                raise ClientError("the client is closed")
+            self._owners.add(owner)
+
+    def wait_for(self, expected: Expected, future: Future[object], timeout_ms: int) -> None:
+        """Complete a future when its answer is there or its time is up."""
+        with self._changed:
+            if expected.owner not in self._owners:
+                raise ClientError("the client is closed")
+            deadline_ms = self._clock.monotonic_ms() + timeout_ms
+            number = next(self._numbers)
+            self._waiting[number] = (future, expected)
+            heapq.heappush(self._deadlines, (deadline_ms, number))
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="millstream-embedded", daemon=True
+                )
+                self._thread.start()
+            elif self._deadlines[0][1] == number:
+                self._changed.notify()  # it waits for a later deadline
+
+        def arrived(answer: object) -> None:
+            with self._changed:
+                self._answers.append((number, answer))
+                self._changed.notify()
+
+        expected.broker.when_done(expected.pending, arrived)
+
+    def leave(self, owner: object) -> None:
+        """Fail what an owner still waits for; it cannot wait any more."""
+        with self._changed:
+            self._owners.discard(owner)
+            left = [number for number, each in self._waiting.items() if each[1].owner is owner]
+            failed = [self._waiting.pop(number) for number in left]
+        _fail(failed)
+
+    def close(self) -> None:
+        """Fail what still waits and end the thread."""
+        with self._changed:
+            self._closed = True
+            self._owners.clear()
+            self._changed.notify()
+            thread = self._thread
+        if thread is not None and threading.current_thread() is not thread:
+            thread.join()
+
+    def _run(self) -> None:
+        while not self._closed:
+            for future, answer in self._take():
+                if isinstance(answer, MillstreamError):
+                    future.set_exception(answer)
+                else:
+                    future.set_result(loaded(answer))
+        with self._changed:
+            left, self._waiting = self._waiting, {}
+        _fail(left.values())
+
+    def _take(self) -> list[tuple[Future[object], object]]:
+        """Wait for answers or deadlines; return the futures that are decided."""
+        with self._changed:
+            if not self._answers and not self._closed:
+                self._clock.wait(self._changed, self._wait_ms())
+            decided = [
+                (waiting[0], answer)
+                for number, answer in self._answers
+                if (waiting := self._waiting.pop(number, None)) is not None
+            ]
+            self._answers.clear()
+            late = self._take_late()
+        for future, expected in late:
+            expected.broker.abandon(expected.pending)
+            decided.append((future, RequestTimeout(expected.late)))
+        return decided
+
+    def _take_late(self) -> list[Waiting]:
+        late = []
+        now_ms = self._clock.monotonic_ms()
+        while self._deadlines and self._deadlines[0][0] <= now_ms:
+            waiting = self._waiting.pop(heapq.heappop(self._deadlines)[1], None)
+            if waiting is not None:
+                late.append(waiting)
+        return late
+
+    def _wait_ms(self) -> int:
+        while self._deadlines and self._deadlines[0][1] not in self._waiting:
+            heapq.heappop(self._deadlines)
+        if not self._deadlines:
+            return WAIT_MS_MAX
+        return max(0, min(WAIT_MS_MAX, self._deadlines[0][0] - self._clock.monotonic_ms()))
+
+
+def _fail(left: Iterable[Waiting]) -> None:
+    for future, expected in left:
+        expected.broker.abandon(expected.pending)
+        future.set_exception(ConnectionFailed("the client was closed"))
+
+
+def loaded(answer: object) -> object:
+    """The answer with record bytes in memory, as a frame would bring them."""
+    if isinstance(answer, FetchResponse):
+        for topic in answer.responses:
+            for partition in topic.partitions:
+                if isinstance(partition.records, FileSlice):
+                    partition.records = memoryview(partition.records.read())
+    return answer

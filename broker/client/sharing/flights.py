@@ -1,0 +1,162 @@
+"""Asks and flights: who wants what, and the reads under way that will bring it.
+
+Ask     one reader's fetch request: answered by whichever of its partitions has news first
+Wanted  one partition of an ask
+Flight  one fetch request to a broker, on a lane of its own
+Leg     one partition of a flight, and the asks that wait for it
+"""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import NamedTuple
+
+from broker.client.sharing.kept import KeptPartition
+from broker.client.sharing.lanes import Lanes
+from broker.client.sharing.runs import Run
+from broker.client.transport import Transport
+from broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+
+NO_TOPIC_ID = bytes(16)
+LegKey = tuple[bytes | str, int]  # topic id, or name where brokers do not know ids, and partition
+
+
+class Reader:
+    """One transport whose fetches are shared."""
+
+    __slots__ = ("asks", "closed", "lanes", "unclaimed")
+
+    def __init__(self, lanes: Lanes) -> None:
+        """Has asked nothing yet."""
+        self.lanes = lanes
+        self.closed = False
+        self.asks: set[Ask] = set()
+        # What came when the reader had its answer from elsewhere: kept until it asks again.
+        self.unclaimed: dict[KeptPartition, Run] = {}
+
+    def claim(self, partition: KeptPartition) -> None:
+        """Let go of what waits of a partition."""
+        run = self.unclaimed.pop(partition, None)
+        if run is not None:
+            run.pins -= 1
+
+    def expect(self, partition: KeptPartition, run: Run) -> None:
+        """Come back for a run."""
+        self.claim(partition)
+        self.unclaimed[partition] = run
+        run.pins += 1
+
+
+class Wanted(NamedTuple):
+    """One partition of an ask."""
+
+    partition: KeptPartition
+    topic: FetchTopic
+    asked: FetchPartition
+
+    @property
+    def offset(self) -> int:
+        """Where to read on."""
+        return self.asked.fetch_offset
+
+
+class Ask:
+    """A fetch request of a reader."""
+
+    __slots__ = ("deadline_ms", "future", "legs", "reader", "request", "wanted")
+
+    def __init__(self, reader: Reader, request: FetchRequest, now_ms: int) -> None:
+        """Not answered yet."""
+        self.reader = reader
+        self.request = request
+        self.deadline_ms = now_ms + request.max_wait_ms
+        self.wanted: list[Wanted] = []
+        self.legs: list[Leg] = []
+        self.future: Future[object] = Future()
+        self.future.set_running_or_notify_cancel()  # it is completed once, by us
+
+    def wait_for(self, leg: "Leg") -> None:
+        """Wait for a leg too."""
+        leg.asks[self] = None
+        self.legs.append(leg)
+
+    def leave(self) -> None:
+        """Wait no more."""
+        self.reader.asks.discard(self)
+        for leg in self.legs:
+            leg.asks.pop(self, None)
+        self.legs.clear()
+
+
+class Leg:
+    """One partition of a flight."""
+
+    __slots__ = ("asks", "flight", "wanted")
+
+    def __init__(self, wanted: Wanted, flight: "Flight") -> None:
+        """Nobody waits for it yet."""
+        self.wanted = wanted
+        self.flight = flight
+        self.asks: dict[Ask, None] = {}  # in the order they came
+
+    @property
+    def place(self) -> tuple[KeptPartition, int]:
+        """What is read."""
+        return self.wanted.partition, self.wanted.offset
+
+
+class Flight:
+    """One fetch request on its way."""
+
+    __slots__ = ("_timeout_ms", "deadline_ms", "lane", "legs", "node_id", "reader", "request")
+
+    def __init__(
+        self, reader: Reader, node_id: int, request: FetchRequest, deadline_ms: int, timeout_ms: int
+    ) -> None:
+        """Read with the limits of a request; its partitions are those of the legs."""
+        self.reader = reader
+        self.node_id = node_id
+        self.request = request
+        self.deadline_ms = deadline_ms
+        self._timeout_ms = timeout_ms
+        self.legs: list[Leg] = []
+        self.lane: Transport | None = None
+
+    def carry(self, wanted: Iterable[Wanted]) -> None:
+        """Take these partitions along, and no others."""
+        self.legs = [Leg(each, self) for each in wanted]
+        asked_for = sum(len(topic.partitions) for topic in self.request.topics)
+        if len(self.legs) == asked_for:
+            return
+        topics: dict[int, FetchTopic] = {}
+        for leg in self.legs:
+            topic = leg.wanted.topic
+            if id(topic) not in topics:
+                topics[id(topic)] = replace(topic, partitions=[])
+            topics[id(topic)].partitions.append(leg.wanted.asked)
+        self.request = replace(self.request, topics=list(topics.values()))
+
+    def again(self, legs: Sequence[Leg], wait_ms: int) -> "Flight":
+        """The same once more, for those legs that somebody still waits for."""
+        request = replace(self.request, max_wait_ms=wait_ms)
+        flight = Flight(self.reader, self.node_id, request, self.deadline_ms, self._timeout_ms)
+        flight.carry([leg.wanted for leg in legs])
+        for leg, following in zip(legs, flight.legs, strict=True):
+            for ask in list(leg.asks):
+                ask.legs.remove(leg)
+                ask.wait_for(following)
+        return flight
+
+    def take_off(self, lane: Transport) -> Future[object]:
+        """Send the request."""
+        self.lane = lane
+        return lane.send(self.node_id, self.request, timeout_ms=self._timeout_ms)
+
+    def by_key(self) -> dict[LegKey, Leg]:
+        """The legs as an answer names them: by topic id, or by name."""
+        found: dict[LegKey, Leg] = {}
+        for leg in self.legs:
+            _, topic, asked = leg.wanted
+            found[topic.topic_id, asked.partition] = leg
+            found[topic.topic, asked.partition] = leg
+        return found

@@ -1,0 +1,192 @@
+"""Kept: what was read lately of all partitions, within a number of bytes; the oldest goes first.
+
+What is kept of a partition is only trusted as long as nothing hints at another log: an error, a
+new leader, a high watermark before the end of what was read, or a lost connection forget it all.
+The owner's lock guards everything here.
+"""
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+
+from broker.client.sharing.runs import Run
+from broker.protocol.messages.fetch import PartitionData
+
+UNKNOWN = -1
+RUNS_MAX = 1024  # of a partition: small ones must not make looking up, or their objects, dear
+
+
+class KeptPartition:
+    """One partition of one leader, as readers of one isolation level see it."""
+
+    __slots__ = (
+        "_starts",
+        "epoch",
+        "high_watermark",
+        "key",
+        "last_stable_offset",
+        "log_start_offset",
+        "node_id",
+        "reads_under_way",
+        "runs",
+    )
+
+    def __init__(self, key: Hashable, node_id: int, epoch: int) -> None:
+        """Nothing read yet."""
+        self.key = key
+        self.node_id = node_id
+        self.epoch = epoch
+        self.high_watermark = UNKNOWN
+        self.last_stable_offset = UNKNOWN
+        self.log_start_offset = UNKNOWN
+        self.reads_under_way = 0
+        self.runs: list[Run] = []  # by offset; they do not overlap
+        self._starts: list[int] = []
+
+    def find(self, offset: int) -> Run | None:
+        """The run that holds an offset."""
+        index = bisect_right(self._starts, offset) - 1
+        if index < 0 or offset < self.log_start_offset:
+            return None
+        run = self.runs[index]
+        return run if offset < run.next_offset else None
+
+    def learn(self, data: PartitionData) -> None:
+        """Take over what an answer says of the log's ends."""
+        self.high_watermark = data.high_watermark
+        self.last_stable_offset = data.last_stable_offset
+        self.log_start_offset = data.log_start_offset
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether more was read than the leader has now."""
+        return bool(self.runs) and self.runs[-1].next_offset > self.high_watermark
+
+    def insert(self, run: Run, offset: int) -> Run | None:
+        """Put a run that was read from an offset in its place; what is there already stays.
+
+        The run as it was kept, or None: what is there holds the offset, or begins at it. A run
+        that does not fit to its neighbours is not the log they are from: they are removed by the
+        owner, who asks `conflicts` before.
+        """
+        index = bisect_right(self._starts, offset)
+        if index < len(self.runs) and run.next_offset > self.runs[index].start:
+            following = self.runs[index]
+            before = run.before(following.start)
+            if before is None:
+                # Nothing is left between the offset and what is there.
+                following.start = self._starts[index] = offset
+                return None
+            run = before
+        if index and self.runs[index - 1].next_offset > run.start:
+            run.start = offset
+        self.runs.insert(index, run)
+        self._starts.insert(index, run.start)
+        return run
+
+    def conflicts(self, run: Run, offset: int) -> bool:
+        """Whether a batch of a run lies across the beginning of what follows it here."""
+        index = bisect_right(self._starts, offset)
+        if index == len(self.runs) or run.next_offset <= self.runs[index].start:
+            return False
+        limit = self.runs[index].start
+        before = run.before(limit)
+        return before is not None and before.next_offset > limit
+
+    def remove(self, run: Run) -> None:
+        """Let go of one run."""
+        index = self.runs.index(run)
+        del self.runs[index], self._starts[index]
+
+    def clear(self) -> list[Run]:
+        """Let go of all runs."""
+        removed, self.runs, self._starts = self.runs, [], []
+        return removed
+
+
+class Kept:
+    """All partitions."""
+
+    def __init__(self, bytes_max: int) -> None:
+        """Keep at most so many bytes, beside those that somebody is about to fetch."""
+        self.bytes = 0
+        self._bytes_max = bytes_max
+        self._partitions: dict[Hashable, KeptPartition] = {}
+        self._by_age: OrderedDict[Run, KeptPartition] = OrderedDict()
+
+    def partition(self, key: Hashable, node_id: int, epoch: int) -> KeptPartition:
+        """The partition at a leader; one of a leader before this one is not kept."""
+        known = self._partitions.get(key)
+        if known is not None:
+            if known.epoch == epoch and known.node_id == node_id:
+                return known
+            if known.epoch > epoch:
+                return KeptPartition(key, node_id, epoch)
+            self.forget(known)
+        made = self._partitions[key] = KeptPartition(key, node_id, epoch)
+        return made
+
+    def add(self, partition: KeptPartition, run: Run, offset: int) -> None:
+        """Keep what was read from an offset, unless it is there already."""
+        if partition.find(offset) is not None:
+            return
+        if partition.conflicts(run, offset):
+            self._clear(partition)
+        added = partition.insert(run, offset)
+        if added is not None and self._partitions.get(partition.key) is partition:
+            self._by_age[added] = partition
+            self.bytes += len(added.view)
+            if len(partition.runs) > RUNS_MAX:
+                oldest = next(run for run in partition.runs if run is not added)
+                self._drop(partition, oldest)
+
+    def learn(self, partition: KeptPartition, data: PartitionData) -> None:
+        """Note the ends of the log, and drop what they contradict or have passed."""
+        partition.learn(data)
+        if partition.is_truncated:
+            self._clear(partition)
+        while partition.runs and partition.runs[0].next_offset <= partition.log_start_offset:
+            self._drop(partition, partition.runs[0])
+
+    def forget(self, partition: KeptPartition) -> None:
+        """Keep nothing of a partition; reads of it that are under way will not be kept either."""
+        self._clear(partition)
+        if self._partitions.get(partition.key) is partition:
+            del self._partitions[partition.key]
+
+    def forget_where(self, applies: Callable[[KeptPartition], bool]) -> None:
+        """Forget some partitions."""
+        for partition in [each for each in self._partitions.values() if applies(each)]:
+            self.forget(partition)
+
+    def evict(self) -> None:
+        """Drop the oldest runs until the rest fits; not those that somebody comes back for."""
+        passed: list[tuple[Run, KeptPartition]] = []
+        while self.bytes > self._bytes_max and self._by_age:
+            run, partition = self._by_age.popitem(last=False)
+            if run.pins:
+                passed.append((run, partition))
+                continue
+            self.bytes -= len(run.view)
+            partition.remove(run)
+            self.release(partition)
+        for run, partition in reversed(passed):
+            self._by_age[run] = partition
+            self._by_age.move_to_end(run, last=False)
+
+    def release(self, partition: KeptPartition) -> None:
+        """Forget a partition of which nothing is kept and nothing is on its way."""
+        if not partition.runs and not partition.reads_under_way:
+            self.forget(partition)
+
+    def _drop(self, partition: KeptPartition, run: Run) -> None:
+        partition.remove(run)
+        self._uncount(run)
+
+    def _clear(self, partition: KeptPartition) -> None:
+        for run in partition.clear():
+            self._uncount(run)
+
+    def _uncount(self, run: Run) -> None:
+        if self._by_age.pop(run, None) is not None:
+            self.bytes -= len(run.view)

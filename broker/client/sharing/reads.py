@@ -1,0 +1,367 @@
+"""SharedReads: fetches of many readers, each partition read once for all of them.
+
+An ask whose offset is among what is kept is answered at once. Otherwise it waits for a read that is
+under way at that offset, whoever started it, or starts one. What arrives is kept for those who come
+later, and given to all who wait: the same bytes, never copied.
+
+    ask ──► kept? ──► answered
+             │ no
+             ├─► a read of that offset is under way ──► wait for it
+             └─► take a free lane, read ──► keep ──► answer all who wait for any of its partitions
+
+One lock guards the state. Requests are sent and futures completed without it; a future completed
+here may ask again at once, so completions go through a queue that one thread at a time works off.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import cast
+
+from broker.client.sharing.flights import NO_TOPIC_ID, Ask, Flight, Leg, Reader, Wanted
+from broker.client.sharing.kept import UNKNOWN, Kept, KeptPartition
+from broker.client.sharing.lanes import Lanes
+from broker.client.sharing.runs import whole_run
+from broker.clock import Clock, SystemClock
+from broker.errors import ClientError, ConnectionFailed, ErrorCode, MillstreamError
+from broker.protocol.messages.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+
+NO_RECORDS = b""
+NO_SESSION = -1
+CONSUMER = -1
+ISOLATION_LEVELS = (0, 1)
+
+Direct = dict[tuple[KeptPartition, int], PartitionData]
+Answered = list[tuple[Future[object], object]]
+
+
+@dataclass(slots=True)
+class ReadCounts:
+    """What was read and handed out so far."""
+
+    fetches: int = 0  # requests to brokers for all
+    partitions_read: int = 0  # partitions with records in their answers
+    bytes_read: int = 0
+    bytes_given: int = 0
+    private_fetches: int = 0  # requests that could not be shared
+
+
+def can_share(request: FetchRequest, version_max: int | None) -> bool:
+    """Whether an answer to somebody else would do: a plain long poll by topic id."""
+    return (
+        version_max is None
+        and request.min_bytes == 1
+        and request.max_wait_ms > 0
+        and not request.rack_id
+        and request.replica_id == CONSUMER
+        and request.session_epoch == NO_SESSION
+        and request.isolation_level in ISOLATION_LEVELS
+        and bool(request.topics)
+        and all(_is_plain(request, index) for index in range(len(request.topics)))
+    )
+
+
+def _is_plain(request: FetchRequest, index: int) -> bool:
+    topic = request.topics[index]
+    return topic.topic_id != NO_TOPIC_ID and all(
+        asked.last_fetched_epoch == UNKNOWN for asked in topic.partitions
+    )
+
+
+class SharedReads:
+    """Answers fetch requests of all readers; see the top."""
+
+    def __init__(self, *, cache_bytes: int, clock: Clock | None = None) -> None:
+        """Nothing read yet."""
+        self.counts = ReadCounts()
+        self._clock = clock or SystemClock()
+        self._lock = threading.Lock()
+        self._kept = Kept(cache_bytes)
+        self._under_way: dict[tuple[KeptPartition, int], Leg] = {}
+        self._outbox: deque[tuple[Future[object], object]] = deque()
+        self._delivering = False
+
+    def ask(
+        self, reader: Reader, node_id: int, request: FetchRequest, *, timeout_ms: int
+    ) -> Future[object]:
+        """Answer a request that `can_share`, now or when any of its partitions has news."""
+        ask = Ask(reader, request, self._clock.monotonic_ms())
+        with self._lock:
+            if reader.closed:
+                raise ClientError("the client is closed")
+            ask.wanted = list(self._wanted(reader, node_id, request))
+            answer = self._answer(ask) if self._has_news(ask) else None
+            if answer is None:
+                reader.asks.add(ask)
+            flight = self._plan(ask, node_id, timeout_ms, waits=answer is None)
+        if answer is not None:
+            ask.future.set_result(answer)  # nobody has the future yet: no callback runs
+        if flight is not None:
+            self._launch(flight)
+        return ask.future
+
+    def leave(self, reader: Reader) -> None:
+        """Fail what a reader still waits for; it cannot ask any more."""
+        with self._lock:
+            reader.closed = True
+            asks = list(reader.asks)
+            for ask in asks:
+                ask.leave()
+            for partition in list(reader.unclaimed):
+                reader.claim(partition)
+            self._kept.evict()
+        error = ConnectionFailed("the client was closed")
+        self._deliver([(ask.future, error) for ask in asks])
+
+    def forget_node(self, lanes: Lanes, node_id: int) -> None:
+        """Keep nothing that a node gave: it may come back with another log."""
+        with self._lock:
+            self._kept.forget_where(
+                lambda kept: kept.node_id == node_id and cast("Key", kept.key)[0] is lanes
+            )
+
+    # --- asking, under the lock ---------------------------------------------------------------
+
+    def _wanted(self, reader: Reader, node_id: int, request: FetchRequest) -> Iterator[Wanted]:
+        for topic in request.topics:
+            for asked in topic.partitions:
+                key: Key = (
+                    reader.lanes,
+                    topic.topic_id,
+                    asked.partition,
+                    request.isolation_level,
+                )
+                partition = self._kept.partition(key, node_id, asked.current_leader_epoch)
+                run = reader.unclaimed.get(partition) if reader.unclaimed else None
+                if run is not None and not run.start <= asked.fetch_offset < run.next_offset:
+                    reader.claim(partition)  # it went elsewhere
+                yield Wanted(partition, topic, asked)
+
+    def _plan(self, ask: Ask, node_id: int, timeout_ms: int, *, waits: bool) -> Flight | None:
+        """See that all is on its way that is not there.
+
+        Also for an ask that is answered now: otherwise a partition with much to read would keep
+        the others from ever being read.
+        """
+        missing = []
+        for wanted in ask.wanted:
+            if wanted.partition.find(wanted.offset) is not None:
+                continue
+            leg = self._under_way.get((wanted.partition, wanted.offset))
+            if leg is None or leg.flight.deadline_ms > ask.deadline_ms:
+                missing.append(wanted)
+            elif waits:
+                ask.wait_for(leg)
+        if not missing:
+            return None
+        flight = Flight(ask.reader, node_id, ask.request, ask.deadline_ms, timeout_ms)
+        flight.carry(missing)
+        self._register(flight)
+        if waits:
+            for leg in flight.legs:
+                ask.wait_for(leg)
+        return flight
+
+    def _register(self, flight: Flight) -> None:
+        for leg in flight.legs:
+            self._under_way.setdefault(leg.place, leg)
+            leg.wanted.partition.reads_under_way += 1
+
+    def _unregister(self, flight: Flight) -> None:
+        for leg in flight.legs:
+            if self._under_way.get(leg.place) is leg:
+                del self._under_way[leg.place]
+            leg.wanted.partition.reads_under_way -= 1
+
+    # --- answering, under the lock ------------------------------------------------------------
+
+    def _has_news(self, ask: Ask) -> bool:
+        return any(wanted.partition.find(wanted.offset) is not None for wanted in ask.wanted)
+
+    def _answer(self, ask: Ask, direct: Direct | None = None) -> FetchResponse:
+        """What is there for an ask, within its bytes; `direct` is handed through as it came."""
+        left = ask.request.max_bytes
+        topics: dict[bytes, FetchableTopicResponse] = {}
+        for wanted in ask.wanted:
+            partition, topic, _ = wanted
+            data = direct.get((partition, wanted.offset)) if direct else None
+            if data is None:
+                data = self._data(ask, wanted, left)
+                size = len(data.records or NO_RECORDS)
+                left -= size
+                self.counts.bytes_given += size
+            answered = topics.get(topic.topic_id)
+            if answered is None:
+                answered = FetchableTopicResponse(topic.topic, topic.topic_id, [])
+                topics[topic.topic_id] = answered
+            answered.partitions.append(data)
+        return FetchResponse(responses=list(topics.values()))
+
+    def _data(self, ask: Ask, wanted: Wanted, left: int) -> PartitionData:
+        partition, _, asked = wanted
+        data = PartitionData(
+            asked.partition,
+            ErrorCode.NONE,
+            partition.high_watermark,
+            partition.last_stable_offset,
+            partition.log_start_offset,
+            aborted_transactions=None,
+            records=NO_RECORDS,
+        )
+        run = partition.find(asked.fetch_offset)
+        if run is None:
+            return data
+        bytes_max = min(asked.partition_max_bytes, max(left, 0))
+        untouched = left == ask.request.max_bytes
+        part = run.part(asked.fetch_offset, bytes_max, minimum_one=untouched)
+        if part is not None:
+            data.records = part[0]
+            data.aborted_transactions = cast("list[AbortedTransaction] | None", part[1])
+            if ask.reader.unclaimed:
+                ask.reader.claim(partition)
+        return data
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def _launch(self, flight: Flight | None) -> None:
+        """Send a request; answers that are there at once are dealt with in a loop."""
+        while flight is not None:
+            done: Future[object]
+            try:
+                lane = flight.reader.lanes.take(flight.node_id)
+                done = flight.take_off(lane)
+            except MillstreamError as error:
+                done = Future()
+                done.set_exception(error)
+            self.counts.fetches += 1
+            if not done.done():
+                done.add_done_callback(partial(self._landed, flight))
+                return
+            flight = self._land(flight, done)
+
+    def _landed(self, flight: Flight, done: Future[object]) -> None:
+        self._launch(self._land(flight, done))
+
+    def _land(self, flight: Flight, done: Future[object]) -> Flight | None:
+        """Keep and hand out what a read brought; return what must be read once more."""
+        if flight.lane is not None:
+            flight.reader.lanes.give_back(flight.node_id, flight.lane)
+        error = done.exception()
+        with self._lock:
+            self._unregister(flight)
+            if error is not None:
+                answered = self._fail(flight, error)
+                again = None
+            else:
+                answered, again = self._take(flight, cast(FetchResponse, done.result()))
+            self._kept.evict()
+            for leg in flight.legs:
+                self._kept.release(leg.wanted.partition)
+        self._deliver(answered)
+        return again
+
+    def _fail(self, flight: Flight, answer: object) -> Answered:
+        """Give all who wait the same bad news."""
+        answered: Answered = []
+        for leg in flight.legs:
+            self._kept.forget(leg.wanted.partition)
+            for ask in list(leg.asks):
+                ask.leave()
+                answered.append((ask.future, answer))
+        return answered
+
+    def _take(self, flight: Flight, response: FetchResponse) -> tuple[Answered, Flight | None]:
+        if response.error_code:
+            return self._fail(flight, response), None
+        direct: Direct = {}
+        has_news = False
+        legs = flight.by_key()
+        for topic in response.responses:
+            for data in topic.partitions:
+                named = topic.topic if topic.topic_id == NO_TOPIC_ID else topic.topic_id
+                leg = legs.get((named, data.partition_index))
+                if leg is not None:
+                    has_news |= self._keep(leg, data, direct)
+        now_ms = self._clock.monotonic_ms()
+        over = not has_news or now_ms >= flight.deadline_ms
+        told: dict[Ask, None] = {}
+        for leg in flight.legs:
+            if over or leg.place in direct or leg.wanted.partition.find(leg.wanted.offset):
+                told.update(leg.asks)
+        answered: Answered = []
+        for ask in told:
+            ask.leave()
+            answered.append((ask.future, self._answer(ask, direct)))
+        waited_for = [leg for leg in flight.legs if leg.asks]
+        if not waited_for:
+            return answered, None
+        again = flight.again(waited_for, flight.deadline_ms - now_ms)
+        self._register(again)
+        return answered, again
+
+    def _keep(self, leg: Leg, data: PartitionData, direct: Direct) -> bool:
+        """Take in what was read of a partition; whether there is news for those who wait."""
+        partition, offset = leg.place
+        if data.error_code:
+            self._kept.forget(partition)
+            direct[leg.place] = data
+            return True
+        self._kept.learn(partition, data)
+        records = data.records
+        if records is None or not len(records):
+            return False
+        view = memoryview(cast(bytes, records))
+        self.counts.partitions_read += 1
+        self.counts.bytes_read += len(view)
+        run = whole_run(view, offset, data.aborted_transactions)
+        if run is None:
+            # No whole batch, or nonsense: each reader says so in its own words.
+            self._kept.forget(partition)
+            direct[leg.place] = data
+            return True
+        self._kept.add(partition, run, offset)
+        kept = partition.find(offset)
+        if kept is None:
+            direct[leg.place] = data  # before the start of the log as it is now
+        elif not leg.asks and not leg.flight.reader.closed:
+            leg.flight.reader.expect(partition, kept)
+        return True
+
+    # --- completing, without the lock ---------------------------------------------------------
+
+    def _deliver(self, answered: Iterable[tuple[Future[object], object]]) -> None:
+        """Complete futures, one thread at a time; others leave theirs to it."""
+        with self._lock:
+            self._outbox.extend(answered)
+            if self._delivering or not self._outbox:
+                return
+            self._delivering = True
+        try:
+            while (due := self._next_due()) is not None:
+                future, answer = due
+                if isinstance(answer, BaseException):
+                    future.set_exception(answer)
+                else:
+                    future.set_result(answer)
+        except BaseException:
+            self._delivering = False  # interrupted: whoever comes next goes on
+            raise
+
+    def _next_due(self) -> tuple[Future[object], object] | None:
+        with self._lock:
+            if not self._outbox:
+                self._delivering = False
+                return None
+            return self._outbox.popleft()
+
+
+Key = tuple[Lanes, bytes, int, int]  # how it is reached, topic id, partition, isolation level
