@@ -23,6 +23,7 @@ from sql.errors import StatementFailed
 from sql.syntax.type_names import ArrayOf, MapOf, NamedType, StructOf, TypeSyntax
 
 DEPTH_MAX = 64
+PARTS_MAX = 20_000
 NAMED: dict[str, DataType] = {
     "BOOLEAN": BOOLEAN,
     "INT": INT,
@@ -38,25 +39,54 @@ NAMED: dict[str, DataType] = {
 }
 
 
-def data_type(syntax: TypeSyntax, types: Mapping[str, DataType], *, depth: int = 0) -> DataType:
+def data_type(syntax: TypeSyntax, types: Mapping[str, DataType]) -> DataType:
     """The type that a text names; `types` are those of CREATE TYPE."""
+    found = _typed(syntax, types, 0)
+    _check_size(found, syntax)
+    return found
+
+
+def _check_size(type_: DataType, syntax: TypeSyntax) -> None:
+    """Types that name types that name types grow faster than their texts."""
+    left = [(type_, 0)]
+    for _ in range(PARTS_MAX):
+        if not left:
+            return
+        each, depth = left.pop()
+        if depth > DEPTH_MAX:
+            raise _failed(f"types can only be nested {DEPTH_MAX} levels deep", syntax)
+        left += ((inner, depth + 1) for inner in _inner(each))
+    raise _failed(f"a type can only have {PARTS_MAX} fields and elements", syntax)
+
+
+def _inner(type_: DataType) -> tuple[DataType, ...]:
+    match type_:
+        case ArrayType(element=element):
+            return (element,)
+        case MapType(key=key, value=value):
+            return (key, value)
+        case StructType(fields=fields):
+            return tuple(each.type for each in fields)
+        case _:
+            return ()
+
+
+def _typed(syntax: TypeSyntax, types: Mapping[str, DataType], depth: int) -> DataType:
     if depth > DEPTH_MAX:
         raise _failed(f"types can only be nested {DEPTH_MAX} levels deep", syntax)
     match syntax:
         case NamedType():
             return _named(syntax, types)
         case ArrayOf(element):
-            return ArrayType(data_type(element, types, depth=depth + 1))
+            return ArrayType(_typed(element, types, depth + 1))
         case MapOf(key, value):
-            return MapType(
-                data_type(key, types, depth=depth + 1), data_type(value, types, depth=depth + 1)
-            )
+            return MapType(_typed(key, types, depth + 1), _typed(value, types, depth + 1))
         case StructOf(fields):
             names = [name for name, _ in fields]
             if len(set(names)) < len(names):
                 raise _failed("Duplicate field names found in STRUCT", syntax)
             return StructType(
-                tuple(Field(name, data_type(each, types, depth=depth + 1)) for name, each in fields)
+                tuple(Field(name, _typed(each, types, depth + 1)) for name, each in fields)
             )
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sql.analyse.type_names import DEPTH_MAX, data_type
-from sql.datatypes import INT, ArrayType
+from sql.datatypes import INT, ArrayType, DataType
 from sql.errors import StatementFailed
 from sql.parse import parse_type
 from sql.syntax.type_names import ArrayOf, NamedType, TypeSyntax
@@ -54,3 +54,15 @@ def test_types_are_not_nested_without_end() -> None:
         syntax = ArrayOf(syntax)
     with pytest.raises(StatementFailed, match="levels deep"):
         data_type(syntax, {})
+
+
+@pytest.mark.parametrize(
+    ("grown", "message"),
+    [("STRUCT<a T, b T>", "fields and elements"), ("ARRAY<T>", "levels deep")],
+)
+def test_types_of_types_do_not_grow_without_end(grown: str, message: str) -> None:
+    def grow(type_: DataType, times: int) -> DataType:
+        return type_ if times == 0 else grow(data_type(parse_type(grown), {"T": type_}), times - 1)
+
+    with pytest.raises(StatementFailed, match=message):
+        grow(INT, 2 * DEPTH_MAX)
