@@ -21,6 +21,14 @@ CONNECT_LIMIT_MS = 10_000
 STATE_DIRECTORY = "millstream-sql"
 
 
+functions_option = click.option(
+    "--functions",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True),
+    help="A Python file with SQL functions, or a folder of them; repeatable.",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SqlOptions:
     """How SQL is served."""
@@ -30,6 +38,7 @@ class SqlOptions:
     registry: str | None = None
     queries_file: Path | None = None
     settings: dict[str, str] = field(default_factory=dict)
+    functions: tuple[Path, ...] = ()
 
     @property
     def given(self) -> dict[str, object]:
@@ -59,6 +68,7 @@ class SqlOptions:
 @click.option(
     "--setting", "-s", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of ksqlDB."
 )
+@functions_option
 @json_option
 def server_command(  # noqa: PLR0913 - one argument per option
     bootstrap: str | None,
@@ -67,6 +77,7 @@ def server_command(  # noqa: PLR0913 - one argument per option
     registry: str | None,
     queries_file: Path | None,
     settings: tuple[str, ...],
+    functions: tuple[Path, ...],
     output: Output,
 ) -> None:
     """Serve SQL until interrupted.
@@ -78,7 +89,9 @@ def server_command(  # noqa: PLR0913 - one argument per option
         raise click.UsageError("give --bootstrap or --data-dir, not both")
     parse_listen(listen)  # refused before anything is started
     state_directory = Path(data_dir or ".") / STATE_DIRECTORY
-    options = SqlOptions(state_directory, listen, registry, queries_file, _settings(settings))
+    options = SqlOptions(
+        state_directory, listen, registry, queries_file, _settings(settings), functions
+    )
     with _target(bootstrap, data_dir) as target:
         serve([lambda: sql_service(target, options)], output)
 
@@ -107,6 +120,7 @@ def sql_service(target: Target, options: SqlOptions) -> Iterator[Started]:
     """An engine on a broker, and its server; a headless one answers no requests."""
     # Here, so that other commands start without them.
     from sql.engine.engine import Engine
+    from sql.engine.extensions import functions_of
     from sql.engine.settings import SqlConfig
     from sql.server.peers import HttpPeers
     from sql.server.server import SqlServer
@@ -126,6 +140,7 @@ def sql_service(target: Target, options: SqlOptions) -> Iterator[Started]:
                 data_directory=options.state_directory,
                 registry=registry,
                 config=config,
+                functions=functions_of(config, options.functions),
                 headless=headless,
                 follow=not headless,
                 peers=peers,

@@ -1,8 +1,8 @@
 """`millstream sql`: the shell, on an engine in this process or on a server."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,6 +59,12 @@ class ShellByDefault(click.Group):
     metavar="HOST:PORT,...",
     help="Run the engine on this cluster: Millstream or any Kafka.",
 )
+@click.option(
+    "--functions",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True),
+    help="A Python file with SQL functions for the engine, or a folder of them; repeatable.",
+)
 @click.option("--registry", "-R", metavar="URL", help="The schema registry, with --bootstrap.")
 @click.option(
     "--user",
@@ -78,6 +84,7 @@ def shell_command(  # noqa: PLR0913 - one argument per option
     query_timeout: int | None,
     data_dir: Path,
     bootstrap: str | None,
+    functions: tuple[Path, ...],
     registry: str | None,
     user: str | None,
 ) -> None:
@@ -98,7 +105,8 @@ def shell_command(  # noqa: PLR0913 - one argument per option
         screen.look.format = OutputFormat.JSON
     variables = {name.upper(): value for name, value in key_values(define).items()}
     limits = QueryLimits(query_row_limit, query_timeout)
-    with _session(url, user, bootstrap, registry, data_dir) as session:
+    where = Where(url, user, bootstrap, registry, data_dir, functions)
+    with closing(_opened(where)) as session:
         settings = key_values(properties)
         for name, value in settings.items():
             session.check_property(name, value)
@@ -135,28 +143,29 @@ def _prompt(shell: "Shell") -> None:
     Prompt(shell, history_in(Path(click.get_app_dir("millstream")) / "sql-history")).run()
 
 
-@contextmanager
-def _session(
-    url: str | None, user: str | None, bootstrap: str | None, registry: str | None, data_dir: Path
-) -> "Iterator[Session]":
-    session = _opened(url, user, bootstrap, registry, data_dir)
-    try:
-        yield session
-    finally:
-        session.close()
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where statements are carried out: a server's URL, or what an engine stands on."""
+
+    url: str | None
+    user: str | None
+    bootstrap: str | None
+    registry: str | None
+    data_directory: Path
+    functions: tuple[Path, ...]
 
 
-def _opened(
-    url: str | None, user: str | None, bootstrap: str | None, registry: str | None, data_dir: Path
-) -> "Session":
-    if url is not None:
+def _opened(where: Where) -> "Session":
+    if where.url is not None:
         from sql.client import SqlClient
         from sql.shell.remote import RemoteSession
 
-        name, _, password = (user or "").partition(":")
-        return RemoteSession(SqlClient(url, user=name or None, password=password))
+        name, _, password = (where.user or "").partition(":")
+        return RemoteSession(SqlClient(where.url, user=name or None, password=password))
     from sql.shell.embedded import open_embedded, open_on_cluster
 
-    if bootstrap is None:
-        return open_embedded(data_dir, {})
-    return open_on_cluster(bootstrap, data_dir, registry, {})
+    if where.bootstrap is None:
+        return open_embedded(where.data_directory, {}, where.functions)
+    return open_on_cluster(
+        where.bootstrap, where.data_directory, where.registry, {}, where.functions
+    )

@@ -4,6 +4,9 @@ RowObjects   /query: one JSON array of objects, {"header": ...}, {"row": ...}, {
 Messages     /query-stream as Protobuf: the same array, its rows are messages in base64
 Delimited    /query-stream: a line of metadata, then one JSON array per line
 OneArray     /query-stream as application/json: the same in one JSON array
+
+Only /query tells tombstones, rows of a table that are gone: the others have no place for a mark,
+and leave them out as ksqlDB does.
 """
 
 import base64
@@ -24,7 +27,7 @@ from sql.server.answers import (
     Refused,
     error_json,
 )
-from sql.server.rows import json_line, row_preparation
+from sql.server.rows import json_line, json_rows
 
 QUERY_TERMINATED = "Query Terminated"
 
@@ -66,7 +69,7 @@ class RowObjects:
     def __init__(self, result: QueryResult) -> None:
         """Of one query."""
         self._result = result
-        self._prepare = row_preparation(result.columns)
+        self._prepare = json_rows(result.columns)
         self._before, self._after = (b"", b",\n") if result.is_push else (b",\n", b"")
 
     def start(self) -> bytes:
@@ -118,6 +121,10 @@ class Messages(RowObjects):
         header = {"queryId": self._result.query_id, "protoSchema": self._schema}
         return b"[" + json_line({"header": header}) + self._after
 
+    def rows(self, rows: Iterable[ResultRow]) -> bytes:
+        """A message for each."""
+        return super().rows(each for each in rows if not each.tombstone)
+
     def _row(self, row: ResultRow) -> object:
         written = self._serde.serialize("", row.values)
         return base64.b64encode(written or b"").decode()
@@ -131,7 +138,7 @@ class Delimited:
     def __init__(self, result: QueryResult) -> None:
         """Of one query."""
         self._result = result
-        self._prepare = row_preparation(result.columns)
+        self._prepare = json_rows(result.columns)
 
     def start(self) -> bytes:
         """The columns."""
@@ -149,7 +156,10 @@ class Delimited:
 
     def rows(self, rows: Iterable[ResultRow]) -> bytes:
         """An array for each."""
-        return b"".join(json_line(self._prepare(each.values)) + b"\n" for each in rows)
+        return b"".join(self._line(each) + b"\n" for each in rows if not each.tombstone)
+
+    def _line(self, row: ResultRow) -> bytes:
+        return json_line(self._prepare(row.values))
 
     def end(self) -> bytes:
         """Nothing: the answer's end says it."""
@@ -171,7 +181,7 @@ class OneArray(Delimited):
 
     def rows(self, rows: Iterable[ResultRow]) -> bytes:
         """An array for each."""
-        return b"".join(b",\n" + json_line(self._prepare(each.values)) for each in rows)
+        return b"".join(b",\n" + self._line(each) for each in rows if not each.tombstone)
 
     def end(self) -> bytes:
         """The array's end."""

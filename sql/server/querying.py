@@ -155,8 +155,8 @@ class Querying:
             yield form.start() + form.rows(first or [])
             rows = None if first is None else await self.in_thread(reader.take)
             while rows is not None:
-                if rows:
-                    yield form.rows(rows)
+                if part := form.rows(rows):
+                    yield part
                 rows = await self.in_thread(reader.take)
             ended = form.end()
         except Exception as error:

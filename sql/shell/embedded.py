@@ -1,7 +1,6 @@
 """A session with an engine in this process, on a broker of its own or on any cluster."""
 
-from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
@@ -12,30 +11,21 @@ from broker.client.registry.api import SchemaRegistry
 from broker.client.registry.http_registry import HttpSchemaRegistry
 from broker.clock import Clock, SystemClock
 from broker.registry.registry import Registry
-from broker.schema.java_times import date_text, time_text, timestamp_text
-from sql.datatypes import (
-    BYTES,
-    DATE,
-    TIME,
-    TIMESTAMP,
-    ArrayType,
-    DataType,
-    MapType,
-    StructType,
-)
 from sql.engine.engine import Engine
+from sql.engine.extensions import functions_of
 from sql.engine.messages import entity_json
 from sql.engine.printed_topic import PrintedTopic
 from sql.engine.results import QueryResult
+from sql.engine.row_values import row_preparation
 from sql.engine.session import Session as EngineSession
 from sql.engine.settings import SqlConfig
 from sql.shell.deadline import Deadline
 from sql.shell.session import EntityJson, Scope, ShownColumn
 
-ToJson = Callable[[object], object]
 
-
-def open_embedded(data_directory: Path, settings: Mapping[str, object]) -> "EmbeddedSession":
+def open_embedded(
+    data_directory: Path, settings: Mapping[str, object], functions: Sequence[Path] = ()
+) -> "EmbeddedSession":
     """An engine with a broker and a schema registry of its own, all in one directory."""
     with ExitStack() as opening:
         config = BrokerConfig(
@@ -43,20 +33,26 @@ def open_embedded(data_directory: Path, settings: Mapping[str, object]) -> "Embe
         )
         broker = opening.enter_context(Broker(config, data_directory=str(data_directory)))
         registry = opening.enter_context(Registry(broker))
-        engine = opening.enter_context(_engine(broker, data_directory, registry, settings))
+        made = _engine(broker, data_directory, registry, settings, functions)
+        engine = opening.enter_context(made)
         where = f"an engine in this process, data in {data_directory}"
         return EmbeddedSession(engine, where, opening.pop_all())
 
 
 def open_on_cluster(
-    bootstrap: str, data_directory: Path, registry_url: str | None, settings: Mapping[str, object]
+    bootstrap: str,
+    data_directory: Path,
+    registry_url: str | None,
+    settings: Mapping[str, object],
+    functions: Sequence[Path] = (),
 ) -> "EmbeddedSession":
     """An engine on a cluster; only the state of its queries is in the directory."""
     with ExitStack() as opening:
         registry = None if registry_url is None else HttpSchemaRegistry(registry_url)
         if registry is not None:
             opening.callback(registry.close)
-        engine = opening.enter_context(_engine(bootstrap, data_directory, registry, settings))
+        made = _engine(bootstrap, data_directory, registry, settings, functions)
+        engine = opening.enter_context(made)
         where = f"an engine in this process, on {bootstrap}"
         return EmbeddedSession(engine, where, opening.pop_all())
 
@@ -66,9 +62,16 @@ def _engine(
     data_directory: Path,
     registry: SchemaRegistry | None,
     settings: Mapping[str, object],
+    functions: Sequence[Path],
 ) -> Engine:
     config = SqlConfig(settings)
-    return Engine(target, data_directory=data_directory / "sql", registry=registry, config=config)
+    return Engine(
+        target,
+        data_directory=data_directory / "sql",
+        registry=registry,
+        config=config,
+        functions=functions_of(config, functions),
+    )
 
 
 class EmbeddedSession:
@@ -118,7 +121,7 @@ class EngineRows:
         """A query that has begun."""
         self._result = result
         self._deadline = deadline
-        self._writers = [json_value(each.type) for each in result.columns]
+        self._shown = row_preparation(each.type for each in result.columns)
         self.columns: Sequence[ShownColumn] = [
             ShownColumn(each.name, str(each.type)) for each in result.columns
         ]
@@ -134,8 +137,7 @@ class EngineRows:
             wait_ms = self._deadline.wait_ms()
             row = self._result.poll(wait_ms)
             if row is not None:
-                values = zip(self._writers, row.values, strict=True)
-                yield [write(value) for write, value in values]
+                yield self._shown(row.values)
             elif wait_ms == 0:
                 break
 
@@ -163,46 +165,3 @@ class EngineLines:
     def close(self) -> None:
         """Stop."""
         self._printed.close()
-
-
-def json_value(type_: DataType) -> ToJson:
-    """From values of a type to what JSON has for them: times and bytes are texts."""
-    write: Callable[..., object]
-    match type_:
-        case ArrayType(element=element):
-            write = _array(json_value(element))
-        case MapType(key=key, value=value):
-            write = _map(json_value(key), json_value(value))
-        case StructType(fields=fields):
-            write = _struct({each.name: json_value(each.type) for each in fields})
-        case _:
-            write = TEXTS.get(type_, _same)
-    return lambda value: None if value is None else write(value)
-
-
-def _same(value: object) -> object:
-    return value
-
-
-def _bytes(value: bytes) -> str:
-    return b64encode(value).decode()
-
-
-def _array(element: ToJson) -> Callable[..., object]:
-    return lambda array: [element(each) for each in array]
-
-
-def _map(key: ToJson, value: ToJson) -> Callable[..., object]:
-    return lambda entries: {str(key(name)): value(each) for name, each in entries.items()}
-
-
-def _struct(fields: dict[str, ToJson]) -> Callable[..., object]:
-    return lambda struct: {name: write(struct.get(name)) for name, write in fields.items()}
-
-
-TEXTS: Mapping[DataType, Callable[..., object]] = {
-    BYTES: _bytes,
-    DATE: date_text,
-    TIME: time_text,
-    TIMESTAMP: timestamp_text,
-}

@@ -178,3 +178,18 @@ def test_the_example_ends_with_the_totals_of_a_customer(runner: Runner) -> None:
         "+--------+---------+------+-----+\n"
         "2 rows\n"
     )
+
+
+def test_functions_of_files_can_be_called(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from sql.functions.user import udf\n\n"
+        "@udf\ndef doubled(text: str) -> str:\n    return text + text\n"
+    )
+    found = Runner(tmp_path).result(
+        "--functions",
+        str(file),
+        "-e",
+        SOURCE + "SELECT doubled(item) AS d FROM orders EMIT CHANGES LIMIT 1;",
+    )
+    assert "penpen" in found.output
