@@ -40,7 +40,7 @@ def test_an_earlier_timer_wakes_the_waiting_thread() -> None:
     waiting = threading.Thread(target=timers.wait_until_due, args=(5000,))
     waiting.start()
     timers.schedule(0, lambda: None)
-    waiting.join(timeout=10)
+    waiting.join(timeout=60)
     assert not waiting.is_alive()
 
 

@@ -125,7 +125,7 @@ def unserved(address: str, made: list[CreatableTopicResult]) -> Iterator[int]:
 
 def settled(address: str, request: object, version: int) -> object:
     """The answer to a request, asked again while it only says that it is too early."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while True:
         with RawClient(address) as client:
             answer = client.ask(request, response_class(request), version)

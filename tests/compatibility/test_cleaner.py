@@ -100,7 +100,7 @@ class Writer:
 
 def write_history(kafka: ApacheKafka, seed: int) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    admin.create_topics([NewTopic(TOPIC, 1, 1, config=WRITING)])[TOPIC].result(30)
+    admin.create_topics([NewTopic(TOPIC, 1, 1, config=WRITING)])[TOPIC].result(60)
     writer = Writer(kafka.bootstrap, seed)
     for _ in range(120):
         writer.step()
@@ -113,7 +113,7 @@ def let_kafka_compact(kafka: ApacheKafka, checkpoint: Path) -> None:
     for name, value in COMPACTING.items():
         entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         resource.add_incremental_config(entry)
-    admin.incremental_alter_configs([resource])[resource].result(30)
+    admin.incremental_alter_configs([resource])[resource].result(60)
     wait_until(
         lambda: checkpoint.exists() and f"{TOPIC} 0 " in checkpoint.read_text(),
         "the compaction by Kafka",

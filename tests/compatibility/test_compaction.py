@@ -81,7 +81,7 @@ class Writer:
 
 def write_history(bootstrap: str) -> Writer:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(TOPIC, 1, 1, config=TOPIC_SETTINGS)])[TOPIC].result(30)
+    admin.create_topics([NewTopic(TOPIC, 1, 1, config=TOPIC_SETTINGS)])[TOPIC].result(60)
     writer = Writer(bootstrap)
     for number in range(3):
         for key in "abcd":

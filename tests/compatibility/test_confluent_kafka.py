@@ -58,7 +58,7 @@ def admin(bootstrap: str) -> AdminClient:
 def topic(admin: AdminClient, bootstrap: str, unique: Unique) -> str:
     """A topic of four partitions."""
     name = unique("orders")
-    admin.create_topics([NewTopic(name, 4, 1)])[name].result(30)
+    admin.create_topics([NewTopic(name, 4, 1)])[name].result(60)
     wait_leaders(bootstrap, name)
     return name
 
@@ -171,36 +171,36 @@ def test_topics_are_created_described_altered_and_deleted(
 ) -> None:
     name = unique("managed")
     new = NewTopic(name, 2, 1, config={"retention.ms": "86400000"})
-    admin.create_topics([new])[name].result(30)
+    admin.create_topics([new])[name].result(60)
     with pytest.raises(KafkaException) as refused:
-        admin.create_topics([new])[name].result(30)
+        admin.create_topics([new])[name].result(60)
     assert refused.value.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
 
-    admin.create_partitions([NewPartitions(name, 3)])[name].result(30)
+    admin.create_partitions([NewPartitions(name, 3)])[name].result(60)
 
     def partitions() -> list[TopicPartitionInfo]:
-        described = admin.describe_topics(TopicCollection([name]))[name].result(30)
+        described = admin.describe_topics(TopicCollection([name]))[name].result(60)
         return list(described.partitions)
 
     wait_until(lambda: [each.id for each in partitions()] == [0, 1, 2], "the third partition")
     assert {each.leader.id for each in partitions() if each.leader} == {
-        node.id for node in admin.describe_cluster().result(30).nodes
+        node.id for node in admin.describe_cluster().result(60).nodes
     }
 
     change = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[change])
-    admin.incremental_alter_configs([resource])[resource].result(30)
+    admin.incremental_alter_configs([resource])[resource].result(60)
 
     def configs() -> dict[str, ConfigEntry]:
         answer = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name)])
-        (entries,) = [future.result(30) for future in answer.values()]
+        (entries,) = [future.result(60) for future in answer.values()]
         return dict(entries)
 
     wait_until(lambda: configs()["cleanup.policy"].value == "compact", "the changed setting")
     assert configs()["retention.ms"].value == "86400000"
     assert configs()["segment.bytes"].is_default
 
-    admin.delete_topics([name])[name].result(30)
+    admin.delete_topics([name])[name].result(60)
     wait_until(lambda: name not in admin.list_topics(timeout=30).topics, "the end of the topic")
 
 
@@ -278,7 +278,7 @@ def test_a_group_resumes_after_its_committed_offsets(
         (records,) = take([second], 12)
         assert {record.offset() for record in records} == {7, 8, 9}
         assert {each.metadata for each in second.committed(positions)} == {"seven"}
-    listed = admin.list_consumer_groups().result(30).valid
+    listed = admin.list_consumer_groups().result(60).valid
     assert group in [each.group_id for each in listed]
 
 
@@ -289,25 +289,25 @@ def test_groups_are_described_altered_and_deleted(
     with consumer(bootstrap, **group_settings(group, "range")) as member:
         member.subscribe([topic])
         wait_split([member], [4])
-        described = admin.describe_consumer_groups([group])[group].result(30)
+        described = admin.describe_consumer_groups([group])[group].result(60)
         assert described.state == ConsumerGroupState.STABLE
         assert described.partition_assignor == "range"
         (only,) = described.members
         assert len(only.assignment.topic_partitions) == 4
     wait_until(
         lambda: (
-            admin.describe_consumer_groups([group])[group].result(30).state
+            admin.describe_consumer_groups([group])[group].result(60).state
             == ConsumerGroupState.EMPTY
         ),
         "the end of the last member",
     )
     moved = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 1, 3)])
-    admin.alter_consumer_group_offsets([moved])[group].result(30)
+    admin.alter_consumer_group_offsets([moved])[group].result(60)
     request = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 1)])
-    answer = admin.list_consumer_group_offsets([request])[group].result(30)
+    answer = admin.list_consumer_group_offsets([request])[group].result(60)
     assert [each.offset for each in answer.topic_partitions] == [3]
-    admin.delete_consumer_groups([group])[group].result(30)
-    assert group not in [each.group_id for each in admin.list_consumer_groups().result(30).valid]
+    admin.delete_consumer_groups([group])[group].result(60)
+    assert group not in [each.group_id for each in admin.list_consumer_groups().result(60).valid]
 
 
 @pytest.mark.parametrize("protocol", ["range", "consumer"])
@@ -404,7 +404,7 @@ def test_an_open_transaction_holds_back_the_last_stable_offset(
 
     def latest(isolation: IsolationLevel) -> int:
         answer = admin.list_offsets({zero: OffsetSpec.latest()}, isolation_level=isolation)
-        return int(answer[zero].result(30).offset)
+        return int(answer[zero].result(60).offset)
 
     assert latest(IsolationLevel.READ_UNCOMMITTED) == 1
     assert latest(IsolationLevel.READ_COMMITTED) == 0
@@ -498,7 +498,7 @@ def test_offsets_are_found_by_timestamp_and_seeked_to(
         reader.seek(TopicPartition(topic, 2, 97))
         (records,) = take([reader], 3)
         assert values_of(records)[-3:] == ["97", "98", "99"]
-    newest = admin.list_offsets({two: OffsetSpec.max_timestamp()})[two].result(30)
+    newest = admin.list_offsets({two: OffsetSpec.max_timestamp()})[two].result(60)
     assert (newest.offset, newest.timestamp) == (99, FIRST_TIMESTAMP_MS + 990)
 
 
@@ -507,7 +507,7 @@ def test_deleted_records_are_gone_for_readers(
 ) -> None:
     produce(bootstrap, topic, [f"{number}" for number in range(40)])
     cut = TopicPartition(topic, 0, 6)
-    assert admin.delete_records([cut])[cut].result(30).low_watermark == 6
+    assert admin.delete_records([cut])[cut].result(60).low_watermark == 6
     records = read_partitions(bootstrap, topic, 34)
     assert min(record.offset() for record in records if record.partition() == 0) == 6
 

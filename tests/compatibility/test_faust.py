@@ -26,7 +26,7 @@ def environment(bootstrap: str, unique: Unique) -> dict[str, str]:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     topics = [f"{name}-words", f"{name}-counted"]
     for future in admin.create_topics([NewTopic(topic, 2, 1) for topic in topics]).values():
-        future.result(30)
+        future.result(60)
     return {
         "COUNTER_NAME": name,
         "COUNTER_BROKER": bootstrap,
@@ -63,7 +63,7 @@ def worker(environment: dict[str, str], folder: Path) -> Iterator[None]:
     finally:
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(timeout=20)
+            process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -87,7 +87,7 @@ def send(producer: KafkaProducer, topic: str, values: Sequence[str]) -> None:
         for number, value in enumerate(values)
     ]
     for each in sent:
-        each.get(timeout=30)
+        each.get(timeout=60)
 
 
 def take(consumers: Sequence[KafkaConsumer], count: int) -> list[list[object]]:
@@ -200,7 +200,7 @@ def test_records_come_back_whole_under_every_compression(
         for number in range(100)
     ]
     producer.flush(timeout=30)
-    assert [each.get(timeout=30).offset for each in sent] == list(range(100))
+    assert [each.get(timeout=60).offset for each in sent] == list(range(100))
     (records,) = take([clients.reader(topic)], 100)
     assert column(records, "offset") == list(range(100))
     assert column(records, "value") == [
@@ -331,14 +331,14 @@ def test_a_new_transactional_producer_fences_the_old_one(clients: Clients, uniqu
     old = clients.producer(transactional_id=name)
     old.init_transactions()
     old.begin_transaction()
-    old.send(topic, b"of the old one", partition=0).get(timeout=30)
+    old.send(topic, b"of the old one", partition=0).get(timeout=60)
     new = clients.producer(transactional_id=name)
     new.init_transactions()
     with pytest.raises(KafkaError) as refused:
         old.commit_transaction()
     assert isinstance(refused.value, ProducerFencedError)
     new.begin_transaction()
-    new.send(topic, b"of the new one", partition=0).get(timeout=30)
+    new.send(topic, b"of the new one", partition=0).get(timeout=60)
     new.commit_transaction()
     (records,) = take([clients.reader(topic, isolation_level="read_committed")], 1)
     assert column(records, "value") == [b"of the new one"]
@@ -350,7 +350,7 @@ def test_open_transactions_can_be_listed_and_described(clients: Clients, unique:
     producer = clients.producer(transactional_id=name)
     producer.init_transactions()
     producer.begin_transaction()
-    producer.send(topic, b"pending", partition=0).get(timeout=30)
+    producer.send(topic, b"pending", partition=0).get(timeout=60)
     admin = clients.admin()
     zero = TopicPartition(topic, 0)
     (open_ones,) = admin.list_transactions(state_filters=["Ongoing"]).values()

@@ -45,7 +45,7 @@ def admin(bootstrap: str) -> AdminClient:
 def filled(admin: AdminClient, bootstrap: str, unique: Unique) -> str:
     """A topic of two partitions with ten records in each."""
     name = unique("filled")
-    admin.create_topics([NewTopic(name, 2, 1)])[name].result(30)
+    admin.create_topics([NewTopic(name, 2, 1)])[name].result(60)
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(20):
         producer.produce(name, value=f"{number}", partition=number % 2)

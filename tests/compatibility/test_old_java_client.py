@@ -37,7 +37,7 @@ def test_an_old_client_gets_what_an_old_client_sent(
         pytest.skip(f"no Java client {version}: {missing}")
     topic = unique("old")
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(60)
 
     def run(program: str, *args: str) -> list[dict[str, object]]:
         main_class = f"org.apache.kafka.tools.{program}"

@@ -28,7 +28,7 @@ def topic(bootstrap: str, unique: Unique) -> str:
     """A topic of four partitions."""
     name = unique("lasting")
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(name, 4, 1)])[name].result(30)
+    admin.create_topics([NewTopic(name, 4, 1)])[name].result(60)
     return name
 
 

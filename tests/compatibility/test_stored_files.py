@@ -28,7 +28,7 @@ def written(target: Target) -> str:
     name = "written"
     admin = AdminClient({"bootstrap.servers": target.bootstrap})
     settings = {"segment.bytes": "1048576", "index.interval.bytes": "100"}
-    admin.create_topics([NewTopic(name, 1, 1, config=settings)])[name].result(30)
+    admin.create_topics([NewTopic(name, 1, 1, config=settings)])[name].result(60)
     for number, compression in enumerate(("none", "gzip", "snappy", "lz4", "zstd", "none")):
         write_transaction(target.bootstrap, name, number, compression)
     target.stop()

@@ -60,7 +60,7 @@ class Running:
         """Ctrl-C; what it said last."""
         self.process.send_signal(signal.SIGINT)
         last = self.event("stopped")
-        assert self.process.wait(timeout=30) == 0
+        assert self.process.wait(timeout=60) == 0
         return last
 
 

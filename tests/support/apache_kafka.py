@@ -12,7 +12,6 @@ import functools
 import hashlib
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import uuid
@@ -30,6 +29,7 @@ from tests.support.peer import (
     find_command,
     wait_until,
 )
+from tests.support.ports import held_ports
 
 TOOL_CLASSES = {
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
@@ -288,7 +288,7 @@ class ApacheKafka:
         if graceful:
             process.terminate()
             try:
-                process.wait(timeout=30)
+                process.wait(timeout=60)
                 return
             except subprocess.TimeoutExpired:
                 pass
@@ -383,7 +383,7 @@ class ApacheKafkaCluster:
 
 
 def _places(nodes: int) -> list[NodePlace]:
-    ports = _free_ports(2 * nodes)
+    ports = held_ports(2 * nodes)
     cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     controllers = {node_id: ports[nodes + node_id - 1] for node_id in range(1, nodes + 1)}
     voters = ",".join(f"{node_id}@127.0.0.1:{port}" for node_id, port in controllers.items())
@@ -391,15 +391,3 @@ def _places(nodes: int) -> list[NodePlace]:
         NodePlace(node_id, cluster_id, ports[node_id - 1], controller_port, voters, nodes)
         for node_id, controller_port in controllers.items()
     ]
-
-
-def _free_ports(count: int) -> list[int]:
-    # All are held open until the last is chosen, so that no two are equal.
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

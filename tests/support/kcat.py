@@ -77,7 +77,7 @@ class KcatReader:
     def close(self) -> None:
         """Asks kcat to end, which leaves its group."""
         self._process.terminate()
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=60)
 
 
 def kcat_command(bootstrap: str, *args: str) -> list[str]:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.support.peer import REPOSITORY, wait_until
+from tests.support.ports import held_ports
 
 _LISTENING = re.compile(rb"listening on (\S+):(\d+)")
 
@@ -25,6 +26,7 @@ class MillstreamBroker:
         self.data_dir = folder / "data"
         self.log_file = folder / "broker.log"
         self._settings = dict(settings or {})
+        (self._port,) = held_ports(1)
         self._address: tuple[str, int] | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -39,13 +41,12 @@ class MillstreamBroker:
         """The process id while the broker runs."""
         return None if self._process is None else self._process.pid
 
-    def start(self, *, timeout_s: float = 30.0) -> Self:
+    def start(self, *, timeout_s: float = 60.0) -> Self:
         """Starts the broker and returns when it serves clients."""
         assert self._process is None, "the broker is running"
         self.folder.mkdir(parents=True, exist_ok=True)
-        port = 0 if self._address is None else self._address[1]
         command = [sys.executable, "-m", "broker", "--data-dir", str(self.data_dir)]
-        command += ["--port", str(port)]
+        command += ["--port", str(self._port)]
         for name, value in self._settings.items():
             command += ["--config", f"{name}={value}"]
         with open(self.log_file, "wb") as log:
@@ -73,7 +74,7 @@ class MillstreamBroker:
         """What the broker has written to its output, its last part."""
         return self.log_file.read_text(errors="replace")[-8000:]
 
-    def stop(self, *, timeout_s: float = 30.0) -> None:
+    def stop(self, *, timeout_s: float = 60.0) -> None:
         """Shuts the broker down in order; BrokerFailed when it does not end well."""
         process, self._process = self._process, None
         if process is None:

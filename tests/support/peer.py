@@ -76,7 +76,7 @@ def fill_folder_once(folder: Path, fill: Callable[[Path], None]) -> Path:
     return folder
 
 
-def wait_until(condition: Callable[[], bool], what: str, *, timeout_s: float = 30.0) -> None:
+def wait_until(condition: Callable[[], bool], what: str, *, timeout_s: float = 60.0) -> None:
     """Returns when `condition()` holds; raises TimeoutError naming `what` after the deadline."""
     deadline = time.monotonic() + timeout_s
     while not condition():

@@ -17,7 +17,7 @@ class RawClient:
     """One connection; a broken one raises OSError or EOFError."""
 
     def __init__(
-        self, address: str, *, timeout_s: float = 20.0, receive_buffer_bytes: int = 0
+        self, address: str, *, timeout_s: float = 60.0, receive_buffer_bytes: int = 0
     ) -> None:
         host, _, port = address.rpartition(":")
         self.socket = socket.socket()

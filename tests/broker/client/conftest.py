@@ -25,7 +25,6 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "4",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
 }
-READ_TIMEOUT_MS = 20_000
 
 
 @pytest.fixture(scope="session")

@@ -71,7 +71,7 @@ class FakeBroker:
                 connection.shutdown(socket.SHUT_RDWR)
             connection.close()
         for thread in self._threads:
-            thread.join(10)
+            thread.join(60)
 
     def _start(self, work: Callable[[], None]) -> None:
         thread = threading.Thread(target=work, daemon=True)

@@ -21,7 +21,7 @@ from broker.model import TopicPartition
 
 MakeTopic = Callable[..., str]
 
-DEADLINE_S = 30
+DEADLINE_S = 60
 PROTOCOLS = ("classic", "consumer")
 # Short, so that members hear of a rebalance soon.
 QUICK: dict[str, object] = {

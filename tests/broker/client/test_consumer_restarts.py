@@ -16,7 +16,7 @@ from tests.support.millstream_broker import MillstreamBroker
 
 pytestmark = pytest.mark.slow
 
-DEADLINE_S = 40
+DEADLINE_S = 60
 TOPIC = "numbers"
 
 

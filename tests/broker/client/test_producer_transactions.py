@@ -15,7 +15,7 @@ from tests.support.peer import wait_until
 
 MakeTopic = Callable[..., str]
 
-TIMEOUT_MS = 30_000
+TIMEOUT_MS = 60_000
 
 
 def unique_id() -> str:

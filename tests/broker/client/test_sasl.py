@@ -30,8 +30,9 @@ from broker.protocol.messages.sasl import (
     SaslHandshakeResponse,
 )
 from tests.broker.client.fake_broker import FakeBroker, all_versions
-from tests.support.apache_kafka import ApacheKafka, _free_ports
+from tests.support.apache_kafka import ApacheKafka
 from tests.support.peer import PeerMissing
+from tests.support.ports import held_ports
 
 # RFC 7677, section 3.
 NONCE = "rOprNGfwEbeRWgbNEkqO"
@@ -318,7 +319,7 @@ def secured_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[st
         kafka = ApacheKafka(folder / "kafka", settings=SECURED)
     except PeerMissing as missing:
         pytest.skip(f"no Apache Kafka: {missing}")
-    address = f"SECURED://127.0.0.1:{_free_ports(1)[0]}"
+    address = f"SECURED://127.0.0.1:{held_ports(1)[0]}"
     listeners = dict(line.split("=", 1) for line in kafka._properties().splitlines())
     kafka._settings.update(
         {

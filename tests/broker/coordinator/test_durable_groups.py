@@ -16,7 +16,7 @@ from broker.protocol.messages import groups as wire
 from broker.protocol.messages import offsets as offsets_wire
 
 CLIENT = ConnectionInfo()
-WAIT_SECONDS = 20
+WAIT_SECONDS = 60
 
 
 @pytest.fixture

@@ -312,4 +312,4 @@ def waited(bench: TransactionBench, answer: Pending[T]) -> T:
     found: SimpleQueue[T] = SimpleQueue()
     with bench.lock:
         answer.then(found.put)
-    return found.get(timeout=10)
+    return found.get(timeout=60)

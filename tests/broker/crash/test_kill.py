@@ -19,7 +19,7 @@ from tests.broker.crash.workers import (
 from tests.support.millstream_broker import MillstreamBroker
 from tests.support.peer import wait_until
 
-RESTART_SECONDS_MAX = 15.0
+RESTART_SECONDS_MAX = 30.0
 SETTINGS = {
     "durability": "fsync",
     # Small segments, so that kills also meet a log that rolls.

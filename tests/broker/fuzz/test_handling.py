@@ -53,9 +53,9 @@ class FuzzedBroker:
                 self.make_topics()
                 self.clock.advance(self.random.choice((10, 1000, 60_000)))
                 self.broker.run_due()
-            start = time.perf_counter()
+            start = time.thread_time()
             self.one_case()
-            taken = time.perf_counter() - start
+            taken = time.thread_time() - start
             assert taken < CASE_SECONDS_MAX, f"case {number} took {taken:.1f} s"
 
     def make_topics(self) -> None:

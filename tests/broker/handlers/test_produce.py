@@ -181,7 +181,7 @@ def wait_for(broker: Broker, answer: object) -> ProduceResponse:
     assert isinstance(answer, Pending)
     arrived: Future[object] = Future()
     broker.when_done(answer, arrived.set_result)
-    response = arrived.result(timeout=10)
+    response = arrived.result(timeout=60)
     assert isinstance(response, ProduceResponse)
     return response
 

@@ -270,7 +270,7 @@ def answer_of(broker: Broker, pending: object) -> object:
     assert isinstance(pending, Pending)
     found: SimpleQueue[object] = SimpleQueue()
     broker.when_done(pending, found.put)
-    return found.get(timeout=10)
+    return found.get(timeout=60)
 
 
 def test_transactions_v2_are_announced_to_clients_that_can_read_it(

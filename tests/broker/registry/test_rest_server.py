@@ -230,7 +230,7 @@ def test_what_is_no_http_does_no_harm(
     server: RegistryServer, client: httpx.Client, sent: bytes
 ) -> None:
     host, _, port = server.address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(sent)
         connection.shutdown(socket.SHUT_WR)
         answer = connection.recv(100)

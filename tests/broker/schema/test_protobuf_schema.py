@@ -403,8 +403,8 @@ def test_a_message_of_thirty_fields_is_parsed_quickly() -> None:
     proto3(f"message M {{ {text} }}")
     fastest = 1.0
     for _ in range(20):
-        start = time.perf_counter()
+        start = time.thread_time()
         proto3(f"message M {{ {text} }}")
-        fastest = min(fastest, time.perf_counter() - start)
+        fastest = min(fastest, time.thread_time() - start)
     # It takes 2.5 ms; the limit leaves room for busy machines.
     assert fastest < 0.02

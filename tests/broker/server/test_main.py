@@ -52,6 +52,6 @@ def test_a_signal_ends_the_broker_in_order(tmp_path: Path, number: signal.Signal
         with RawClient(line.split()[-1]) as client:
             client.ask(MetadataRequest(None), MetadataResponse)
             process.send_signal(number)
-            _, errors = process.communicate(timeout=20)
+            _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     assert (tmp_path / ".kafka_cleanshutdown").exists()

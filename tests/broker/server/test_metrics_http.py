@@ -19,7 +19,7 @@ from tests.support.raw_client import RawClient
 
 
 def get(server: Server, path: str = "/metrics", method: str = "GET") -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.metrics_port or 0, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.metrics_port or 0, timeout=60)
     connection.request(method, path)
     response = connection.getresponse()
     text = response.read().decode()

@@ -11,7 +11,7 @@ from broker.storage.data_directory import DataDirectory
 from tests.broker.storage.faults import FaultyFileSystem
 from tests.broker.storage.support import Disk, append, batch
 
-WAIT_SECONDS = 10
+WAIT_SECONDS = 60
 
 
 class GatedFileSystem(FaultyFileSystem):

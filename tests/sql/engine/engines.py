@@ -12,7 +12,7 @@ from sql.engine.results import ResultRow
 from sql.engine.settings import SqlConfig
 from tests.support.peer import wait_until
 
-DEADLINE_MS = 30_000
+DEADLINE_MS = 60_000
 
 # Only what makes waiting shorter, and reads what was written before a query began.
 SETTINGS = {

@@ -1,6 +1,5 @@
 """Pull queries on tables that are spread over several servers."""
 
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from decimal import Decimal
@@ -18,6 +17,7 @@ from sql.server.peers import HttpPeers
 from sql.server.server import SqlServer
 from tests.sql.engine.conftest import SETTINGS as BROKER_SETTINGS
 from tests.sql.engine.engines import ORDERS, SETTINGS, until_rows, wait_for
+from tests.support.ports import held_ports
 
 TABLE = (
     "CREATE TABLE totals AS SELECT id, CAST(SUM(amount) AS DECIMAL(5, 2)) AS d, "
@@ -27,8 +27,7 @@ TABLE = (
 
 
 def free_address() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return f"127.0.0.1:{listener.getsockname()[1]}"
+    return f"127.0.0.1:{held_ports(1)[0]}"
 
 
 @pytest.fixture

@@ -91,7 +91,7 @@ class RunningInstance:
             return
         self._process.send_signal(signal.SIGTERM)
         try:
-            self._process.wait(timeout=30)
+            self._process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -22,7 +22,7 @@ from streams.topology import (
 )
 
 TEXT = StringSerde()
-DEADLINE_MS = 30_000
+DEADLINE_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from streams.record import NO_HEADERS
 from streams.runtime.output_buffer import OutputBuffer
 from tests.streams.runtime.apps import make_topics
 
-TIMEOUT_MS = 10_000
+TIMEOUT_MS = 60_000
 
 
 def values_in(broker: Broker, topic: str, partition: int = 0) -> list[bytes | None]:

@@ -1,7 +1,6 @@
 """Two instances of one application: each answers for the keys of both."""
 
 import http.client
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,17 +19,9 @@ from streams.serving.questions import BadQuestion, parse_key, read_question
 from streams.topology import Topology
 from tests.streams.runtime.apps import DEADLINE_MS, make_topics
 from tests.support.peer import wait_until
+from tests.support.ports import held_ports
 
 WORDS = [f"word-{number}" for number in range(20)]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on."""
-    with ExitStack() as held:
-        listeners = [
-            held.enter_context(socket.create_server(("localhost", 0))) for _ in range(count)
-        ]
-        return [listener.getsockname()[1] for listener in listeners]
 
 
 def counting() -> Topology:
@@ -50,7 +41,7 @@ class Asked:
         self.port = port
 
     def raw(self, path: str, **parameters: object) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("localhost", self.port, timeout=10)
+        connection = http.client.HTTPConnection("localhost", self.port, timeout=60)
         try:
             connection.request("GET", f"{path}?{urlencode(parameters)}")
             answer = connection.getresponse()
@@ -75,7 +66,7 @@ def instances(broker: Broker, folder: Path) -> Iterator[list[Asked]]:
     with producer(broker) as out:
         for number, word in enumerate(WORDS * 3):
             out.send("words", b"x", word.encode(), timestamp_ms=number)
-    ports = free_ports(2)
+    ports = held_ports(2)
     with ExitStack() as running:
         apps = []
         for port in ports:

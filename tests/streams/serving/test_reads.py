@@ -17,8 +17,9 @@ from streams.serving.questions import BadQuestion, read_question
 from streams.serving.routing import HostUnreachable, ask
 from streams.state.store import StoreKind
 from tests.streams.runtime.apps import DEADLINE_MS, make_topics
-from tests.streams.serving.test_query_server import Asked, counting, free_ports
+from tests.streams.serving.test_query_server import Asked, counting
 from tests.support.peer import wait_until
+from tests.support.ports import held_ports
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +47,7 @@ def app(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
     words.windowed_by(session(1_000)).count(store="sessions")
     builder.stream("raw", key=bytes, value=bytes).group_by_key().count(store="by-bytes")
     builder.global_table("names", key=str, value=str, store="names")
-    (port,) = free_ports(1)
+    (port,) = held_ports(1)
     with ExitStack() as running:
         started = running.enter_context(
             StreamsApp(
