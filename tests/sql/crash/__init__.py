@@ -1,0 +1,1 @@
+"""A SQL server that is killed while its queries work."""
