@@ -118,7 +118,7 @@ def test_up_serves_broker_and_registry_and_goes_on_where_it_was(tmp_path: Path) 
         }
         with admin(bootstrap) as cluster:
             cluster_id = cluster.describe_cluster().cluster_id
-        told = httpx.get(f"{url}/v1/metadata/id").json()
+        told = httpx.get(f"{url}/v1/metadata/id", timeout=60).json()
         assert told["scope"]["clusters"]["kafka-cluster"] == cluster_id
         code, out_text, complaints = first.stop()
         assert (code, complaints) == (0, "")
@@ -141,8 +141,10 @@ def test_a_registry_keeps_its_schemas_in_a_cluster(tmp_path: Path) -> None:
         for expected in ([], ["orders"]):
             with served(*command, "--level", "full", "--json") as running:
                 url = running.event()["url"]
-                assert httpx.get(f"{url}/subjects").json() == expected
-                assert httpx.get(f"{url}/config").json() == {"compatibilityLevel": "FULL"}
+                assert httpx.get(f"{url}/subjects", timeout=60).json() == expected
+                assert httpx.get(f"{url}/config", timeout=60).json() == {
+                    "compatibilityLevel": "FULL"
+                }
                 Shell(url).run("register", "orders", text=ORDER)
                 assert running.stop()[0] == 0
         with admin(broker.bootstrap) as cluster:

@@ -16,7 +16,7 @@ from tests.millstream.test_registry_command import Served
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("sql-server-command")]
 
 CREATE = "CREATE STREAM s (a INT) WITH (kafka_topic='s', value_format='JSON', partitions=1);"
-SECONDS_MAX = 30.0
+SECONDS_MAX = 60.0
 
 
 def started(*arguments: str) -> Served:

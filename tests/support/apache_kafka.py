@@ -79,7 +79,7 @@ class KafkaRelease:
         return ["java", *jvm, *_QUIET_LOGGING, "-cp", f"{self.jars}/*", main_class, *args]
 
     def run_tool(
-        self, program: str, *args: str, stdin: str | None = None, timeout_s: float = 60.0
+        self, program: str, *args: str, stdin: str | None = None, timeout_s: float = 150.0
     ) -> str:
         """Runs a tool to its end and returns what it printed; ToolFailed when it says it failed."""
         return run_java(self.command(program, *args), stdin=stdin, timeout_s=timeout_s)
@@ -102,7 +102,7 @@ def java_command(class_path: str, main_class: str, *args: str) -> list[str]:
     return ["java", *_SHORT_LIVED_JVM, *_QUIET_LOGGING, "-cp", class_path, main_class, *args]
 
 
-def run_java(command: Sequence[str], *, stdin: str | None = None, timeout_s: float = 60.0) -> str:
+def run_java(command: Sequence[str], *, stdin: str | None = None, timeout_s: float = 150.0) -> str:
     """Runs a Java program to its end and returns its standard output."""
     done = subprocess.run(
         command, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False
@@ -230,7 +230,7 @@ class ApacheKafka:
         with open(self.log_file, "wb") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 
-    def wait_started(self, *, timeout_s: float = 60.0) -> None:
+    def wait_started(self, *, timeout_s: float = 150.0) -> None:
         """Returns when a launched node serves clients."""
         process = self._process
         assert process is not None, "the node was not launched"

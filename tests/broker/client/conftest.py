@@ -14,7 +14,7 @@ from broker.config import BrokerConfig
 from broker.model import TopicPartition
 from tests.support.apache_kafka import ApacheKafka, ApacheKafkaCluster
 from tests.support.millstream_broker import MillstreamBroker
-from tests.support.peer import PeerMissing
+from tests.support.peer import PeerMissing, wait_until
 
 # Only what makes waiting shorter; everything else stays at the defaults that users get.
 SETTINGS = {
@@ -96,6 +96,8 @@ def make_topic(target: Target) -> Iterator[Callable[..., str]]:
             settings = {key.replace("_", "."): value for key, value in config.items()}
             made = administration.create_topics([NewTopic(name, partitions, configs=settings)])
             made[name]
+            # Kafka's controller answers before its brokers know.
+            wait_until(lambda: name in administration.list_topics(), f'topic "{name}"')
             return name
 
         yield make

@@ -6,7 +6,7 @@ from typing import TypeVar
 import pytest
 
 from broker.client import admin, consumer, producer
-from broker.client.administration.values import Results
+from broker.client.administration.values import ConfigEntry, Results
 from broker.client.api import (
     ConfigChange,
     ConfigResource,
@@ -102,11 +102,15 @@ def test_settings_are_changed_one_by_one(target: Target, make_topic: MakeTopic) 
         assert only_checked[topic] is None
         administration.alter_configs({topic: changes}).all()
         names = ["cleanup.policy", "retention.ms", "segment.bytes"]
-        after = administration.describe_configs([topic], names)[topic]
+
+        def described() -> dict[str, ConfigEntry]:
+            return administration.describe_configs([topic], names)[topic]
+
+        wait_until(lambda: described()["segment.bytes"].value == "1048576", "the settings")
+        after = described()
         assert sorted(after) == names
         assert set((after["cleanup.policy"].value or "").split(",")) == {"delete", "compact"}
         assert after["retention.ms"].is_default
-        assert after["segment.bytes"].value == "1048576"
 
         wrong = administration.alter_configs({topic: [ConfigChange("retention.ms", "many")]})
         assert codes(wrong) == {topic: ErrorCode.INVALID_CONFIG}

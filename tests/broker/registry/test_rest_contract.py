@@ -50,7 +50,7 @@ def test_answers_over_a_socket_are_the_same(case: Case, registries: Registries) 
     with (
         registries() as registry,
         RegistryServer(registry, listen="127.0.0.1:0") as server,
-        httpx.Client() as client,
+        httpx.Client(timeout=60) as client,
     ):
 
         def send(request: httpx.Request) -> httpx.Response:

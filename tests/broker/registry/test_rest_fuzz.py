@@ -16,7 +16,7 @@ from broker import Broker
 from broker.registry.registry import Registry
 from broker.registry.rest import RestApplication
 
-SECONDS_MAX = 10.0
+SECONDS_MAX = 60.0
 TOPICS = itertools.count()
 
 SCHEMAS = (

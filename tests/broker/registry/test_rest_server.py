@@ -45,7 +45,7 @@ def server(registry: Registry) -> Iterator[RegistryServer]:
 
 @pytest.fixture
 def client(server: RegistryServer) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server.url) as client:
+    with httpx.Client(base_url=server.url, timeout=60) as client:
         yield client
 
 
@@ -114,7 +114,7 @@ def test_the_version_is_told(client: httpx.Client) -> None:
 def test_requests_and_schemas_are_counted(registry: Registry) -> None:
     with (
         RegistryServer(registry, listen="127.0.0.1:0") as server,
-        httpx.Client(base_url=server.url) as client,
+        httpx.Client(base_url=server.url, timeout=60) as client,
     ):
         client.post("/subjects/counted/versions", json={"schema": '"bytes"'})
         client.get("/subjects/counted/versions/7")
@@ -134,7 +134,7 @@ def test_many_clients_at_once_get_one_id_for_one_schema(server: RegistryServer) 
     ids: list[int] = []
 
     def register() -> None:
-        with httpx.Client(base_url=server.url) as client:
+        with httpx.Client(base_url=server.url, timeout=60) as client:
             answer = client.post("/subjects/race/versions", json={"schema": '"float"'})
             ids.append(answer.json()["id"])
 
@@ -158,7 +158,7 @@ def test_what_nobody_foresaw_is_logged_and_not_told(
         caplog.at_level(logging.ERROR),
         RegistryServer(registry, listen="127.0.0.1:0") as server,
     ):
-        answer = httpx.get(f"{server.url}/contexts")
+        answer = httpx.get(f"{server.url}/contexts", timeout=60)
     assert answer.status_code == 500
     assert answer.json() == {"error_code": 50001, "message": "Internal Server Error"}
     assert "ZeroDivisionError" in caplog.text
@@ -171,7 +171,7 @@ def test_a_registry_whose_broker_is_gone_says_so(tmp_path: object) -> None:
         registry.close()
         with RegistryServer(registry, listen="127.0.0.1:0") as server:
             body = {"schema": '"int"'}
-            answer = httpx.post(f"{server.url}/subjects/a/versions", json=body)
+            answer = httpx.post(f"{server.url}/subjects/a/versions", json=body, timeout=60)
     assert answer.status_code == 500
     assert answer.json()["error_code"] in (50001, 50002)
 
@@ -183,7 +183,9 @@ def test_a_registry_that_another_took_over_writes_no_more(tmp_path: object) -> N
         RegistryServer(old, listen="127.0.0.1:0") as server,
         Registry(broker),
     ):
-        answer = httpx.post(f"{server.url}/subjects/a/versions", json={"schema": '"int"'})
+        answer = httpx.post(
+            f"{server.url}/subjects/a/versions", json={"schema": '"int"'}, timeout=60
+        )
     assert (answer.status_code, answer.json()["error_code"]) == (500, 50004)
 
 
@@ -245,7 +247,7 @@ def test_an_address_may_be_of_version_6(registry: Registry) -> None:
         pytest.skip(f"no address of version 6 here: {error}")
     try:
         assert server.url.startswith("http://[::1]:")
-        assert httpx.get(server.url).json() == {}
+        assert httpx.get(server.url, timeout=60).json() == {}
     finally:
         server.close()
 

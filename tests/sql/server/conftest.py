@@ -16,7 +16,7 @@ from tests.sql.engine.conftest import SETTINGS as BROKER_SETTINGS
 from tests.sql.engine.engines import SETTINGS, rows
 from tests.support.peer import wait_until
 
-SECONDS_MAX = 30.0
+SECONDS_MAX = 60.0
 QUICK = {"ksql.server.command.response.timeout.ms": 100}
 STATEMENTS = """
 CREATE STREAM orders (id STRING KEY, item STRING, amount INT)
