@@ -6,7 +6,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 import orjson
 
 from broker.client.partitioner import partition_for_key
-from broker.client.serde import JsonSerde, Serde, StringSerde
+from broker.client.serde import BindableSerde, JsonSerde, Serde, StringSerde
 from streams.errors import StreamsError
 from streams.processor import NodeContext, Process
 from streams.record import Headers
@@ -210,6 +210,8 @@ def _encoder(serde: Serde[Any], topic: str) -> Callable[[object], bytes | None]:
     direct = _DIRECT.get(type(serde))
     if direct is not None:
         return direct
+    if isinstance(serde, BindableSerde):
+        return serde.encoder(topic)
     serialize = serde.serialize
     return lambda value: serialize(topic, value)
 

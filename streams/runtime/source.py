@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from broker.client.serde import BytesSerde, JsonSerde, Serde, StringSerde
+from broker.client.serde import BindableSerde, BytesSerde, JsonSerde, Serde, StringSerde
 from streams.errors import InvalidTimestamp, ProcessingFailed
 from streams.processor import Process
 from streams.record import NO_HEADERS, Chunk, Headers
@@ -70,6 +70,8 @@ class OpenSource:
         direct = _DIRECT.get(type(serde))
         if direct is not None:
             return direct
+        if isinstance(serde, BindableSerde):
+            return serde.decoder(self.topic)
         topic, deserialize = self.topic, serde.deserialize
         return lambda data: deserialize(topic, data)
 

@@ -13,7 +13,14 @@ from typing import Any
 
 import orjson
 
-from broker.client.serde import DoubleSerde, JsonSerde, LongSerde, Serde, StringSerde
+from broker.client.serde import (
+    BindableSerde,
+    DoubleSerde,
+    JsonSerde,
+    LongSerde,
+    Serde,
+    StringSerde,
+)
 from streams.errors import StoreError
 
 # Any below, because each store has types of its own.
@@ -41,6 +48,18 @@ _DECODE: dict[type[Any], Decode] = {
 }
 
 
+def _encoder(serde: Serde[Any], topic: str) -> Encode:
+    if isinstance(serde, BindableSerde):
+        return serde.encoder(topic)
+    return partial(serde.serialize, topic)
+
+
+def _decoder(serde: Serde[Any], topic: str) -> Decode:
+    if isinstance(serde, BindableSerde):
+        return serde.decoder(topic)
+    return partial(serde.deserialize, topic)
+
+
 @dataclass(frozen=True, slots=True)
 class Codec:
     """The serdes of a store, bound to its changelog topic."""
@@ -63,10 +82,10 @@ class Codec:
             topic,
             key_serde,
             value_serde,
-            _ENCODE_KEY.get(key) or partial(key_serde.serialize, topic),
-            _DECODE.get(key) or partial(key_serde.deserialize, topic),
-            _ENCODE_VALUE.get(value) or partial(value_serde.serialize, topic),
-            _DECODE.get(value) or partial(value_serde.deserialize, topic),
+            _ENCODE_KEY.get(key) or _encoder(key_serde, topic),
+            _DECODE.get(key) or _decoder(key_serde, topic),
+            _ENCODE_VALUE.get(value) or _encoder(value_serde, topic),
+            _DECODE.get(value) or _decoder(value_serde, topic),
         )
 
     def raw_key(self, key: object) -> bytes:

@@ -22,7 +22,7 @@ from broker.client.serde.primitives import (
     StringSerde,
     UuidSerde,
 )
-from broker.client.serde.serde import Serde
+from broker.client.serde.serde import BindableSerde, Serde
 from broker.client.serde.subjects import record_name, topic_name, topic_record_name
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ else:
 
 __all__ = [
     "AvroSerde",
+    "BindableSerde",
     "BooleanSerde",
     "BytesSerde",
     "DecimalDigits",

@@ -1,6 +1,7 @@
 """Serde: a value to bytes and back; None stands for null both ways."""
 
-from typing import Protocol, TypeVar
+from collections.abc import Callable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from broker.errors import SerdeError
 
@@ -16,6 +17,23 @@ class Serde(Protocol[T]):
 
     def deserialize(self, topic: str, data: bytes | None) -> T | None:
         """The value of bytes; SerdeError when they are none."""
+        ...
+
+
+@runtime_checkable
+class BindableSerde(Serde[T], Protocol[T]):
+    """A serde with a shorter way for the many records of one topic.
+
+    Its functions take no None. What they raise is of no use to a user: who calls them catches it,
+    and asks `serialize` or `deserialize` for an error that says more.
+    """
+
+    def encoder(self, topic: str) -> Callable[[T], bytes | None]:
+        """What `serialize` does with values for a topic."""
+        ...
+
+    def decoder(self, topic: str) -> Callable[[bytes], T | None]:
+        """What `deserialize` does with bytes of a topic."""
         ...
 
 

@@ -4,16 +4,18 @@ On its way through a topology a record's key is the tuple of its key columns (wi
 it where keys have windows), or None where a single column is null; its value is the row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any, TypedDict
 
 import msgspec
 
 from broker.client.registry.api import SchemaRegistry
-from broker.client.serde import Serde
+from broker.client.serde import BindableSerde, Serde
 from broker.client.serde.rows.formats import format_of
+from broker.client.serde.rows.kafka_rows import KafkaRowSerde
 from broker.client.serde.rows.row_format import Nullable, Row, RowOptions
 from broker.client.serde.serde import cannot_decode, cannot_encode
 from sql.catalog import FormatInfo, WindowInfo
@@ -131,6 +133,30 @@ class SingleKeySerde:
         row = self._inner.deserialize(topic, data)
         return None if row is None or row[0] is None else row
 
+    def encoder(self, topic: str) -> Callable[[Row], bytes | None]:
+        """What `serialize` does for a topic."""
+        inner = self._inner
+        encode = (
+            inner.encoder(topic)
+            if isinstance(inner, BindableSerde)
+            else partial(inner.serialize, topic)
+        )
+        if isinstance(inner, KafkaRowSerde):
+            return encode  # which takes a null in the column for a null record, too
+        return lambda row: None if row[0] is None else encode(row)
+
+    def decoder(self, topic: str) -> Callable[[bytes], Row | None]:
+        """What `deserialize` does for a topic."""
+        inner = self._inner
+        decode: Callable[[bytes], Row | None] = (
+            inner.decoder(topic)
+            if isinstance(inner, BindableSerde)
+            else partial(inner.deserialize, topic)
+        )
+        if isinstance(inner, KafkaRowSerde):
+            return decode  # which knows no null but a null record
+        return lambda data: None if (row := decode(data)) is None or row[0] is None else row
+
 
 class StoredRowSerde:
     """Rows in stores and internal topics: MessagePack, decoded by the types of the columns."""
@@ -161,6 +187,14 @@ class StoredRowSerde:
         except (msgspec.MsgspecError, ValueError) as error:
             raise cannot_decode(topic, "stored row", str(error)) from error
         return row
+
+    def encoder(self, topic: str) -> Callable[[Row], bytes | None]:
+        """What `serialize` does, for any topic."""
+        return self._encode
+
+    def decoder(self, topic: str) -> Callable[[bytes], Row | None]:
+        """What `deserialize` does, for any topic."""
+        return self._decode
 
 
 def stored_rows(columns: Sequence[Column]) -> Serde[Row]:

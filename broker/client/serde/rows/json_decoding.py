@@ -7,7 +7,7 @@ their case, coerces values and knows what to complain about; it teaches names to
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import DecimalException
-from typing import Annotated, Any
+from typing import Annotated, Any, Never
 
 import msgspec
 from msgspec.structs import astuple
@@ -61,14 +61,32 @@ class JsonRowDecoder:
         # The name of each column's field in the data, and names of other fields.
         self._names = [each.name for each in columns]
         self._ignored: set[str] = set()
-        self._decode_fast = self._fast_way()
+        self._decode_object: Callable[[bytes], msgspec.Struct] = _give_up
+        self._prepare_object()
+        # From bytes to the row, None for JSON's null; Mismatch for what is wrong.
+        self.decode = self._open()
 
-    def decode(self, data: bytes) -> Row | None:
-        """The row, None for JSON's null; Mismatch for what is wrong."""
-        try:
-            return self._decode_fast(data)
-        except GIVING_UP:
-            return self._decode_carefully(data)
+    def _open(self) -> Callable[[bytes], Row | None]:
+        finishers, count = self._finishers, len(self._columns)
+        carefully = self._decode_carefully
+
+        def decode(data: bytes) -> Row | None:
+            try:
+                return astuple(self._decode_object(data))[:count]  # without what is ignored
+            except GIVING_UP:
+                return carefully(data)
+
+        def decode_and_finish(data: bytes) -> Row | None:
+            try:
+                values = list(astuple(self._decode_object(data))[:count])
+                for index, finish in finishers:
+                    if values[index] is not None:
+                        values[index] = finish(values[index])
+                return tuple(values)
+            except GIVING_UP:
+                return carefully(data)
+
+        return decode_and_finish if finishers else decode
 
     def _decode_carefully(self, data: bytes) -> Row | None:
         found = decode_json(data)
@@ -84,26 +102,14 @@ class JsonRowDecoder:
             self._learn(found)
         return row
 
-    def _fast_way(self) -> Callable[[bytes], Row]:
+    def _prepare_object(self) -> None:
+        """The decoder of the fast way, for the names that are known by now."""
         wanted = self._object_type()
         if wanted is None:
-            return _give_up
-        finishers, count = self._finishers, len(self._columns)
-        hook = exact_number if finishers else None
-        decode = msgspec.json.Decoder(wanted, float_hook=hook).decode
-        if not finishers and not self._ignored:
-            return lambda data: astuple(decode(data))
-        if not finishers:
-            return lambda data: astuple(decode(data))[:count]
-
-        def decode_and_finish(data: bytes) -> Row:
-            values = list(astuple(decode(data))[:count])
-            for index, finish in finishers:
-                if values[index] is not None:
-                    values[index] = finish(values[index])
-            return tuple(values)
-
-        return decode_and_finish
+            self._decode_object = _give_up
+            return
+        hook = exact_number if self._finishers else None
+        self._decode_object = msgspec.json.Decoder(wanted, float_hook=hook).decode
 
     def _object_type(self) -> type[msgspec.Struct] | None:
         """Objects with the known names and no others; None when no such type can do."""
@@ -143,7 +149,7 @@ class JsonRowDecoder:
             return
         self._learned += 1
         self._names, self._ignored = names, ignored
-        self._decode_fast = self._fast_way()
+        self._prepare_object()
 
 
 def single_decoder(data_type: DataType) -> Callable[[bytes], Row]:
@@ -169,7 +175,7 @@ def single_decoder(data_type: DataType) -> Callable[[bytes], Row]:
     return decode_single
 
 
-def _give_up(data: bytes) -> Row:
+def _give_up(data: bytes) -> Never:
     raise Mismatch("this needs care")
 
 

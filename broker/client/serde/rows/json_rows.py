@@ -66,6 +66,14 @@ class JsonRowSerde:
             self._encode = row_encoder(columns)
             self._decode = JsonRowDecoder(columns).decode
 
+    def encoder(self, topic: str) -> Callable[[Row], bytes | None]:
+        """What `serialize` does, for any topic."""
+        return self._encode
+
+    def decoder(self, topic: str) -> Callable[[bytes], Row | None]:
+        """What `deserialize` does, for any topic."""
+        return self._decode
+
     def serialize(self, topic: str, value: Row | None) -> bytes | None:
         """The JSON text of a row."""
         if value is None:

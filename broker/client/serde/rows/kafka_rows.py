@@ -1,6 +1,6 @@
 """KAFKA: a single column as Kafka's own serializers write it, without any frame."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from broker.client.registry.api import SchemaRegistry
@@ -73,6 +73,7 @@ class KafkaRowSerde:
         """Put rows around another serde's values."""
         self._serialize = inner.serialize
         self._deserialize = inner.deserialize
+        self._is_text = isinstance(inner, StringSerde)
 
     def serialize(self, topic: str, value: Row | None) -> bytes | None:
         """The bytes of the only value."""
@@ -85,3 +86,26 @@ class KafkaRowSerde:
     def deserialize(self, topic: str, data: bytes | None) -> Row | None:
         """A row of the only value."""
         return None if data is None else (self._deserialize(topic, data),)
+
+    def encoder(self, topic: str) -> Callable[[Row], bytes | None]:
+        """What `serialize` does for a topic."""
+        serialize = self._serialize
+
+        def encode(row: Row) -> bytes | None:
+            (value,) = row
+            return serialize(topic, value)
+
+        return _encode_text if self._is_text else encode
+
+    def decoder(self, topic: str) -> Callable[[bytes], Row]:
+        """What `deserialize` does for a topic."""
+        deserialize = self._deserialize
+        if self._is_text:
+            return lambda data: (str(data, "utf-8"),)
+        return lambda data: (deserialize(topic, data),)
+
+
+# Any: of a row of a text, which is not checked.
+def _encode_text(row: Any) -> bytes | None:
+    (text,) = row
+    return None if text is None else text.encode()

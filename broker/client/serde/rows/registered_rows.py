@@ -100,6 +100,24 @@ class RegisteredRows:
         except Exception as error:  # libraries have no one error for bytes that are no value
             raise cannot_decode(topic, self._codec.name, _shown(error)) from error
 
+    def encoder(self, topic: str) -> Encode:
+        """What `serialize` does for a topic; its schema is registered at the first row."""
+        encoders, open_encoder = self._encoders, self._encoder
+
+        def encode(row: Row) -> bytes | None:
+            return (encoders.get(topic) or open_encoder(topic))(row)
+
+        return encode
+
+    def decoder(self, topic: str) -> Decode:
+        """What `deserialize` does for a topic."""
+        decoders, open_decoder = self._decoders, self._decoder
+
+        def decode(data: bytes) -> Row | None:
+            return (decoders.get(data[:PREFIX_BYTES]) or open_decoder(topic, data))(data)
+
+        return decode
+
     def _encoder(self, topic: str) -> Encode:
         encode = self._fixed
         if encode is None:
