@@ -1,8 +1,9 @@
-/* The usual way of a record through a timestamped window store, whose keys are texts.
+/* The usual way of a record through a timestamped window store.
 
-A row is: segment 8 | key | start 8 | 0 4 -> time 8 | value, all numbers big-endian. Whatever is not
-usual (another type of key, a value that a serde refuses, rows that are asked for by group, a window
-that is not the newest) goes to the functions of streams/state/window.py, which do the same and more.
+A row is: segment 8 | key | start 8 | 0 4 -> time 8 | value, all numbers big-endian. Keys that are
+texts in UTF-8 are written in place, others by their serde. Whatever is not usual (a key or value
+that a serde refuses, rows that are asked for by group, a window that is not the newest) goes to the
+functions of streams/state/window.py, which do the same and more.
 */
 
 #define PY_SSIZE_T_CLEAN
@@ -16,7 +17,8 @@ that is not the newest) goes to the functions of streams/state/window.py, which 
 typedef struct {
     PyObject_HEAD
     PyObject *expiry, *buffer, *clean, *groups, *dirty;
-    PyObject *encode_value, *decode_value, *plain_get, *plain_put;
+    PyObject *encode_key, *encode_value, *decode_value, *plain_get, *plain_put;
+    int texts; /* keys are texts, and encode_key is not asked */
     long long retention_ms, interval_ms, entry_bytes;
     PyObject *key, *row; /* of the last get */
     long long start_ms;
@@ -54,21 +56,51 @@ number_of(PyObject *object, PyObject *name)
 }
 
 static PyObject *
-row_of(Windows *self, PyObject *key, long long start_ms)
+row_around(Windows *self, const char *key, Py_ssize_t size, long long start_ms)
 {
-    Py_ssize_t size;
-    const char *text = PyUnicode_AsUTF8AndSize(key, &size);
-    if (text == NULL)
-        return NULL;
     PyObject *row = PyBytes_FromStringAndSize(NULL, PREFIX + size + SUFFIX);
     if (row == NULL)
         return NULL;
     char *at = PyBytes_AS_STRING(row);
     write_long(at, start_ms / self->interval_ms);
-    memcpy(at + PREFIX, text, (size_t)size);
+    memcpy(at + PREFIX, key, (size_t)size);
     write_long(at + PREFIX + size, start_ms);
     memset(at + PREFIX + size + TIME, 0, SUFFIX - TIME);
     return row;
+}
+
+/* The row of a window; NULL if the key cannot be bytes. */
+static PyObject *
+row_of(Windows *self, PyObject *key, long long start_ms)
+{
+    if (self->texts) {
+        Py_ssize_t size;
+        const char *text = PyUnicode_CheckExact(key) ? PyUnicode_AsUTF8AndSize(key, &size) : NULL;
+        return text == NULL ? NULL : row_around(self, text, size, start_ms);
+    }
+    PyObject *raw = PyObject_CallOneArg(self->encode_key, key), *row = NULL;
+    if (raw != NULL && PyBytes_CheckExact(raw))
+        row = row_around(self, PyBytes_AS_STRING(raw), PyBytes_GET_SIZE(raw), start_ms);
+    Py_XDECREF(raw);
+    return row;
+}
+
+/* Whether a key cannot change in place, so that the same object has the same bytes. A tuple is
+   looked into only so far: the serdes of those keys are ours, and take rows of plain values. */
+static int
+is_unchanging(PyObject *key)
+{
+    if (PyUnicode_CheckExact(key) || PyBytes_CheckExact(key) || PyLong_CheckExact(key))
+        return 1;
+    if (!PyTuple_CheckExact(key))
+        return 0;
+    for (Py_ssize_t index = 0; index < PyTuple_GET_SIZE(key); index++) {
+        PyObject *each = PyTuple_GET_ITEM(key, index);
+        if (!(each == Py_None || PyUnicode_CheckExact(each) || PyBytes_CheckExact(each) ||
+              PyLong_CheckExact(each) || PyFloat_CheckExact(each) || PyBool_Check(each)))
+            return 0;
+    }
+    return 1;
 }
 
 /* Where a row is: its value (borrowed), Py_None if there is none, NULL if Python must look. */
@@ -108,7 +140,7 @@ find(Windows *self, PyObject *row, long long start_ms)
 static PyObject *
 get(Windows *self, PyObject *const *arguments, Py_ssize_t count)
 {
-    if (count != 2 || !PyUnicode_CheckExact(arguments[0]) || !PyLong_CheckExact(arguments[1]))
+    if (count != 2 || !PyLong_CheckExact(arguments[1]))
         return PyObject_Vectorcall(self->plain_get, arguments, (size_t)count, NULL);
     PyObject *key = arguments[0];
     long long start_ms = PyLong_AsLongLong(arguments[1]);
@@ -120,7 +152,7 @@ get(Windows *self, PyObject *const *arguments, Py_ssize_t count)
     PyObject *row = row_of(self, key, start_ms);
     if (row == NULL)
         goto plain;
-    Py_XSETREF(self->key, Py_NewRef(key));
+    Py_XSETREF(self->key, is_unchanging(key) ? Py_NewRef(key) : NULL);
     Py_XSETREF(self->row, row);
     self->start_ms = start_ms;
     PyObject *found = find(self, row, start_ms);
@@ -271,6 +303,7 @@ traverse(Windows *self, visitproc visit, void *arg)
     Py_VISIT(self->clean);
     Py_VISIT(self->groups);
     Py_VISIT(self->dirty);
+    Py_VISIT(self->encode_key);
     Py_VISIT(self->encode_value);
     Py_VISIT(self->decode_value);
     Py_VISIT(self->plain_get);
@@ -288,6 +321,7 @@ clear(Windows *self)
     Py_CLEAR(self->clean);
     Py_CLEAR(self->groups);
     Py_CLEAR(self->dirty);
+    Py_CLEAR(self->encode_key);
     Py_CLEAR(self->encode_value);
     Py_CLEAR(self->decode_value);
     Py_CLEAR(self->plain_get);
@@ -310,11 +344,12 @@ dealloc(Windows *self)
 static PyObject *
 make(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(keywords))
 {
-    PyObject *expiry, *buffer, *clean, *groups, *dirty, *encode, *decode, *plain_get, *plain_put;
+    PyObject *expiry, *buffer, *clean, *groups, *dirty, *plain_get, *plain_put;
+    PyObject *encode_key, *encode, *decode;
     long long retention_ms, interval_ms, entry_bytes;
-    if (!PyArg_ParseTuple(arguments, "OOOOO!(OO)(OO)(LLL)", &expiry, &buffer, &clean, &groups,
-                          &PyDict_Type, &dirty, &encode, &decode, &plain_get, &plain_put,
-                          &retention_ms, &interval_ms, &entry_bytes))
+    if (!PyArg_ParseTuple(arguments, "OOOOO!(OOO)(OO)(LLL)", &expiry, &buffer, &clean, &groups,
+                          &PyDict_Type, &dirty, &encode_key, &encode, &decode, &plain_get,
+                          &plain_put, &retention_ms, &interval_ms, &entry_bytes))
         return NULL;
     Windows *self = (Windows *)type->tp_alloc(type, 0);
     if (self == NULL)
@@ -324,6 +359,8 @@ make(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(keywords))
     self->clean = Py_NewRef(clean);
     self->groups = Py_NewRef(groups);
     self->dirty = Py_NewRef(dirty);
+    self->texts = encode_key == Py_None;
+    self->encode_key = Py_NewRef(encode_key);
     self->encode_value = Py_NewRef(encode);
     self->decode_value = Py_NewRef(decode);
     self->plain_get = Py_NewRef(plain_get);

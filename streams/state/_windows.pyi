@@ -11,7 +11,7 @@ from streams.state.row_groups import RowGroups
 from streams.state.write_buffer import WriteBuffer
 
 class Windows:
-    """Windows of a timestamped store whose keys are texts."""
+    """Windows of a timestamped store."""
 
     # Any, because the types of a store's values are known to its user only.
     def __new__(
@@ -21,7 +21,12 @@ class Windows:
         clean: CleanRows,
         groups: RowGroups,
         dirty: dict[bytes, bytes | None],
-        codec: tuple[Callable[[Any], bytes | None], Callable[[bytes], Any]],
+        # Of keys (None: they are texts in UTF-8), and both ways of values.
+        codec: tuple[
+            Callable[[Any], bytes | None] | None,
+            Callable[[Any], bytes | None],
+            Callable[[bytes], Any],
+        ],
         plain: tuple[
             Callable[[Any, int], tuple[Any, int] | None], Callable[[Any, Any, int, int], int]
         ],

@@ -280,7 +280,7 @@ class TimestampedWindowStoreOfTask(WindowReads[K, tuple[V, int]]):
         self.get = _open_get(parts, last)
         self.put = _open_put(parts, last)
         self.changes: Callable[[], list[ChangelogRow]] = self._window_rows.changes
-        if _native is not None and parts.codec.encode_key is str.encode:
+        if _native is not None:
             fast = _open_fast(parts, self.get, self.put)
             self.get, self.put = fast.get, fast.put
             self.changes = partial(fast.changes, NO_HEADERS)
@@ -372,7 +372,11 @@ def _open_fast(parts: StoreParts, get: _Get, put: _Put) -> "_native.Windows":
         buffer.clean,
         parts.row_groups,
         buffer.dirty,
-        (codec.encode_value, codec.decode_value),
+        (
+            None if codec.encode_key is str.encode else codec.encode_key,
+            codec.encode_value,
+            codec.decode_value,
+        ),
         (get, put),
         (expiry.retention_ms, expiry.interval_ms, ENTRY_BYTES),
     )
