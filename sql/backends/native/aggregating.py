@@ -2,45 +2,75 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import cache
+from typing import Any, ClassVar, cast
 
 from broker.client.serde.rows.row_format import Row
 from sql.backends.native.copies import Copy, copying
 from sql.backends.native.evaluating import group_function, row_function
+from sql.backends.native.row_run import RowRun
 from sql.backends.native.rows import StoredRowSerde, internal_key_serde, stored_rows
-from sql.backends.native.steps import QueryContext, RowStream, RowTable
+from sql.backends.native.source_code import Code, Columns
+from sql.backends.native.steps import QueryContext, RowTable
 from sql.functions.registry import Aggregator, UndoableAggregator
-from sql.plan import Aggregate, AggregateCall, WindowSpec
+from sql.plan import Aggregate, WindowSpec
 from sql.schema import WINDOW_BOUNDS
 from sql.syntax.queries import WindowKind
 from streams.dsl.aggregated import Emit
 from streams.dsl.grouped import GroupedStream, GroupedTable
 from streams.dsl.stored import StoreOptions
-from streams.dsl.table import Table
-from streams.record import Windowed
+from streams.processor import NodeContext
 from streams.windows import SessionWindows, TimeWindows
 
 DAY_MS = 86_400_000
 BOUND_NAMES = tuple(each.name for each in WINDOW_BOUNDS)
 
 
-def aggregated(step: Aggregate, rows: RowStream | RowTable, context: QueryContext) -> RowTable:
+def aggregated(step: Aggregate, groups: RowTable, context: QueryContext) -> RowTable:
     """The groups of rows, each with its aggregates."""
-    states = States.of(step, context)
-    options: StoreOptions = {
+    return groups.map_values(group_row(step, context), with_key=True)
+
+
+def changed_groups(step: Aggregate, groups: RowTable, context: QueryContext) -> RowRun:
+    """The changes of groups, as a stream that steps can be added to."""
+    return RowRun(groups.to_stream(), GroupStates(step, context))
+
+
+def grouped_table(step: Aggregate, rows: RowTable, context: QueryContext) -> RowTable:
+    """The states of groups of a table's rows."""
+    states, undo = States.of(step, context), _undo(step, context)
+    return _grouped_table(step, rows, context).aggregate(
+        states.initial, states.add, undo, **_stored(step, states, context)
+    )
+
+
+def grouped_stream(step: Aggregate, rows: RowRun, context: QueryContext) -> RowTable:
+    """The states of groups of a stream's rows; what is in no group, or null, is dropped."""
+    if step.by_key and not rows.stream.node.needs_repartition:
+        # Nothing else of a row is needed before it is in its group.
+        arguments = [each for call in step.calls for each in call.arguments]
+        stream = rows.present().selected(arguments, context.log_of(step.name)).added()
+        states = States.of(step, context, computed=True)
+    else:
+        groups = rows.present()
+        if not step.by_key:
+            groups = rows.grouped(step.grouping, context.log_of(step.name))
+        stream, states = groups.added(), States.of(step, context)
+    grouped = stream.group_by_key(
+        key=internal_key_serde(step.key_format, step.shape.key, context.registry),
+        value=stored_rows(step.input.shape.row),
+        name=context.name_of(step, "-GroupBy"),
+    )
+    return _aggregated_stream(step, grouped, states, _stored(step, states, context))
+
+
+def _stored(step: Aggregate, states: "States", context: QueryContext) -> StoreOptions:
+    return {
         "store": context.name_of(step, "-Aggregate-Materialize"),
         "key": stored_rows(step.shape.key),
         "value": states.serde,
         "caching": False,
     }
-    if isinstance(rows, Table):
-        table = _grouped_table(step, rows, context).aggregate(
-            states.initial, states.add, states.undo, **options
-        )
-    else:
-        grouped = _grouped_stream(step, rows, context)
-        table = _aggregated_stream(step, grouped, states, options)
-    return table.map_values(group_row(step, states), with_key=True)
 
 
 def _aggregated_stream(
@@ -74,27 +104,6 @@ def _grace_ms(window: WindowSpec) -> int:
     return max(DAY_MS - window.size_ms, 0) if window.grace_ms is None else window.grace_ms
 
 
-def _grouped_stream(
-    step: Aggregate, rows: RowStream, context: QueryContext
-) -> GroupedStream[Any, Any]:
-    """Rows by their group; what is in no group, or has no values, is dropped."""
-    present = rows.filter(lambda key, row: row is not None)
-    values = stored_rows(step.input.shape.row)
-    if step.by_key:
-        return present.group_by_key(
-            key=internal_key_serde(step.key_format, step.shape.key, context.registry),
-            value=values,
-            name=context.name_of(step, "-GroupBy"),
-        )
-    group = group_function(step.grouping, context.log_of(step.name))
-    moved: RowStream = present.select_key(lambda key, row: group(row))
-    return moved.filter(lambda key, row: key is not None).group_by_key(
-        key=internal_key_serde(step.key_format, step.shape.key, context.registry),
-        value=values,
-        name=context.name_of(step, "-GroupBy"),
-    )
-
-
 def _grouped_table(
     step: Aggregate, rows: RowTable, context: QueryContext
 ) -> GroupedTable[Any, Any]:
@@ -113,50 +122,57 @@ class States:
 
     initial: Callable[[], Row]
     add: Callable[[Row, Row, Row], Row]
-    undo: Callable[[Row, Row, Row], Row]
     merge: Callable[[Row, Row, Row], Row]
-    results: Callable[[Row], Row]
     serde: StoredRowSerde
 
     @staticmethod
-    def of(step: Aggregate, context: QueryContext) -> "States":
-        """The functions on states that an aggregation needs."""
-        aggregators = [_made(each, context) for each in step.calls]
+    def of(step: Aggregate, context: QueryContext, *, computed: bool = False) -> "States":
+        """What an aggregation needs; `computed`: rows are the values of the arguments already."""
+        aggregators = _aggregators(step, context)
         copies = [copying(each.state_type) for each in aggregators]
+        add = _changing(step, [each.add for each in aggregators], copies)
+
+        def initial() -> Row:
+            return tuple(each.initial() for each in aggregators)
+
         return States(
-            initial=lambda: tuple(each.initial() for each in aggregators),
-            add=_changing(step, context, [each.add for each in aggregators], copies),
-            undo=_changing(
-                step,
-                context,
-                [cast("UndoableAggregator", each).undo for each in aggregators]
-                if step.input.shape.is_table
-                else [],
-                copies,
-            ),
+            # States that cannot change are made once.
+            initial=cache(initial) if not any(copies) else initial,
+            add=add if computed else _of_rows(add, step, context),
             merge=_merging(aggregators, copies),
-            results=_results(aggregators),
             serde=StoredRowSerde([each.state_type for each in aggregators]),
         )
 
 
-def _made(call: AggregateCall, context: QueryContext) -> Aggregator:
-    return call.function.make(call.types, call.constants, context.settings)
+def _aggregators(step: Aggregate, context: QueryContext) -> list[Aggregator]:
+    settings = context.settings
+    return [each.function.make(each.types, each.constants, settings) for each in step.calls]
+
+
+def _undo(step: Aggregate, context: QueryContext) -> Callable[[Row, Row, Row], Row]:
+    """What takes a row out of the states of its group."""
+    aggregators = [cast("UndoableAggregator", each) for each in _aggregators(step, context)]
+    copies = [copying(each.state_type) for each in aggregators]
+    return _of_rows(_changing(step, [each.undo for each in aggregators], copies), step, context)
+
+
+def _of_rows(
+    change: Callable[[Row, Row, Row], Row], step: Aggregate, context: QueryContext
+) -> Callable[[Row, Row, Row], Row]:
+    """A change by a row, from one by the values of the arguments."""
+    log = context.log_of(step.name)
+    evaluate = row_function([each for call in step.calls for each in call.arguments], log)
+    return lambda key, row, states: change(key, evaluate(row), states)
 
 
 def _changing(
-    step: Aggregate,
-    context: QueryContext,
-    changes: list[Callable[..., object]],
-    copies: list[Copy | None],
+    step: Aggregate, changes: list[Callable[..., object]], copies: list[Copy | None]
 ) -> Callable[[Row, Row, Row], Row]:
-    """A row into, or out of, the states of its group.
+    """The values of a row into, or out of, the states of its group.
 
     Aggregators may change the states that they get, and stores must keep what was: so they get
     copies.
     """
-    log = context.log_of(step.name)
-    evaluate = row_function([each for call in step.calls for each in call.arguments], log)
     parts: list[str] = []
     start = 0
     for place, call in enumerate(step.calls):
@@ -167,8 +183,8 @@ def _changing(
         start = end
     names: dict[str, object] = {f"c{place}": each for place, each in enumerate(changes)}
     names |= {f"k{place}": each for place, each in enumerate(copies)}
-    change = _generated(f"lambda values, states: {_tuple(parts)}", names)
-    return lambda key, row, states: change(evaluate(row), states)
+    code = f"lambda key, values, states: {_tuple(parts)}"
+    return cast("Callable[[Row, Row, Row], Row]", _generated(code, names))
 
 
 def _tuple(parts: list[str]) -> str:
@@ -203,35 +219,61 @@ def _merge_of_copies(
     return lambda left, right: merge(copy(left), copy(right))
 
 
-def _results(aggregators: list[Aggregator]) -> Callable[[Row], Row]:
-    parts = [f"r{n}(states[{n}])" for n in range(len(aggregators))]
-    names: dict[str, object] = {f"r{n}": each.result for n, each in enumerate(aggregators)}
-    return cast("Callable[[Row], Row]", _generated(f"lambda states: {_tuple(parts)}", names))
-
-
-def group_row(step: Aggregate, states: States) -> Callable[[object, Row], Row]:
+def group_row(step: Aggregate, context: QueryContext) -> Callable[[object, Row], Row]:
     """The row of a group: aggregates, then window bounds and key as the plan says."""
-    extras = [each.name for each in step.shape.row[len(step.calls) :]]
-    results = states.results
+    names, parts = _group_columns(step, context)
+    code = f"lambda key, value: {_tuple(parts)}"
+    return cast("Callable[[object, Row], Row]", _generated(code, names))
+
+
+def _group_columns(step: Aggregate, context: QueryContext) -> tuple[dict[str, object], list[str]]:
+    """The source of the columns of a group, of its key and its states, and the names in it."""
+    aggregators = _aggregators(step, context)
+    names: dict[str, object] = {f"r{place}": each.result for place, each in enumerate(aggregators)}
+    parts = [f"r{place}(value[{place}])" for place in range(len(aggregators))]
     keys = [each.name for each in step.shape.key]
-    if step.window is None and extras == keys:
-        return lambda key, row: results(row) + cast("Row", key)
-    if step.window is not None and extras == [*BOUND_NAMES, *keys]:
+    for column in step.shape.row[len(aggregators) :]:
+        if column.name in keys:
+            place = keys.index(column.name)
+            parts.append(f"key[{place}]" if step.window is None else f"key[0][{place}]")
+        else:
+            parts.append(f"key[{1 + BOUND_NAMES.index(column.name)}]")
+    return names, parts
 
-        def with_window(key: object, row: Row) -> Row:
-            plain, start_ms, end_ms = cast("Windowed[Row]", key)
-            return (*results(row), start_ms, end_ms, *plain)
 
-        return with_window
-    known = [*keys, *BOUND_NAMES]
-    places = [known.index(each) for each in extras]
-    is_windowed = step.window is not None
+@dataclass(frozen=True, slots=True)
+class GroupStates:
+    """Records of groups: rows have the results of their states, the bounds of windows, the key."""
 
-    def with_extras(key: object, row: Row) -> Row:
-        values = cast("Row", key)
-        if is_windowed:
-            plain, start_ms, end_ms = cast("Windowed[Row]", key)
-            values = (*plain, start_ms, end_ms)
-        return (*results(row), *(values[place] for place in places))
+    step: Aggregate
+    context: QueryContext
+    before: ClassVar[tuple[str, ...]] = ()
+    row: ClassVar[str] = "group_row(key, value)"
+    read: ClassVar[str] = "group_row(key, value)"
 
-    return with_extras
+    @property
+    def objects_named(self) -> tuple[str, ...]:
+        """The results of the aggregates, and what makes the whole row."""
+        return ("group_row", *(f"r{place}" for place in range(len(self.step.calls))))
+
+    def columns(self) -> Columns:
+        """Results, and places of the key."""
+        return _GroupColumns(_group_columns(self.step, self.context)[1])
+
+    def objects(self, context: NodeContext) -> dict[str, object]:
+        """What has these names."""
+        names, _ = _group_columns(self.step, self.context)
+        return {**names, "group_row": group_row(self.step, self.context)}
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupColumns:
+    """Columns of groups, where they are."""
+
+    parts: list[str]
+    parameters: str = "key, value"
+
+    def code(self, index: int) -> Code:
+        """The result of an aggregate is computed; the rest is there."""
+        text = self.parts[index]
+        return Code(text, atom=not text.endswith(")"))

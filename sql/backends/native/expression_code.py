@@ -16,7 +16,7 @@ from typing import ClassVar
 from sql.backends.native import values
 from sql.backends.native.calculation_code import CalculationWriter
 from sql.backends.native.comparison_code import ComparisonWriter, is_between
-from sql.backends.native.source_code import NULL, Code, Names, is_plain, nesting
+from sql.backends.native.source_code import NULL, Code, Columns, ColumnsOf, Names, is_plain, nesting
 from sql.backends.native.value_casts import cast_function
 from sql.datatypes import DataType
 from sql.errors import StatementFailed
@@ -49,14 +49,18 @@ from sql.expressions import (
 # Python refuses source with 200 open brackets.
 NESTING_MAX = 60
 SOURCE_MAX = 1_000_000
+WHOLE_ROW = ColumnsOf("row")
 
 
 class ExpressionWriter:
     """Writes expressions that share their constants."""
 
-    def __init__(self, names: Names, guard: str | None = None) -> None:
+    def __init__(
+        self, names: Names, guard: str | None = None, columns: Columns = WHOLE_ROW
+    ) -> None:
         """`guard` is the name of a function that turns errors into None; the fast way has none."""
         self._names = names
+        self._columns = columns
         self._guard = guard
         self._variables: dict[str, str] = {}
         self._calculations = CalculationWriter(names, self.code, self._shortened)
@@ -76,7 +80,9 @@ class ExpressionWriter:
         if len(code.text) <= NESTING_MAX or nesting(code.text) <= NESTING_MAX:
             return code
         guard = [self._guard] if self._guard is not None else []
-        return self._names.function(", ".join(["row", *guard, *self._variables.values()]), code)
+        return self._names.function(
+            ", ".join([self._columns.parameters, *guard, *self._variables.values()]), code
+        )
 
     def _computed(self, code: Code) -> Code:
         """What is the same for all rows, computed now, if that works and can be shared."""
@@ -99,7 +105,7 @@ class ExpressionWriter:
         return self._names.value(node.value)
 
     def _column(self, node: ColumnValue) -> Code:
-        return Code(f"row[{node.index}]", atom=True)
+        return self._columns.code(node.index)
 
     def _variable(self, node: LambdaVariable) -> Code:
         return Code(self._variables[node.name], atom=True)

@@ -4,7 +4,8 @@ The fast function computes everything in one go. If anything raises, a careful o
 row again, expression by expression: what raises is null and told to `log`, the rest stays.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import cast
 
@@ -33,6 +34,18 @@ def compile_predicate(condition: TypedExpression, log: Log) -> Predicate:
     """Whether a condition is true; one that raises, or is null, is not."""
     names = Names()
     return cast(Predicate, _compiled(_predicate_source, [condition], names, log))
+
+
+def careful_row_function(expressions: Sequence[TypedExpression], log: Log) -> RowFunction:
+    """The same, for a row on which something has raised."""
+    return cast(RowFunction, _compiled(_row_source, expressions, Names(), log, "careful_compute"))
+
+
+def careful_predicate(condition: TypedExpression, log: Log) -> Predicate:
+    """The same, for a row on which something has raised."""
+    return cast(
+        Predicate, _compiled(_predicate_source, [condition], Names(), log, "careful_compute")
+    )
 
 
 def row_source(expressions: Sequence[TypedExpression]) -> str:
@@ -88,7 +101,11 @@ def _predicate_source(conditions: Sequence[TypedExpression], names: Names) -> st
 
 
 def _compiled(
-    write: Write, expressions: Sequence[TypedExpression], names: Names, log: Log
+    write: Write,
+    expressions: Sequence[TypedExpression],
+    names: Names,
+    log: Log,
+    function: str = "compute",
 ) -> object:
     def guarded(part: Callable[[], object], row: Row) -> object:
         try:
@@ -97,12 +114,24 @@ def _compiled(
             log(error, row)
             return None
 
+    with refusing_depth():
+        source = write(expressions, names)
+        return compiled(source, {**names.namespace, "log": log, "guarded": guarded})[function]
+
+
+def compiled(source: str, names: dict[str, object]) -> dict[str, object]:
+    """What source defines, with the names that it uses."""
+    namespace = dict(names)
+    exec(compile(source, "<sql expressions>", "exec"), namespace)
+    return namespace
+
+
+@contextmanager
+def refusing_depth() -> Iterator[None]:
+    """Say what is wrong when source cannot be written or compiled."""
     try:
-        code = compile(write(expressions, names), "<sql expressions>", "exec")
+        yield
     except (SyntaxError, RecursionError, MemoryError):
         raise StatementFailed(
             "the expression is nested too deeply", hint="compute parts of it in a query before"
         ) from None
-    namespace: dict[str, object] = {**names.namespace, "log": log, "guarded": guarded}
-    exec(code, namespace)
-    return namespace["compute"]

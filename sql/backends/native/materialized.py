@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from broker.client.serde.rows.row_format import Row
-from sql.backends.native.aggregating import States, group_row
+from sql.backends.native.aggregating import group_row
 from sql.backends.native.evaluating import predicate, row_function
 from sql.backends.native.rows import stored_rows, windowed
 from sql.backends.native.sinks import written
-from sql.backends.native.steps import QueryContext, RowTable, then
+from sql.backends.native.steps import QueryContext, RowStream, RowTable, then
 from sql.backends.native.tap import Tap
-from sql.backends.native.topology import lower
+from sql.backends.native.topology import look_at_columns, lower, lower_result
 from sql.plan import Aggregate, Filter, PlanNode, Project, Scan, Shape, Sink
 from sql.syntax.queries import WindowKind
 from streams.dsl.table import Table
@@ -105,7 +105,7 @@ def materialized(step: PlanNode, context: QueryContext) -> Materialized | None:
             return Materialized(store, step.shape, lambda key, row: row)
         case Aggregate():
             kind = None if step.window is None else step.window.kind
-            row_of = group_row(step, States.of(step, context))
+            row_of = group_row(step, context)
             return Materialized(
                 context.name_of(step, "-Aggregate-Materialize"), step.shape, row_of, kind
             )
@@ -152,15 +152,18 @@ def add_queryable(
         assert isinstance(plan, Scan), "only source tables are kept without being written"
         lower(plan, context)
         return materialized(plan, context)
-    rows = lower(plan.input, context)
+    look_at_columns(plan, context)
     found = None
-    if isinstance(rows, Table):
+    if plan.input.shape.is_table:
         found = materialized(plan.input, context)
         if found is None:
+            rows = lower(plan.input, context)
+            assert isinstance(rows, Table), "a table's step gives a table"
             found, rows = _kept(plan, rows, context)
-    if tap is not None:
-        rows = then(rows.to_stream() if isinstance(rows, Table) else rows, TAP, tap)
-    written(plan, rows, context)
+            changes: RowStream = rows.to_stream()
+            written(plan, changes if tap is None else then(changes, TAP, tap), context)
+            return found
+    written(plan, lower_result(plan.input, context, tap), context)
     return found
 
 

@@ -7,10 +7,9 @@ from typing import cast
 from broker.client.serde.rows.row_format import Row
 from sql.backends.native.row_times import time_reader
 from sql.backends.native.rows import key_serde, value_serde
-from sql.backends.native.steps import QueryContext, RowStream, RowTable, then
+from sql.backends.native.steps import QueryContext, RowStream, then
 from sql.errors import ProcessingFailed
 from sql.plan import Sink
-from streams.dsl.table import Table
 from streams.processor import NodeContext, Process
 from streams.record import Headers, Windowed
 
@@ -18,9 +17,8 @@ SET_TIME = "SQL-SET-TIME-"
 THROW_ON_INVALID = "ksql.timestamp.throw.on.invalid"
 
 
-def written(step: Sink, rows: RowStream | RowTable, context: QueryContext) -> None:
-    """Write rows, or a table's changes, to a topic."""
-    stream: RowStream = rows.to_stream() if isinstance(rows, Table) else rows
+def written(step: Sink, stream: RowStream, context: QueryContext) -> None:
+    """Write rows to a topic."""
     shape = step.shape
     if step.timestamp is not None:
         columns = (*shape.row, *shape.key)

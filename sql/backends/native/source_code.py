@@ -7,6 +7,7 @@ ours (k1, k2), which the generated functions find among their globals.
 from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,35 @@ class Code:
 
 
 NULL = Code("None", nullable=True, atom=True, constant=True)
+
+
+class Columns(Protocol):
+    """Where generated source finds the columns of a row."""
+
+    @property
+    def parameters(self) -> str:
+        """The variables that the source uses."""
+        ...
+
+    def code(self, index: int) -> Code:
+        """The source of a column."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsOf:
+    """The columns of a row in a variable."""
+
+    variable: str
+
+    @property
+    def parameters(self) -> str:
+        """The variable."""
+        return self.variable
+
+    def code(self, index: int) -> Code:
+        """A place of the row."""
+        return Code(f"{self.variable}[{index}]", atom=True)
 
 
 class Names:
@@ -68,7 +98,7 @@ class Names:
 
     def once(self, code: Code) -> tuple[str, str]:
         """Source for the first use of a value, and for all that come after it."""
-        if code.atom and not code.text.startswith("row["):
+        if code.atom and not code.text.endswith("]"):
             return code.text, code.text
         name = self.fresh("t")
         return f"({name} := {code.text})", name

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 from broker.client.serde import BytesSerde, Serde
 from broker.client.serde.rows.row_format import Row
 from broker.errors import SerdeError
+from sql.backends.native.row_run import RowRun
 from sql.backends.native.row_times import time_reader
 from sql.backends.native.rows import AnySerde, key_serde, stored_rows, value_serde, windowed
+from sql.backends.native.source_code import Code, Columns, ColumnsOf
 from sql.backends.native.steps import QueryContext, RowStream, RowTable, then
 from sql.errors import ProcessingFailed
 from sql.plan import Scan
@@ -17,34 +19,26 @@ from streams.processor import NodeContext, Process
 from streams.record import Headers, Windowed
 from streams.stream_time import TimestampExtractor
 
-READ = "SQL-SCAN-"
 DECODE = "SQL-DECODE-"
 
 # Told what failed, and on which row if it is known.
 Log = Callable[[Exception, Row | None], None]
 THROW_ON_INVALID = "ksql.timestamp.throw.on.invalid"
+ReadRow = Callable[[object, Row, int, Headers], Row]
+READ = "read(key, value, timestamp_ms, headers)"
+PLACES = 2  # ROWPARTITION and ROWOFFSET, in a Position after the topic
 
 
-def scan(step: Scan, context: QueryContext) -> RowStream | RowTable:
-    """The rows of a topic, as a stream or a table."""
+def scanned_rows(step: Scan, context: QueryContext) -> RowRun:
+    """The rows of a topic, as a stream that steps can be added to."""
+    stream = _records(step, context)
+    return RowRun(stream, TopicRecords(step, has_place=context.needs_place))
+
+
+def scanned_table(step: Scan, context: QueryContext) -> RowTable:
+    """The rows of a topic, as a table."""
     shape = step.shape
-    topic_key = key_serde(step.key_format, shape.key, context.registry, shape.window)
-    values = value_serde(step.value_format, step.value, context.registry)
-    extractor = _extractor(step, context)
-    stream: RowStream
-    if step.topic in context.shared_topics:
-        raw = context.builder.stream(step.topic, key=BytesSerde(), value=BytesSerde())
-        decoding = DecodeRecords(
-            step.topic, topic_key, values, extractor, context.log_of(step.name)
-        )
-        stream = then(raw, DECODE, decoding)
-    else:
-        stream = context.builder.stream(
-            step.topic, key=topic_key, value=values, timestamp_extractor=extractor
-        )
-    read = then(stream, READ, ReadRows(step.headers, len(shape.key), shape.window is not None))
-    if not shape.is_table:
-        return read
+    read = RowRun(_records(step, context), TopicRecords(step)).added()
     table: RowTable = read.to_table(
         store=context.name_of(step, "-Reduce"),
         key=windowed(stored_rows(shape.key), shape.window),
@@ -52,8 +46,25 @@ def scan(step: Scan, context: QueryContext) -> RowStream | RowTable:
         caching=False,
     )
     # Who sends rows to where a key of this table lies needs the bytes that it has in its topic.
-    table.node.key_serde = topic_key
+    table.node.key_serde = key_serde(step.key_format, shape.key, context.registry, shape.window)
     return table
+
+
+def _records(step: Scan, context: QueryContext) -> RowStream:
+    """The records of a topic: keys, and values without what else a row has."""
+    shape = step.shape
+    topic_key = key_serde(step.key_format, shape.key, context.registry, shape.window)
+    values = value_serde(step.value_format, step.value, context.registry)
+    extractor = _extractor(step, context)
+    if step.topic in context.shared_topics:
+        raw = context.builder.stream(step.topic, key=BytesSerde(), value=BytesSerde())
+        decoding = DecodeRecords(
+            step.topic, topic_key, values, extractor, context.log_of(step.name)
+        )
+        return then(raw, DECODE, decoding)
+    return context.builder.stream(
+        step.topic, key=topic_key, value=values, timestamp_extractor=extractor
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,41 +101,53 @@ class DecodeRecords:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadRows:
-    """Adds to a record's value what else a row has: headers, times, place, window and key."""
+class TopicRecords:
+    """Records of a topic: rows have headers, times, place, window and key after their values."""
 
-    headers: tuple[HeaderColumn, ...]
-    key_columns: int
-    is_windowed: bool
+    scan: Scan
+    # Whether somebody needs the partition and the offset.
+    has_place: bool = True
 
-    def open(self, context: NodeContext) -> Process:
-        """The node's code."""
-        if self.headers or self.is_windowed:
-            return self._open_with_more(context)
-        forward = context.forward
-        no_key: Row = (None,) * self.key_columns
+    @property
+    def _is_plain(self) -> bool:
+        return not self.scan.headers and self.scan.shape.window is None
 
-        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
-            if value is None:
-                forward(key, None, timestamp_ms, headers)
-                return
-            position = context.position
-            assert position is not None, "records of a topic have a place"
-            place = (timestamp_ms, position[1], position[2])
-            key_row = no_key if key is None else cast("Row", key)
-            forward(key, cast("Row", value) + place + key_row, timestamp_ms, headers)
+    @property
+    def before(self) -> tuple[str, ...]:
+        """Plain rows are not made before they are needed."""
+        return () if self._is_plain else (f"row = {READ}",)
 
-        return process
+    @property
+    def row(self) -> str:
+        """The whole row."""
+        if not self._is_plain:
+            return "row"
+        if self.has_place:
+            return READ
+        return "value + (timestamp_ms, None, None) + (no_key if key is None else key)"
 
-    def _open_with_more(self, context: NodeContext) -> Process:
-        forward, is_windowed = context.forward, self.is_windowed
-        no_key: Row = (None,) * self.key_columns
-        header_values = [_header_reader(each) for each in self.headers]
+    @property
+    def read(self) -> str:
+        """The whole row, with its place."""
+        return READ if self._is_plain else "row"
 
-        def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
-            if value is None:
-                forward(key, None, timestamp_ms, headers)
-                return
+    def columns(self) -> Columns:
+        """Columns of plain rows, where they are; of others, in the row."""
+        return _PlainColumns(len(self.scan.value)) if self._is_plain else ColumnsOf("row")
+
+    objects_named: ClassVar[tuple[str, ...]] = ("read", "place", "no_key")
+
+    def objects(self, context: NodeContext) -> dict[str, object]:
+        """What makes rows."""
+        no_key: Row = (None,) * len(self.scan.shape.key)
+        read = _open_plain(context, no_key) if self._is_plain else self._open(context, no_key)
+        return {"read": read, "place": lambda: context.position, "no_key": no_key}
+
+    def _open(self, context: NodeContext, no_key: Row) -> ReadRow:
+        is_windowed = self.scan.shape.window is not None
+        header_values = [_header_reader(each) for each in self.scan.headers]
+
+        def read(key: object, value: Row, timestamp_ms: int, headers: Headers) -> Row:
             position = context.position
             assert position is not None, "records of a topic have a place"
             window: Row = (None, None) if is_windowed else ()
@@ -132,18 +155,46 @@ class ReadRows:
             if is_windowed and key is not None:
                 key_row, *bounds = cast("Windowed[object]", key)
                 window = tuple(bounds)
-            row = (
-                *cast("Row", value),
-                *(read(headers) for read in header_values),
+            return (
+                *value,
+                *(each(headers) for each in header_values),
                 timestamp_ms,
                 position.partition,
                 position.offset,
                 *window,
                 *(no_key if key_row is None else cast("Row", key_row)),
             )
-            forward(key, row, timestamp_ms, headers)
 
-        return process
+        return read
+
+
+def _open_plain(context: NodeContext, no_key: Row) -> ReadRow:
+    def read(key: object, value: Row, timestamp_ms: int, headers: Headers) -> Row:
+        position = context.position
+        assert position is not None, "records of a topic have a place"
+        key_row = no_key if key is None else cast("Row", key)
+        return (*value, timestamp_ms, position.partition, position.offset, *key_row)
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class _PlainColumns:
+    """Columns of rows without headers and windows."""
+
+    values: int
+    parameters: str = "key, value, timestamp_ms"
+
+    def code(self, index: int) -> Code:
+        """Of the value, the time, the place or the key."""
+        after = index - self.values
+        if after < 0:
+            return Code(f"value[{index}]", atom=True)
+        if after == 0:
+            return Code("timestamp_ms", nullable=False, atom=True)
+        if after <= PLACES:
+            return Code(f"place()[{after}]", nullable=False)
+        return Code(f"(None if key is None else key[{after - PLACES - 1}])")
 
 
 def _header_reader(column: HeaderColumn) -> Callable[[Headers], object]:

@@ -12,6 +12,7 @@ from sql.backends.native.evaluating import (
     table_function,
 )
 from sql.backends.native.expressions import Log
+from sql.backends.native.row_run import RowRun
 from sql.backends.native.rows import internal_key_serde, stored_rows
 from sql.backends.native.steps import QueryContext, RowStream, RowTable, then
 from sql.expressions import Constant
@@ -20,29 +21,28 @@ from streams.dsl.table import Table
 from streams.processor import NodeContext, Process
 from streams.record import Headers, Windowed
 
-PROJECT = "SQL-PROJECT-"
-EXPLODE = "SQL-EXPLODE-"
 REKEY = "SQL-REKEY-"
 
 
-def filtered(
-    step: Filter, rows: RowStream | RowTable, context: QueryContext
-) -> RowStream | RowTable:
-    """Rows for which the condition is true; a stream's null rows are not."""
+def filtered_table(step: Filter, rows: RowTable, context: QueryContext) -> RowTable:
+    """Rows for which the condition is true."""
     condition = predicate(step.condition, context.log_of(step.name))
-    if isinstance(rows, Table):
-        return rows.filter(lambda key, row: condition(row))
-    return rows.filter(lambda key, row: row is not None and condition(row))
+    return rows.filter(lambda key, row: condition(row))
 
 
-def projected(
-    step: Project, rows: RowStream | RowTable, context: QueryContext
-) -> RowStream | RowTable:
-    """Other columns; null rows stay null."""
-    select = row_function([each for _, each in step.columns], context.log_of(step.name))
-    if isinstance(rows, Table):
-        return rows.map_values(select)
-    return rows.map_values(lambda row: None if row is None else select(row))
+def projected_table(step: Project, rows: RowTable, context: QueryContext) -> RowTable:
+    """Other columns."""
+    return rows.map_values(
+        row_function([each for _, each in step.columns], context.log_of(step.name))
+    )
+
+
+def with_step(run: RowRun, step: Filter | Project, context: QueryContext) -> RowRun:
+    """A stream's rows for which a condition is true, or their other columns."""
+    log = context.log_of(step.name)
+    if isinstance(step, Filter):
+        return run.kept(step.condition, log)
+    return run.selected([each for _, each in step.columns], log)
 
 
 def exploded(step: Explode, rows: RowStream, context: QueryContext) -> RowStream:

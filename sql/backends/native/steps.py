@@ -7,6 +7,7 @@ from typing import Any
 from broker.client.registry.api import SchemaRegistry
 from broker.client.serde.rows.row_format import Row
 from sql.plan import PlanNode
+from sql.schema import ROWOFFSET, ROWPARTITION
 from streams.dsl.builder import StreamsBuilder
 from streams.dsl.logical import ProcessStep, StreamNode
 from streams.dsl.stream import Stream
@@ -16,6 +17,7 @@ from streams.processor import Operator
 # Any: keys are rows, or windows around rows.
 RowStream = Stream[Any, Any]
 RowTable = Table[Any, Any]
+PLACE_NAMES = (ROWPARTITION.name, ROWOFFSET.name)  # joins put something before them
 # Told of a record that an expression could not process: the step's name, what failed, the row.
 ProcessingLog = Callable[[str, Exception, Row | None], None]
 
@@ -34,6 +36,8 @@ class QueryContext:
     settings: dict[str, object] = field(default_factory=dict)
     # Topics that several sources of the query read, each perhaps in a format of its own.
     shared_topics: set[str] = field(default_factory=set)
+    # The names of all columns that its expressions use, once they were looked at.
+    columns_used: set[str] = field(default_factory=set)
 
     def name_of(self, step: PlanNode, suffix: str = "") -> str:
         """The name of a step as stores and internal topics may have it."""
@@ -43,6 +47,13 @@ class QueryContext:
         """The processing log of one step."""
         log = self.log
         return lambda error, row: log(step, error, row)
+
+    @property
+    def needs_place(self) -> bool:
+        """Whether the partition and the offset of a row may be asked for."""
+        return not self.columns_used or any(
+            each.endswith(PLACE_NAMES) for each in self.columns_used
+        )
 
     def flag(self, name: str) -> bool:
         """A setting that is true or false; false if nobody set it."""

@@ -17,25 +17,25 @@ class Tap:
 
     def __init__(self) -> None:
         """Nobody watches."""
-        self._watchers: tuple[Watch, ...] = ()
+        self.watchers: tuple[Watch, ...] = ()
         self._lock = threading.Lock()
 
     def add(self, watch: Watch) -> None:
         """Tell a function of results from now on; it is called in the query's threads."""
         with self._lock:
-            self._watchers = (*self._watchers, watch)
+            self.watchers = (*self.watchers, watch)
 
     def remove(self, watch: Watch) -> None:
         """Tell it no more."""
         with self._lock:
-            self._watchers = tuple(each for each in self._watchers if each is not watch)
+            self.watchers = tuple(each for each in self.watchers if each is not watch)
 
     def open(self, context: NodeContext) -> Process:
         """The node's code."""
         forward = context.forward
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
-            for watch in self._watchers:
+            for watch in self.watchers:
                 watch(key, cast("Row | None", value), timestamp_ms)
             forward(key, value, timestamp_ms, headers)
 

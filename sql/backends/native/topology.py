@@ -4,17 +4,32 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import assert_never
 
-from sql.backends.native.aggregating import aggregated
+from sql.backends.native.aggregating import (
+    aggregated,
+    changed_groups,
+    grouped_stream,
+    grouped_table,
+)
+from sql.backends.native.evaluating import columns_of
+from sql.backends.native.expressions import refusing_depth
 from sql.backends.native.joining import (
     joined_by_foreign_key,
     joined_streams,
     joined_tables,
     joined_with_table,
 )
+from sql.backends.native.row_run import RowRun, ValueIsRow
 from sql.backends.native.sinks import written
-from sql.backends.native.sources import scan
-from sql.backends.native.stateless import exploded, filtered, projected, rekeyed
+from sql.backends.native.sources import scanned_rows, scanned_table
+from sql.backends.native.stateless import (
+    exploded,
+    filtered_table,
+    projected_table,
+    rekeyed,
+    with_step,
+)
 from sql.backends.native.steps import QueryContext, RowStream, RowTable
+from sql.backends.native.tap import Tap
 from sql.plan import (
     Aggregate,
     Explode,
@@ -40,30 +55,85 @@ def application_id(service_id: str, query_id: str) -> str:
 
 def add_query(plan: Sink, context: QueryContext) -> None:
     """Add a persistent query to the topology that the context's builder makes."""
-    written(plan, lower(plan.input, context), context)
+    look_at_columns(plan, context)
+    written(plan, lower_result(plan.input, context), context)
+
+
+def look_at_columns(plan: PlanNode, context: QueryContext) -> None:
+    """Let steps leave out what no expression of a query asks for."""
+    with refusing_depth():
+        context.columns_used.update(columns_of(plan) or {""})
+
+
+def lower_result(step: PlanNode, context: QueryContext, tap: Tap | None = None) -> RowStream:
+    """The stream of a query's results, or of its table's changes; `tap` lets them be watched."""
+    run = _run_of_groups(step, context)
+    if run is None and not step.shape.is_table:
+        run = _run(step, context)
+    if run is None:
+        run = RowRun(_table(step, context).to_stream(), ValueIsRow())
+    return (run if tap is None else run.tapped(tap)).added()
 
 
 def lower(step: PlanNode, context: QueryContext) -> RowStream | RowTable:
     """The stream or table of a step's rows."""
     match step:
-        case Scan():
-            return scan(step, context)
-        case Filter():
-            return filtered(step, lower(step.input, context), context)
-        case Project():
-            return projected(step, lower(step.input, context), context)
+        case Scan() | Filter() | Project():
+            if not step.shape.is_table:
+                return _run(step, context).added()
+            return _lower_table(step, context)
         case Explode():
             return exploded(step, _stream(step.input, context), context)
         case Rekey():
             return rekeyed(step, lower(step.input, context), context)
         case Aggregate():
-            return aggregated(step, lower(step.input, context), context)
+            return aggregated(step, _groups(step, context), context)
         case StreamJoin() | StreamTableJoin() | TableJoin() | ForeignKeyJoin():
             return _joined(step, context)
         case Sink():
             raise AssertionError("a sink is the last step")
         case _:
             assert_never(step)
+
+
+def _lower_table(step: Scan | Filter | Project, context: QueryContext) -> RowTable:
+    match step:
+        case Scan():
+            return scanned_table(step, context)
+        case Filter():
+            return filtered_table(step, _table(step.input, context), context)
+        case Project():
+            return projected_table(step, _table(step.input, context), context)
+
+
+def _run(step: PlanNode, context: QueryContext) -> RowRun:
+    """The rows of a stream's step, with all steps before it that look at one row alone."""
+    match step:
+        case Filter() | Project():
+            return with_step(_run(step.input, context), step, context)
+        case Scan():
+            return scanned_rows(step, context)
+        case _:
+            return RowRun(_stream(step, context), ValueIsRow())
+
+
+def _groups(step: Aggregate, context: QueryContext) -> RowTable:
+    """The states of groups."""
+    if step.input.shape.is_table:
+        return grouped_table(step, _table(step.input, context), context)
+    return grouped_stream(step, _run(step.input, context), context)
+
+
+def _run_of_groups(step: PlanNode, context: QueryContext) -> RowRun | None:
+    """The changes of groups, if only their columns are chosen before they are a query's results."""
+    match step:
+        case Project():
+            run = _run_of_groups(step.input, context)
+            return None if run is None else with_step(run, step, context)
+        case Aggregate():
+            return changed_groups(step, _groups(step, context), context)
+        case _:
+            return None
 
 
 def _joined(

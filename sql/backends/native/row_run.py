@@ -1,0 +1,252 @@
+"""RowRun: steps on single rows (read, filter, project, group), as one generated function.
+
+For SELECT USER, PRICE FROM S WHERE PRICE > 50 it is
+
+    def process(key, value, timestamp_ms, headers):
+        if value is None:
+            return
+        try:
+            if not ((t1 := value[2]) is not None and t1 > 50):
+                return
+        except Exception:
+            if not careful1(read(key, value, timestamp_ms, headers)):
+                return
+        try:
+            row1 = (value[0], value[2], )
+        except Exception:
+            row1 = careful2(read(key, value, timestamp_ms, headers))
+        for watch in tap.watchers:
+            watch(key, row1, timestamp_ms)
+        forward(key, row1, timestamp_ms, headers)
+
+so a row that nobody needs as a whole is never made.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, cast
+
+from sql.backends.native.expression_code import ExpressionWriter
+from sql.backends.native.expressions import (
+    Log,
+    careful_predicate,
+    careful_row_function,
+    compiled,
+    refusing_depth,
+)
+from sql.backends.native.source_code import Code, Columns, ColumnsOf, Names
+from sql.backends.native.steps import RowStream, then
+from sql.backends.native.tap import Tap
+from sql.expressions import TypedExpression
+from streams.processor import NodeContext, Process
+
+ROWS = "SQL-ROWS-"
+
+
+class RowOrigin(Protocol):
+    """What records are before the first step: how the columns of their rows are found."""
+
+    def columns(self) -> Columns:
+        """The source of columns, of the variables key, value, timestamp_ms and headers."""
+        ...
+
+    @property
+    def before(self) -> tuple[str, ...]:
+        """Lines before the first step."""
+        ...
+
+    @property
+    def row(self) -> str:
+        """The source of the whole row, as steps after this run need it."""
+        ...
+
+    @property
+    def read(self) -> str:
+        """The source of the whole row with all that is known of it."""
+        ...
+
+    @property
+    def objects_named(self) -> tuple[str, ...]:
+        """The names of what the source uses, apart from constants."""
+        ...
+
+    def objects(self, context: NodeContext) -> dict[str, object]:
+        """What has these names in a task."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ValueIsRow:
+    """Records whose value is the row already."""
+
+    before: tuple[str, ...] = ()
+    row: str = "value"
+    read: str = "value"
+    objects_named: tuple[str, ...] = ()
+
+    def columns(self) -> Columns:
+        """Places of the value."""
+        return ColumnsOf("value")
+
+    def objects(self, context: NodeContext) -> dict[str, object]:
+        """Nothing else."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Only rows for which a condition is true."""
+
+    condition: TypedExpression
+    log: Log
+
+
+@dataclass(frozen=True, slots=True)
+class _Selected:
+    """Other values instead of the row."""
+
+    expressions: tuple[TypedExpression, ...]
+    log: Log
+
+
+@dataclass(frozen=True, slots=True)
+class RowRun:
+    """Steps that are not yet part of a topology; each method gives a longer run."""
+
+    stream: RowStream
+    origin: RowOrigin
+    steps: tuple[_Kept | _Selected, ...] = ()
+    key: _Selected | None = None
+    drops_nulls: bool = False
+    tap: Tap | None = None
+
+    def kept(self, condition: TypedExpression, log: Log) -> "RowRun":
+        """Only rows for which a condition is true; null rows are not."""
+        return replace(self, steps=(*self.steps, _Kept(condition, log)), drops_nulls=True)
+
+    def selected(self, expressions: Sequence[TypedExpression], log: Log) -> "RowRun":
+        """The values of some expressions; null rows stay null."""
+        return replace(self, steps=(*self.steps, _Selected(tuple(expressions), log)))
+
+    def present(self) -> "RowRun":
+        """No null rows."""
+        return replace(self, drops_nulls=True)
+
+    def grouped(self, expressions: Sequence[TypedExpression], log: Log) -> "RowRun":
+        """Rows under the key of their group; null rows, and those with a null in it, have none."""
+        return replace(self, key=_Selected(tuple(expressions), log), drops_nulls=True)
+
+    def tapped(self, tap: Tap) -> "RowRun":
+        """Rows that can be watched."""
+        return replace(self, tap=tap)
+
+    def added(self) -> RowStream:
+        """The stream after all of this, which is one node of the topology."""
+        nothing = not self.steps and self.key is None and self.tap is None
+        if isinstance(self.origin, ValueIsRow) and nothing and not self.drops_nulls:
+            return self.stream
+        with refusing_depth():
+            operator = _Writing(self).operator()
+        return then(self.stream, ROWS, operator, new_key=self.key is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _RunRows:
+    """The operator of a run."""
+
+    # From forward, the tap and the origin's objects.
+    make: Callable[[Process, Tap | None, dict[str, object]], Process]
+    origin: RowOrigin
+    tap: Tap | None
+
+    def open(self, context: NodeContext) -> Process:
+        """The node's code."""
+        return self.make(context.forward, self.tap, self.origin.objects(context))
+
+
+class _Writing:
+    """The source of one run."""
+
+    def __init__(self, run: RowRun) -> None:
+        self._run = run
+        self._names = Names()
+        self._columns = run.origin.columns()
+        self._row, self._read = run.origin.row, run.origin.read
+        self._lines: list[str] = []
+
+    def operator(self) -> _RunRows:
+        run = self._run
+        for step in run.steps:
+            if isinstance(step, _Kept):
+                self._keep(step)
+            else:
+                self._row = self._read = self._select(step, self._names.fresh("row"))
+                self._columns = ColumnsOf(self._row)
+        key = "key"
+        if run.key is not None:
+            key = self._select(run.key, "group")
+            self._lines += ["if None in group:", "    return"]
+        self._forward(key, self._row)
+        return _RunRows(self._made(), run.origin, run.tap)
+
+    def _made(self) -> Callable[[Process, Tap | None, dict[str, object]], Process]:
+        objects = self._run.origin.objects_named
+        source = [
+            "def make(forward, tap, objects):",
+            *(f"    {each} = objects[{each!r}]" for each in objects),
+            *(f"    {line}" for text in self._names.functions for line in text.splitlines()),
+            "    def process(key, value, timestamp_ms, headers):",
+            *(f"        {line}" for line in (*self._null(), *self._run.origin.before)),
+            *(f"        {line}" for line in self._lines),
+            "    return process",
+        ]
+        names = compiled("\n".join(source), self._names.namespace)
+        return cast("Callable[[Process, Tap | None, dict[str, object]], Process]", names["make"])
+
+    def _null(self) -> list[str]:
+        """What becomes of a record without a value."""
+        if self._run.drops_nulls:
+            return ["if value is None:", "    return"]
+        lines, self._lines = self._lines, []
+        self._forward("key", "None")
+        nothing, self._lines = self._lines, lines
+        return ["if value is None:", *(f"    {line}" for line in [*nothing, "return"])]
+
+    def _keep(self, step: _Kept) -> None:
+        code = self._written([step.condition])[0]
+        careful = self._names.constant(careful_predicate(step.condition, step.log))
+        refused = f"{code.text} is not True" if code.nullable else f"not {code.text}"
+        self._lines += [
+            "try:",
+            f"    if {refused}:",
+            "        return",
+            "except Exception:",
+            f"    if not {careful}({self._read}):",
+            "        return",
+        ]
+
+    def _select(self, step: _Selected, name: str) -> str:
+        values = "".join(f"{code.text}, " for code in self._written(step.expressions))
+        careful = self._names.constant(careful_row_function(step.expressions, step.log))
+        self._lines += [
+            "try:",
+            f"    {name} = ({values})",
+            "except Exception:",
+            f"    {name} = {careful}({self._read})",
+        ]
+        return name
+
+    def _written(self, expressions: Sequence[TypedExpression]) -> list[Code]:
+        writer = ExpressionWriter(self._names, columns=self._columns)
+        return [writer.code(each) for each in expressions]
+
+    def _forward(self, key: str, row: str) -> None:
+        if not row.isidentifier():
+            self._lines.append(f"whole = {row}")
+            row = "whole"
+        if self._run.tap is not None:
+            self._lines += [
+                "for watch in tap.watchers:",
+                f"    watch({key}, {row}, timestamp_ms)",
+            ]
+        self._lines.append(f"forward({key}, {row}, timestamp_ms, headers)")
