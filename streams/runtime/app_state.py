@@ -47,6 +47,7 @@ NEXT = {
     AppState.NOT_RUNNING: set[AppState](),
     AppState.ERROR: set[AppState](),
 }
+ALIVE = frozenset({AppState.REBALANCING, AppState.RUNNING})
 ENDED = frozenset({AppState.NOT_RUNNING, AppState.ERROR})
 
 StateListener = Callable[[AppState, AppState], None]  # new state, old state
@@ -73,9 +74,13 @@ class StateMachine:
 
     def enter(self, state: AppState) -> bool:
         """Change to a state if that is possible from here; whether it was."""
+        return self.choose(lambda: state)
+
+    def choose(self, choice: Callable[[], AppState | None]) -> bool:
+        """As `enter`, with a state that is chosen while no other thread can change it."""
         with self._changed:
-            old = self._state
-            if state not in NEXT[old]:
+            old, state = self._state, choice()
+            if state is None or state not in NEXT[old]:
                 return False
             self._state = state
             self._changed.notify_all()

@@ -232,12 +232,14 @@ class Processes:
             child.state = AppState[message["state"]]
             if child.state is AppState.RUNNING:
                 child.deaths = 0
-            with self._lock:
-                states = [each.state for each in self._children.values()]
-            if all(each is AppState.RUNNING for each in states):
-                self._states.enter(AppState.RUNNING)
-            elif AppState.REBALANCING in states:
-                self._states.enter(AppState.REBALANCING)
+            # Two children may tell at once: who looked first must not have the last word.
+            self._states.choose(self._state_of_children)
+
+    def _state_of_children(self) -> AppState | None:
+        states = [each.state for each in tuple(self._children.values())]
+        if all(each is AppState.RUNNING for each in states):
+            return AppState.RUNNING
+        return AppState.REBALANCING if AppState.REBALANCING in states else None
 
     def _fail(self, error: BaseException) -> None:
         self.error = error
@@ -261,7 +263,7 @@ class _ChildSide:
         self._config = replace(config, processes=0)
         self._channel = channel
         self._fault = fault
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def run(self, number: int, bootstrap: str, on_failure: FailureHandler) -> int:
         """Run an instance until told to stop, or alone in the world; the exit code."""
@@ -280,7 +282,7 @@ class _ChildSide:
             fault=self._fault,
         )
         instance.on_failure = on_failure
-        states.listen(lambda new, old: self._state_changed(instance, new))
+        states.listen(lambda new, old: self._state_changed(instance, states))
         instance.start()
         with self._channel.makefile("r") as lines:
             for line in lines:
@@ -300,8 +302,10 @@ class _ChildSide:
                 self._say({"metrics": metrics_text(instance, states.state)})
         return what == "stop"
 
-    def _state_changed(self, instance: Instance, state: AppState) -> None:
-        self._say({"state": state.name})
+    def _state_changed(self, instance: Instance, states: StateMachine) -> None:
+        with self._lock:  # two threads may tell of changes: the last to speak says what is last
+            state = states.state
+            self._say({"state": state.name})
         if state is AppState.ERROR:
             self._say({"error": str(instance.error)})
             self._channel.shutdown(socket.SHUT_RD)
