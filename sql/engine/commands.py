@@ -94,6 +94,7 @@ class Commands:
                     self._replaying = False
                     self._by_offset.clear()
             for query in list(self.state.queries.values()):
+                self.launcher.begin(query)  # for one whose server died as it was logged
                 self._launch(query)
 
     def close(self) -> None:

@@ -7,14 +7,17 @@ from typing import Any
 import pytest
 
 from broker.broker import Broker
-from broker.client import producer
+from broker.client import admin, producer
+from broker.client.administration.values import NewTopic
 from broker.errors import ConnectionFailed, SerdeError
+from sql.command_log import Command
 from sql.engine.engine import Engine
 from sql.engine.entities import QueryDescription
 from sql.engine.topic_rows import records_to_end
 from sql.errors import StatementFailed
 from sql.queries import FailureType, QueryState, RetryPolicy, classified
 from tests.sql.engine.engines import (
+    DEADLINE_MS,
     ORDERS,
     TOTALS,
     engine_of,
@@ -60,6 +63,26 @@ def test_a_query_sees_all_that_is_written_after_its_statement(
         insert(engine, ("a", 1))
         engine.execute(TOTALS)
         insert(engine, ("a", 2))
+        until_rows(engine, "SELECT * FROM totals;", [("a", 2)])
+
+
+def test_a_query_that_was_logged_as_its_server_died_begins_at_the_next_start(
+    broker: Broker, tmp_path: Path
+) -> None:
+    with engine_of(broker, tmp_path, auto__offset__reset="latest") as engine:
+        engine.execute(ORDERS)
+        insert(engine, ("a", 1))
+        log = engine.commands.log
+        assert log is not None
+        with admin(broker) as administration:
+            administration.create_topics([NewTopic("TOTALS", 2)]).all()
+        log.take_over()
+        log.append(Command("table/`TOTALS`/create", TOTALS))
+    with engine_of(broker, tmp_path, auto__offset__reset="latest") as engine:
+        assert engine.commands.running[only_query(engine)].runtime.wait_running(DEADLINE_MS)
+    with producer(broker) as writing:
+        writing.send("orders", b'{"ITEM": "x", "AMOUNT": 2}', b"a").result()
+    with engine_of(broker, tmp_path, auto__offset__reset="latest") as engine:
         until_rows(engine, "SELECT * FROM totals;", [("a", 2)])
 
 
