@@ -1,103 +1,22 @@
 """The parser takes what grammar.lark says, and nothing else."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
-from lark import Lark, Token
-from lark.grammar import NonTerminal, Symbol
+from lark import Token
 
-import sql.parse
 from sql.errors import SyntaxFailed
 from sql.parse import parse
 from sql.printer import print_statement
-from sql.syntax.keywords import RESERVED
 from sql.syntax.statements import Statement
+from tests.support.sql_grammar import Writer, grammar
 from tests.support.sql_trees import statements
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("sql-grammar")]
-
-# Texts of the terminals that are regular expressions.
-SAMPLES = {
-    "NAME": ("a", "orders", "x1", "Total"),
-    "BACKQUOTED": ("`b`", "`from`"),
-    "QUOTED": ('"c"',),
-    "TEXT": ("'t'", "'it''s'"),
-    "WHOLE": ("1", "42"),
-    "FRACTION": ("1.5", "0.10"),
-    "EXPONENT": ("1e3", "2.5E-1"),
-    "UNITS": ("DAYS", "SECONDS"),
-    "UNIT": ("DAY", "MINUTE"),
-    "LAMBDA": ("x =>", "(k, v) =>"),
-    "COMPARISON": ("<=", "!="),
-}
-DEPTH_MAX = 14
-
-
-@cache
-def grammar() -> Lark:
-    text = Path(sql.parse.__file__).with_name("grammar.lark").read_text()
-    reserved = f"({'|'.join(sorted(RESERVED))})"
-    return Lark(text.replace("(RESERVED)", reserved), parser="lalr", start="script")
-
-
-class Writer:
-    """Writes random texts of the grammar; deep down it takes the shortest way out."""
-
-    def __init__(self, chance: Random) -> None:
-        self._chance = chance
-        self._rules: dict[str, list[Sequence[Symbol]]] = {}
-        for rule in grammar().rules:
-            self._rules.setdefault(rule.origin.name, []).append(rule.expansion)
-        self._heights = _heights(self._rules)
-
-    def text(self) -> str:
-        return " ".join(self._write("bounded", 0)) + ";"
-
-    def _write(self, name: str, depth: int) -> list[str]:
-        choices = self._rules[name]
-        if depth > DEPTH_MAX:
-            lowest = min(self._height(each) for each in choices)
-            choices = [each for each in choices if self._height(each) == lowest]
-        words: list[str] = []
-        for symbol in self._chance.choice(choices):
-            if isinstance(symbol, NonTerminal):
-                words += self._write(symbol.name, depth + 1)
-            else:
-                words.append(self._sample(symbol.name))
-        return words
-
-    def _height(self, expansion: Sequence[Symbol]) -> int:
-        return max((self._heights.get(each.name, 0) for each in expansion), default=0)
-
-    def _sample(self, name: str) -> str:
-        if name in SAMPLES:
-            return self._chance.choice(SAMPLES[name])
-        pattern: str = grammar().get_terminal(name).pattern.value
-        return pattern
-
-
-def _heights(rules: dict[str, list[Sequence[Symbol]]]) -> dict[str, int]:
-    """How many levels each rule needs at least."""
-    heights: dict[str, int] = {}
-    while len(heights) < len(rules):
-        for name, choices in rules.items():
-            known = [
-                max(
-                    (heights[each.name] for each in choice if isinstance(each, NonTerminal)),
-                    default=0,
-                )
-                for choice in choices
-                if all(each.name in heights for each in choice if isinstance(each, NonTerminal))
-            ]
-            if known:
-                heights.setdefault(name, min(known) + 1)
-    return heights
 
 
 @contextmanager

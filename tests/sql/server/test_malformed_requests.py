@@ -5,19 +5,23 @@ from urllib.parse import quote
 import httpx
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sql.server.conftest import Served
 
 pytestmark = pytest.mark.slow
 
-POSTS = ("/ksql", "/query", "/query-stream", "/close-query", "/inserts-stream")
+POSTS = (
+    *("/ksql", "/query", "/query-stream", "/close-query", "/inserts-stream"),
+    *("/heartbeat", "/lag"),
+)
 # /ksql/terminate ends the server of the other tests, and a sequence number is waited for.
 names = st.sampled_from(
     [
         *("ksql", "sql", "streamsProperties", "properties", "sessionVariables", "queryId"),
-        *("target", "k", "K", "`K`", "d", "s", "m", "a", "auto.offset.reset", "x"),
+        *("target", "k", "K", "`K`", "d", "s", "m", "a", "auto.offset.reset", "x", "host", "port"),
+        *("hostInfo", "ksqlHost", "hostStoreLags", "stateStoreLags", "updateTimeMs", "timestamp"),
     ]
 )
 texts = st.one_of(
@@ -48,7 +52,6 @@ accepts = st.sampled_from(
 
 
 @given(path=st.sampled_from(POSTS), body=bodies, accept=accepts)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 def test_whatever_is_sent_is_refused_or_carried_out(
     served: Served, path: str, body: bytes, accept: str
 ) -> None:
@@ -68,7 +71,6 @@ paths = st.lists(
 
 
 @given(method=st.sampled_from(["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]), parts=paths)
-@settings(max_examples=100)
 def test_whatever_is_asked_for_is_found_or_not(
     served: Served, method: str, parts: list[str]
 ) -> None:
