@@ -129,7 +129,7 @@ def test_up_serves_broker_and_registry_and_goes_on_where_it_was(tmp_path: Path) 
         assert Shell(url).run("get", "orders-value").strip() == ORDER.replace(" ", "")
         with consumer(bootstrap, group_id="g", auto_offset_reset="earliest") as reader:
             reader.subscribe(["orders"])
-            (record,) = reader.poll(timeout_ms=20_000)
+            (record,) = reader.poll(timeout_ms=60_000)
             assert record.value == b"one"
         code, out_text, complaints = second.stop(signal.SIGTERM)
         assert (code, out_text, complaints) == (0, "stopped\n", "")

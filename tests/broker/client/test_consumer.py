@@ -201,7 +201,7 @@ def test_without_a_policy_it_is_for_the_caller_to_solve(
     with consumer(target, auto_offset_reset="none", group_id=f"g-{topic}") as reader:
         reader.assign([tp])
         with pytest.raises(ClientError, match="nothing is committed"):
-            reader.poll(timeout_ms=5_000)
+            reader.poll(timeout_ms=DEADLINE_S * 1000)
         reader.seek(tp, 1_000)
         with pytest.raises(BrokerError) as caught:
             read(reader, 1)

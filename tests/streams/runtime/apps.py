@@ -1,5 +1,6 @@
 """Small topologies written by hand, and what tests do around them."""
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -229,11 +230,10 @@ class Reader:
         self._consumer.assign([TopicPartition(topic, number) for number in partitions])
         self.rows: list[tuple[str, str]] = []
 
-    def until(self, count: int, *, rounds: int = 300) -> list[tuple[str, str]]:
+    def until(self, count: int) -> list[tuple[str, str]]:
         """All records so far, as soon as there are so many."""
-        for _ in range(rounds):
-            if len(self.rows) >= count:
-                break
+        deadline = time.monotonic() + DEADLINE_MS / 1000
+        while len(self.rows) < count and time.monotonic() < deadline:
             self.poll()
         assert len(self.rows) >= count, f"{len(self.rows)} of {count} records: {self.rows[-5:]}"
         return self.rows

@@ -42,6 +42,6 @@ def test_counts_stay_exact_over_the_death_of_the_broker(tmp_path: Path) -> None:
                 broker.kill()
                 broker.start()
             reader = Reader(broker.bootstrap, "out")
-            assert by_key(reader.until(len(ROWS), rounds=600)) == expected_counts(ROWS)
+            assert by_key(reader.until(len(ROWS))) == expected_counts(ROWS)
             reader.close()
         assert app.error is None
