@@ -81,9 +81,15 @@ class ExpressionAnalyser:
         functions: FunctionRegistry,
         types: Mapping[str, DataType] | None = None,
         replaced: Mapping[ex.Expression, ColumnValue] | None = None,
+        *,
+        null_texts: bool = False,
     ) -> None:
-        """`types` are custom ones; `replaced` are expressions that columns hold already."""
+        """`types` are custom ones; `replaced` are expressions that columns hold already.
+
+        With `null_texts` null becomes the text "null" when it is cast to one.
+        """
         self._scope = scope
+        self._null_texts = null_texts
         self._types = types or {}
         self._replaced = replaced or {}
         self._variables: dict[str, LambdaVariable] = {}
@@ -217,7 +223,10 @@ class ExpressionAnalyser:
         value, wanted = self.typed(node.value), data_type(node.target, self._types)
         if value.type is not None and not castable(value.type, wanted):
             raise UnsupportedExpression(f"Cast of {value.type} to {wanted} is not supported")
-        return converted(value, wanted)
+        found = converted(value, wanted)
+        if not self._null_texts or wanted is not STRING or value.type is STRING:
+            return found
+        return Choosing(((NullTest(value), Constant("null", STRING)),), found, STRING)
 
     def _arithmetic(self, node: ex.Arithmetic) -> TypedExpression:
         left, right = self.typed(node.left), self.typed(node.right)

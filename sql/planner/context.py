@@ -19,6 +19,7 @@ from sql.syntax import expressions as ex
 from sql.syntax.queries import Query
 
 Typed = tuple[str, TypedExpression]
+PRESERVE_NULLS = "ksql.cast.strings.preserve.nulls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,13 @@ class QueryContext:
     ) -> ExpressionAnalyser:
         """Types expressions on the rows of a step."""
         scope = RowScope(node.shape, is_join=self.references.is_join, clause=clause)
-        return ExpressionAnalyser(scope, self.functions, self.catalog.types, replaced)
+        return ExpressionAnalyser(
+            scope,
+            self.functions,
+            self.catalog.types,
+            replaced,
+            null_texts=self.settings.get(PRESERVE_NULLS) is False,
+        )
 
     def row_form(self, expression: ex.Expression) -> ex.Expression:
         """The expression with the names that columns have in rows."""
