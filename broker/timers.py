@@ -32,6 +32,7 @@ class Timers:
         self._heap: list[tuple[int, int, Timer]] = []
         self._order = itertools.count()
         self._changed = threading.Condition()
+        self._woken = False  # since the last wait
 
     def schedule(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
         """Call back after a delay, under whatever lock the runner of timers holds."""
@@ -63,15 +64,17 @@ class Timers:
             return None
 
     def wait_until_due(self, timeout_ms: int) -> None:
-        """Wait until a timer is due, another becomes the first, or the time is up."""
+        """Wait until a timer is due, another becomes the first, `wake`, or the time is up."""
         with self._changed:
-            wait_ms = timeout_ms
+            wait_ms = 0 if self._woken else timeout_ms
             if self._heap:
                 wait_ms = min(wait_ms, self._heap[0][0] - self._clock.monotonic_ms())
             if wait_ms > 0:
                 self._clock.wait(self._changed, wait_ms)
+            self._woken = False
 
     def wake(self) -> None:
-        """Wake whoever waits, to stop for example."""
+        """Wake who waits, or let the next wait return at once, to stop for example."""
         with self._changed:
+            self._woken = True
             self._changed.notify_all()

@@ -44,6 +44,15 @@ def test_an_earlier_timer_wakes_the_waiting_thread() -> None:
     assert not waiting.is_alive()
 
 
+def test_a_wait_that_begins_just_after_it_was_woken_ends_at_once() -> None:
+    timers = Timers(ManualClock(0))
+    timers.wake()
+    waiting = threading.Thread(target=timers.wait_until_due, args=(5000,), daemon=True)
+    waiting.start()
+    waiting.join(timeout=60)
+    assert not waiting.is_alive()
+
+
 def test_a_pending_answer_reaches_who_came_first_or_later() -> None:
     for before in (True, False):
         pending: Pending[int] = Pending()
