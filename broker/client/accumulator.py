@@ -9,7 +9,7 @@ One lock guards everything here. Any thread appends; the sender's thread takes, 
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from broker.batch.layout import HEADER_BYTES
 from broker.batch.records import Row
@@ -72,6 +72,8 @@ class Accumulator:
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._incomplete: set[ProducedBatch] = set()
         self.refusal: MillstreamError | None = None  # why no records are taken
+        # Called instead of waking the thread that waits, by a sender that has no thread.
+        self.on_signal: Callable[[], None] | None = None
 
     # --- any thread ---------------------------------------------------------------------------
 
@@ -185,7 +187,10 @@ class Accumulator:
 
     def _signal(self) -> None:
         self._signalled = True
-        self.work.notify()
+        if self.on_signal is None:
+            self.work.notify()
+        else:
+            self.on_signal()
 
     # --- the sender's thread -------------------------------------------------------------------
 
@@ -195,6 +200,11 @@ class Accumulator:
             if timeout_ms > 0 and not self._signalled:
                 self._clock.wait(self.work, timeout_ms)
             self._signalled = False
+
+    def forget(self, batch: ProducedBatch) -> None:
+        """The outcome was set and told: a flush that begins now need not wait for it."""
+        with self._lock:
+            self._incomplete.discard(batch)
 
     # --- the sender's thread, holding the lock (work) ------------------------------------------
 
@@ -234,7 +244,7 @@ class Accumulator:
         return batch
 
     def drop(self, batch: ProducedBatch) -> None:
-        """Forget a batch whose outcome is about to be set, and free its memory."""
+        """Free the memory of a batch whose outcome is about to be set; then it is forgotten."""
         queue = self._queues[batch.tp]
         if batch in queue.in_flight:
             queue.in_flight.remove(batch)
@@ -244,7 +254,6 @@ class Accumulator:
                 queue.open = None
         if not queue.in_flight:
             queue.stalled = False
-        self._incomplete.discard(batch)
         self._bytes_free += batch.size_bytes - HEADER_BYTES
         if self._waiting_for_room:
             self._room.notify_all()

@@ -272,6 +272,15 @@ class Consumer(Protocol):
         """End a poll, now or the next one, with WokenUp; from any thread."""
         ...
 
+    @property
+    def rest_ms(self) -> int:
+        """For how long nothing is owed, as of the last poll; for who polls without waiting."""
+        ...
+
+    def on_news(self, listener: Callable[[], None]) -> None:
+        """Call a function, from any thread, whenever a poll may bring something new."""
+        ...
+
     def seek(self, tp: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Read on from an offset."""
         ...

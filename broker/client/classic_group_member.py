@@ -145,7 +145,11 @@ class ClassicGroupMember:
             config.heartbeat_interval_ms, config.session_timeout_ms, config.max_poll_interval_ms
         )
         self._heartbeats = Heartbeats(
-            self, schedule, cluster.clock, retry_backoff_ms=cluster.config.retry_backoff_ms
+            self,
+            schedule,
+            cluster.clock,
+            retry_backoff_ms=cluster.config.retry_backoff_ms,
+            shared=None if cluster.threads is None else cluster.threads.heartbeats,
         )
 
     # --- what the user sees -------------------------------------------------------------------

@@ -16,6 +16,7 @@ from broker.client.answers import check, code_of
 from broker.client.config import ClusterConfig
 from broker.client.metadata import NO_LEADER, PartitionInfo, TopicInfo, read_brokers, read_topic
 from broker.client.retry import Backoff, Retrier
+from broker.client.shared_threads import ClientThreads
 from broker.client.transport import Node, Transport
 from broker.clock import Clock, SystemClock
 from broker.errors import (
@@ -57,12 +58,17 @@ class Cluster:
         config: ClusterConfig | None = None,
         *,
         random: Random | None = None,
+        threads: ClientThreads | None = None,
     ) -> None:
-        """Know nothing yet; the transport is closed with the cluster."""
+        """Know nothing yet; the transport is closed with the cluster.
+
+        `threads` are those that clients share; without them each has its own.
+        """
         self.transport = transport
         self.clock = clock or SystemClock()
         self.config = config or ClusterConfig()
         self.random = random or Random()
+        self.threads = threads
         self.backoff = Backoff(
             self.config.retry_backoff_ms, self.config.retry_backoff_max_ms, self.random
         )

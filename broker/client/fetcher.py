@@ -32,6 +32,7 @@ from broker.protocol.messages.fetch import (
 NO_TOPIC_ID = bytes(16)
 VERSION_WITH_NAMES = 12
 ANSWER_MARGIN_MS = 30_000
+LOOK_AGAIN_MS = 1_000  # if nothing happens: answers wake us
 
 # Another broker leads, or will in a moment: look at the metadata again.
 MOVED = frozenset(
@@ -75,6 +76,7 @@ class Fetcher:
         self._again = False
         self._closed = False
         self._busy: set[int] = set()  # nodes with a fetch under way
+        self._many_at_once = bool(getattr(cluster.transport, "takes_many_fetches", False))
         self._failures: dict[int, int] = {}
         self._not_before_ms: dict[int, int] = {}
 
@@ -89,7 +91,7 @@ class Fetcher:
         with self._guard:
             if self._pumping or self._closed:
                 self._again = True
-                return self._config.fetch_max_wait_ms
+                return LOOK_AGAIN_MS
             self._pumping = True
         while True:
             self._again = False
@@ -108,7 +110,7 @@ class Fetcher:
     def _plan(self) -> tuple[dict[int, list[Asked]], int]:
         """Whom to ask for what, decided under the lock."""
         now_ms = self._cluster.clock.monotonic_ms()
-        wait_ms = self._config.fetch_max_wait_ms
+        wait_ms = LOOK_AGAIN_MS
         plan: dict[int, list[Asked]] = {}
         with self._positions.lock:
             for state in self._positions.states():
@@ -135,7 +137,7 @@ class Fetcher:
             if not state.fetchable or state.not_before_ms > now_ms:
                 continue
             leader = self._cluster.known_leader(state.topic_partition)
-            if leader is None or leader in self._busy:
+            if leader is None or (leader in self._busy and not self._many_at_once):
                 continue
             if not room or state.buffered_bytes >= self._config.max_partition_fetch_bytes:
                 full.add(leader)
@@ -266,7 +268,7 @@ class Fetcher:
             self._cluster.invalidate(tp.topic)
         elif code is ErrorCode.OFFSET_OUT_OF_RANGE:
             # What was fetched before is given out first: it is still right.
-            if state.position == asked.offset:
+            if state.position == asked.offset and not state.buffered:
                 self._begin_anew(state)
         else:
             state.error = BrokerError(code, f"cannot fetch from {tp}: {_text(code)}", at=str(tp))

@@ -1,10 +1,14 @@
-"""Heartbeats: a thread that tells the coordinator that a member is alive, and when it is not."""
+"""Heartbeats: tell the coordinator that a member is alive, and the member when it is not.
+
+They come from a thread of their own, or from one that all clients of a process share.
+"""
 
 import threading
 from concurrent.futures import Future
 from enum import Enum
 from typing import Protocol
 
+from broker.client.shared_threads import REST_MS_MAX, SharedThreads, Work
 from broker.clock import Clock
 from broker.errors import MillstreamError
 
@@ -105,7 +109,7 @@ class Beating(Protocol):
 
 
 class Heartbeats:
-    """The thread; it runs from `start` to `stop` and sleeps while the member has not joined."""
+    """Sent from `start` to `stop`, and not while the member has not joined."""
 
     def __init__(
         self,
@@ -114,31 +118,43 @@ class Heartbeats:
         clock: Clock,
         *,
         retry_backoff_ms: int = 100,
+        shared: SharedThreads | None = None,
     ) -> None:
-        """Not started yet."""
+        """Not started yet; without shared threads there will be one of its own."""
         self._member = member
         self._schedule = schedule
         self._clock = clock
         self._retry_backoff_ms = retry_backoff_ms
+        self._shared = shared
         self._changed = threading.Condition()
         self._stopping = False
         self._thread: threading.Thread | None = None
+        self._work: Work | None = None
 
     def start(self) -> None:
-        """Start the thread, once."""
-        if self._thread is None:
-            self._stopping = False
-            self._thread = threading.Thread(target=self._run, name="group-heartbeat", daemon=True)
-            self._thread.start()
+        """Start, once."""
+        if self._thread is not None or self._work is not None:
+            return
+        self._stopping = False
+        if self._shared is not None:
+            with self._changed:  # an answer to the first heartbeat must find the work to wake
+                self._work = self._shared.run(self._turn)
+            return
+        self._thread = threading.Thread(target=self._run, name="group-heartbeat", daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
-        """End the thread."""
+        """End."""
         thread, self._thread = self._thread, None
+        work = self._work
         with self._changed:
             self._stopping = True
-            self._changed.notify_all()
+            self._tell_change()
         if thread is not None:
             thread.join()
+        if work is not None:
+            work.join()
+            self._work = None
 
     def polled(self) -> None:
         """The caller is alive."""
@@ -149,13 +165,13 @@ class Heartbeats:
         """The member has a new generation."""
         with self._changed:
             self._schedule.joined(self._clock.monotonic_ms())
-            self._changed.notify_all()
+            self._tell_change()
 
     def hurry(self) -> None:
         """Send a heartbeat as soon as none is under way."""
         with self._changed:
             self._schedule.hurry(self._clock.monotonic_ms())
-            self._changed.notify_all()
+            self._tell_change()
 
     def beat_every(self, interval_ms: int) -> None:
         """Follow the interval that the coordinator wants."""
@@ -165,7 +181,23 @@ class Heartbeats:
     def wake(self) -> None:
         """Look at the member again."""
         with self._changed:
-            self._changed.notify_all()
+            self._tell_change()
+
+    def _tell_change(self) -> None:
+        self._changed.notify_all()
+        if self._work is not None:
+            self._work.wake()
+
+    def _turn(self) -> int | None:
+        """All that is due, on a shared thread."""
+        while True:
+            with self._changed:
+                if self._stopping:
+                    return None
+                due, wait_ms = self._next()
+            if due is Due.NOTHING:
+                return REST_MS_MAX if wait_ms is None else wait_ms
+            self._act(due)
 
     def _run(self) -> None:
         while True:
@@ -211,4 +243,4 @@ class Heartbeats:
                 self._schedule.failed(now_ms, self._retry_backoff_ms)
             else:
                 self._schedule.answered(now_ms)
-            self._changed.notify_all()
+            self._tell_change()

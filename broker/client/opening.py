@@ -1,4 +1,4 @@
-"""Opens clients: on a broker in this process, or on "host:port,host:port"."""
+"""Opens clients: on a broker in this process, on "host:port,host:port", or on what they share."""
 
 from broker.client.api import GroupProtocol
 from broker.client.classic_group_member import ClassicGroupMember, GroupConfig
@@ -16,9 +16,11 @@ from broker.client.embedded import EmbeddedTransport, RequestHandler
 from broker.client.network import NetworkTransport
 from broker.client.record_consumer import RecordConsumer
 from broker.client.record_producer import RecordProducer
+from broker.client.shared_clients import SharedClients
+from broker.client.sharing import SharedTransports
 from broker.client.transport import Transport
 
-Target = RequestHandler | str
+Target = RequestHandler | str | SharedTransports | SharedClients
 
 
 def producer(target: Target, **config: object) -> RecordProducer:
@@ -69,11 +71,17 @@ def open_cluster(target: Target, options: dict[str, object], *taken: type[object
     `taken` are the configs that took theirs before, to suggest their names too.
     """
     cluster_config = take(ClusterConfig, options)
-    return Cluster(open_transport(target, options, ClusterConfig, *taken), config=cluster_config)
+    transport = open_transport(target, options, ClusterConfig, *taken)
+    threads = target.threads if isinstance(target, SharedClients) else None
+    return Cluster(transport, config=cluster_config, threads=threads)
 
 
 def open_transport(target: Target, options: dict[str, object], *taken: type[object]) -> Transport:
     """The way to a target, with the options that are left; unknown ones are refused."""
+    if isinstance(target, SharedClients):
+        return target.transports.open(options, *taken)
+    if isinstance(target, SharedTransports):
+        return target.open(options, *taken)
     if not isinstance(target, str):
         client_id = str(options.pop("client_id", "millstream"))
         refuse_unknown(options, NetworkConfig, *taken)

@@ -77,6 +77,7 @@ class RecordConsumer:
         self._subscribed = False
         self._woken = False
         self._closed = False
+        self.rest_ms = 0  # as of the last poll: for how long nothing is owed
         self._commit_due_ms = cluster.clock.monotonic_ms() + config.auto_commit_interval_ms
         cluster.on_refresh(self._signal.set)
 
@@ -165,7 +166,7 @@ class RecordConsumer:
                 raise WokenUp("the consumer was woken up")
             wait_ms = self._step()
             found = take()
-            wait_ms = min(wait_ms, self._fetcher.pump())
+            wait_ms = self.rest_ms = min(wait_ms, self._fetcher.pump())
             if found:
                 return found
             self._fetcher.raise_error()
@@ -191,6 +192,13 @@ class RecordConsumer:
         self._woken = True
         self._signal.set()
 
+    def on_news(self, listener: Callable[[], None]) -> None:
+        """Call a function whenever a poll may bring something new, from any thread.
+
+        For who polls many consumers without waiting; `rest_ms` is when to poll without news.
+        """
+        self._signal.listener = listener
+
     # --- where to read ------------------------------------------------------------------------
 
     def seek(self, tp: TopicPartition, offset: int | OffsetAndMetadata) -> None:
@@ -200,6 +208,7 @@ class RecordConsumer:
             raise ClientError(f"cannot seek {tp} to offset {target.offset}")
         with self._positions.lock:
             self._positions.state(tp).move(target.offset, target.leader_epoch)
+        self._signal.set()
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] = ()) -> None:
         """Read on from the first record there is; of all partitions when none are named."""
@@ -213,6 +222,7 @@ class RecordConsumer:
         with self._positions.lock:
             for tp in list(partitions) or self._positions.assigned():
                 self._positions.state(tp).wait_for(Phase.RESET, reset_timestamp=timestamp)
+        self._signal.set()
 
     def position(self, tp: TopicPartition, timeout_ms: int | None = None) -> int:
         """The offset of the next record; waits until it is found."""
@@ -246,6 +256,8 @@ class RecordConsumer:
         with self._positions.lock:
             for tp in partitions:
                 self._positions.state(tp).paused = paused
+        if not paused:
+            self._signal.set()
 
     def paused(self) -> set[TopicPartition]:
         """The partitions that are paused."""

@@ -65,6 +65,7 @@ class RecordProducer:
         self._batch_bytes = max(1, self._config.batch_size - HEADER_BYTES)
         self._sticky = StickyPartitioner(self._batch_bytes, cluster.random)
         self._routes: dict[str, Route] = {}
+        self._routing = threading.Lock()  # senders and the transport's thread update routes
         self._pid = os.getpid()
         self._closed = False
         sequences = Sequences() if self._config.idempotent else None
@@ -114,14 +115,15 @@ class RecordProducer:
     def _stick(self, route: Route, size: int) -> int:
         """The partition for a record without a key: the same until a batch is full."""
         route.sticky_bytes += size
-        if route.sticky < 0 or route.sticky_bytes > self._batch_bytes:
+        sticky = route.sticky  # read once: another thread may find that it has no leader
+        if sticky < 0 or route.sticky_bytes > self._batch_bytes:
             # Counted before the record is placed, or each switch would leave one behind alone.
             self._sticky.appended(
                 route.topic, route.available, route.sticky_bytes, batch_closed=True
             )
-            route.sticky = self._sticky.partition(route.topic, route.available)
+            sticky = route.sticky = self._sticky.partition(route.topic, route.available)
             route.sticky_bytes = size
-        return route.sticky
+        return sticky
 
     def send_batch(
         self,
@@ -223,17 +225,21 @@ class RecordProducer:
 
     def _update_routes(self) -> None:
         """Follow the metadata: partitions are added, leaders come and go."""
-        for route in tuple(self._routes.values()):
-            known = self._cluster.known_topic(route.topic)
-            if known is None or not known.partitions:
-                continue
-            for partition in range(len(route.queues), len(known.partitions)):
-                route.queues.append(self._accumulator.queue(TopicPartition(route.topic, partition)))
-            led = [p for p in sorted(known.partitions) if known.partitions[p].leader >= 0]
-            route.available = led or sorted(known.partitions)
-            route.count = len(route.queues)
-            if route.sticky not in route.available:
-                route.sticky = -1
+        with self._routing:
+            for route in tuple(self._routes.values()):
+                self._update_route(route)
+
+    def _update_route(self, route: Route) -> None:
+        known = self._cluster.known_topic(route.topic)
+        if known is None or not known.partitions:
+            return
+        for partition in range(len(route.queues), len(known.partitions)):
+            route.queues.append(self._accumulator.queue(TopicPartition(route.topic, partition)))
+        led = [p for p in sorted(known.partitions) if known.partitions[p].leader >= 0]
+        route.available = led or sorted(known.partitions)
+        route.count = len(route.queues)
+        if route.sticky not in route.available:
+            route.sticky = -1
 
     # --- closing ------------------------------------------------------------------------------
 
@@ -269,7 +275,7 @@ class RecordProducer:
             raise ClientError(
                 "a producer cannot be used after a fork", hint="make a new one in the child process"
             )
-        if threading.current_thread() is self._sender.thread:
+        if self._sender.is_current():
             raise ClientError(
                 f"{what}() cannot be called in a delivery callback",
                 hint="callbacks run in the thread that sends: waiting there would never end",

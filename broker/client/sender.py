@@ -24,6 +24,7 @@ from broker.client.config import ProducerConfig
 from broker.client.produced_batch import NO_OFFSET, ProducedBatch
 from broker.client.retry import is_retriable
 from broker.client.sequences import Sequences
+from broker.client.shared_threads import Work
 from broker.errors import (
     BrokerError,
     ClientError,
@@ -47,6 +48,7 @@ from broker.protocol.messages.transactions import InitProducerIdRequest, InitPro
 # every commit; 13 names topics by id. Names and explicit partitions work with every broker.
 PRODUCE_VERSION_MAX = 11
 WAIT_MS_MAX = 60_000
+CLOSED = "the producer was closed before the record was delivered"
 
 STALE_METADATA = frozenset(
     {
@@ -117,7 +119,10 @@ class Plan:
 
 
 class Sender:
-    """Sends batches until it is stopped; all but starting and stopping belongs to its thread."""
+    """Sends batches until it is stopped; all but starting and stopping belongs to its thread.
+
+    Clients that share threads have none for each sender: then any of those, one at a time.
+    """
 
     def __init__(
         self,
@@ -138,12 +143,21 @@ class Sender:
         self._answers: deque[tuple[Shipment, Future[object]]] = deque()
         self._turn = 0
         self._stopping = False
-        self.thread = threading.Thread(target=self._run, name="millstream-producer", daemon=True)
+        self._thread: threading.Thread | None = None
+        self._work: Work | None = None  # on threads that producers share
         cluster.on_refresh(accumulator.wake)
 
     def start(self) -> None:
-        """Start the thread."""
-        self.thread.start()
+        """Begin, on a thread of its own unless the clients share theirs."""
+        shared = self._cluster.threads
+        if shared is None:
+            name = "millstream-producer"
+            self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+            self._thread.start()
+            return
+        self._work = shared.senders.run(self._turn_on_shared_thread)
+        self._accumulator.on_signal = self._work.wake
+        self._work.wake()  # what came before it could be woken
 
     def stop_soon(self) -> None:
         """End the thread after its round; batches without outcome fail."""
@@ -151,27 +165,55 @@ class Sender:
         self._accumulator.wake()
 
     def join(self) -> None:
-        """Wait for the end of the thread."""
-        if self.thread.is_alive() and threading.current_thread() is not self.thread:
-            self.thread.join()
+        """Wait for the end."""
+        if self._work is not None:
+            self._work.join()
+        elif self._thread is not None and not self.is_current():
+            self._thread.join()
+
+    def is_current(self) -> bool:
+        """Whether this is the thread that sends."""
+        if self._work is not None:
+            return self._work.is_current()
+        return threading.current_thread() is self._thread
 
     def _run(self) -> None:
-        reason = ClientError("the producer was closed before the record was delivered")
         try:
             while not self._stopping:
                 self._accumulator.wait_for_work(self.round())
         except BaseException as error:
-            if not (self._stopping and isinstance(error, MillstreamError)):
-                reason = ClientError(f"the producer failed: {error!r}")
+            if not self._ends_with(error):
                 raise
-        finally:
-            self._accumulator.refuse(reason)
-            with self._accumulator.work:
-                left = self._accumulator.incomplete()
-                for batch in left:
-                    self._accumulator.drop(batch)
+        else:
+            self._drop_left(CLOSED)
+
+    def _turn_on_shared_thread(self) -> int | None:
+        if self._stopping:
+            self._drop_left(CLOSED)
+            return None
+        try:
+            return self.round()
+        except BaseException as error:
+            if not self._ends_with(error):
+                raise
+            return None
+
+    def _ends_with(self, error: BaseException) -> bool:
+        """Give everything up; whether the error only came because the producer was closed."""
+        expected = self._stopping and isinstance(error, MillstreamError)
+        self._drop_left(CLOSED if expected else f"the producer failed: {error!r}")
+        return expected
+
+    def _drop_left(self, why: str) -> None:
+        reason = ClientError(why)
+        self._accumulator.refuse(reason)
+        with self._accumulator.work:
+            left = self._accumulator.incomplete()
             for batch in left:
-                batch.fail(reason)
+                self._accumulator.drop(batch)
+        for batch in left:
+            batch.fail(reason)
+            self._accumulator.forget(batch)
 
     def round(self) -> int:
         """Do all that can be done now; returns in how many milliseconds to look again."""
@@ -424,6 +466,7 @@ class Sender:
             self._accumulator.queue_of(batch).known_as = batch.producer
             self._accumulator.drop(batch)
         batch.complete(base_offset, append_time_ms)
+        self._accumulator.forget(batch)
 
     def _fail(self, batch: ProducedBatch, error: MillstreamError) -> None:
         if self._guard is not None:
@@ -433,6 +476,7 @@ class Sender:
         with self._accumulator.work:
             self._accumulator.drop(batch)
         batch.fail(error)
+        self._accumulator.forget(batch)
 
     def _split(self, batch: ProducedBatch) -> None:
         batch.attempts += 1

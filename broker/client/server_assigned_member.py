@@ -85,7 +85,11 @@ class ServerAssignedMember:
             config.heartbeat_interval_ms, config.session_timeout_ms, config.max_poll_interval_ms
         )
         self._heartbeats = Heartbeats(
-            self, schedule, cluster.clock, retry_backoff_ms=cluster.config.retry_backoff_ms
+            self,
+            schedule,
+            cluster.clock,
+            retry_backoff_ms=cluster.config.retry_backoff_ms,
+            shared=None if cluster.threads is None else cluster.threads.heartbeats,
         )
 
     @property
@@ -123,9 +127,9 @@ class ServerAssignedMember:
             self._epoch = NO_EPOCH
             self._held_sent = None
             self._target = None
-        self._heartbeats.start()
         self._heartbeats.joined()
         self._heartbeats.hurry()
+        self._heartbeats.start()  # last: a heartbeat on its way must not be taken for none
 
     def _reconcile(self) -> int | None:
         """Put the assignment into effect; a wait when a topic's name is not known yet."""

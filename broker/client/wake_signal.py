@@ -1,6 +1,7 @@
 """Signal: how the network wakes the thread that polls."""
 
 import threading
+from collections.abc import Callable
 
 from broker.clock import Clock
 
@@ -13,12 +14,15 @@ class Signal:
         self._clock = clock
         self._changed = threading.Condition()
         self._is_set = False
+        self.listener: Callable[[], None] | None = None  # told, too, by whoever sets it
 
     def set(self) -> None:
         """Wake the waiting thread, or let its next wait return at once."""
         with self._changed:
             self._is_set = True
             self._changed.notify_all()
+        if self.listener is not None:
+            self.listener()
 
     def wait(self, timeout_ms: int | None) -> bool:
         """Wait until set, and clear; False when the time ran out first."""

@@ -10,16 +10,20 @@ import pytest
 
 from broker.batch.codec import encode_batch
 from broker.client import producer
+from broker.client.accumulator import PartitionQueue
 from broker.client.api import RecordMetadata
+from broker.client.cluster import Cluster
 from broker.client.opening import Target
 from broker.client.partitioner import partition_for_key
+from broker.client.record_producer import RecordProducer
 from broker.errors import BrokerError, ClientError, ConfigError, CorruptBatch, ErrorCode
 from broker.model import TopicPartition
 from tests.broker.client.conftest import read_all
+from tests.broker.client.scripted import ScriptedTransport
 
 MakeTopic = Callable[..., str]
 
-TIMEOUT_MS = 30_000
+TIMEOUT_MS = 60_000
 
 
 def test_a_record_comes_back_as_it_was_sent(target: Target, make_topic: MakeTopic) -> None:
@@ -90,6 +94,27 @@ def test_callbacks_get_the_place_of_their_record(target: Target, make_topic: Mak
         out.flush(TIMEOUT_MS)
     assert [metadata.offset for metadata, error in told if metadata] == list(range(10))
     assert all(error is None for _, error in told)
+
+
+def test_threads_that_learn_of_a_topic_at_once_find_each_partition_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = RecordProducer(Cluster(ScriptedTransport({"topic": 2})))
+    refresh = threading.Thread(target=out._update_routes)
+    find = out._accumulator.queue
+
+    def find_while_another_does(tp: TopicPartition) -> PartitionQueue:
+        if refresh.ident is None:
+            refresh.start()
+            refresh.join(0.05)  # it must wait for us; if it does not, it is over by then
+        return find(tp)
+
+    monkeypatch.setattr(out._accumulator, "queue", find_while_another_does)
+    route = out._route("topic")
+    refresh.join()
+    assert [queue.tp.partition for queue in route.queues] == [0, 1]
+    assert route.count == 2
+    out.close()
 
 
 def test_many_threads_may_send(target: Target, make_topic: MakeTopic) -> None:
@@ -181,10 +206,11 @@ def test_a_batch_the_broker_finds_too_large_is_sent_in_parts(
     assert values == [*(b"%04d" % number * 100 for number in range(100)), b"after"]
 
 
+@pytest.mark.slow
 def test_a_partition_that_is_not_there_is_named(target: Target, make_topic: MakeTopic) -> None:
     topic = make_topic(2)
     with (
-        producer(target, max_block_ms=300) as out,
+        producer(target, max_block_ms=3_000) as out,
         pytest.raises(ClientError, match=f'"{topic}" has no partition 2'),
     ):
         out.send(topic, b"v", partition=2)

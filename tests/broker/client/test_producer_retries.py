@@ -8,6 +8,7 @@ import pytest
 from broker.batch.codec import decode_records
 from broker.batch.layout import BatchHeader, read_header
 from broker.client.accumulator import Accumulator
+from broker.client.api import RecordMetadata
 from broker.client.cluster import Cluster
 from broker.client.config import ClusterConfig, ProducerConfig
 from broker.client.produced_batch import Delivery, row_bytes
@@ -150,6 +151,25 @@ def test_a_record_that_comes_in_the_middle_of_the_first_round_waits_for_an_ident
     (sent,) = bench.rounds()
     assert batch_of(sent).producer_id == 9
     assert looks > 2
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NONE, ErrorCode.INVALID_RECORD])
+def test_a_flush_that_begins_while_callbacks_are_told_waits_for_them(code: ErrorCode) -> None:
+    bench = Bench()
+    queue = bench.accumulator.queue(TP)
+    row = (None, b"v", (), 0)
+    settled: list[bool] = []
+
+    def look(metadata: RecordMetadata | None, error: BaseException | None) -> None:
+        settled.extend(batch.is_settled() for batch in bench.accumulator.begin_flush())
+
+    delivery = bench.accumulator.append(queue, row, row_bytes(row), look)
+    (sent,) = bench.rounds()
+    answer_to(sent, code)
+    bench.rounds()
+    assert settled == [False]
+    assert delivery[0].is_settled()
+    assert bench.accumulator.begin_flush() == []
 
 
 def test_partitions_of_one_leader_share_a_request() -> None:

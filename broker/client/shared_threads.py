@@ -1,0 +1,213 @@
+"""SharedThreads: many pieces of work, each done in turns, on a few threads.
+
+             a turn says how long          its time, or `wake`
+    READY --------------------------> RESTING ----------------> READY
+      |  a turn says that it has ended
+      +--------------------------> ENDED
+
+A turn is a function that does what can be done now and returns for how many milliseconds the work
+may rest, or None when it has ended. Turns of one piece of work never run at the same time; which
+thread runs them changes.
+"""
+
+import heapq
+import itertools
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+
+from broker.clock import Clock, SystemClock
+
+logger = logging.getLogger(__name__)
+
+REST_MS_MAX = 60_000
+SENDER_THREADS = 2  # one that waits for a coordinator does not keep all others waiting
+Turn = Callable[[], int | None]
+
+
+class _Stage(Enum):
+    READY = "ready"
+    RUNNING = "running"
+    RESTING = "resting"
+    ENDED = "ended"
+
+
+class Work:
+    """One piece of work; any thread may call it."""
+
+    __slots__ = ("_ended", "_threads", "due_ms", "ident", "stage", "turn", "woken")
+
+    def __init__(self, turn: Turn, threads: "SharedThreads") -> None:
+        """Ready for its first turn."""
+        self.turn = turn
+        self.stage = _Stage.READY
+        self.due_ms = 0
+        self.woken = False  # in the middle of a turn: the next one follows at once
+        self.ident: int | None = None  # of the thread that runs it now
+        self._threads = threads
+        self._ended = threading.Event()
+
+    def wake(self) -> None:
+        """Let the next turn come now."""
+        self._threads.wake(self)
+
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Wait for the end; False when the time was up first. Inside a turn it does not wait."""
+        return self.is_current() or self._ended.wait(timeout_s)
+
+    def is_current(self) -> bool:
+        """Whether this thread is in the middle of a turn."""
+        return self.ident == threading.get_ident()
+
+    def end(self) -> None:
+        """There will be no more turns."""
+        self.stage = _Stage.ENDED
+        self._ended.set()
+
+
+class SharedThreads:
+    """Threads that start when they are needed and last until `close`."""
+
+    def __init__(self, name: str, count: int, clock: Clock | None = None) -> None:
+        """At most so many threads."""
+        self._name = name
+        self._count = count
+        self._clock = clock or SystemClock()
+        self._changed = threading.Condition()
+        self._ready: deque[Work] = deque()
+        self._resting: list[tuple[int, int, Work]] = []  # a heap; old entries are passed over
+        self._order = itertools.count()
+        self._threads: list[threading.Thread] = []
+        self._idle = 0
+        self._closed = False
+
+    def run(self, turn: Turn) -> Work:
+        """Take on a piece of work."""
+        work = Work(turn, self)
+        with self._changed:
+            if self._closed:
+                raise RuntimeError(f"the threads of {self._name} are closed")
+            self._make_ready(work)
+        return work
+
+    @property
+    def waiting(self) -> int:
+        """How many pieces of work wait for a thread."""
+        return len(self._ready)
+
+    def wake(self, work: Work) -> None:
+        """Let the next turn of some work come now."""
+        if work.stage is _Stage.READY:
+            return  # a turn is sure to begin after this call
+        with self._changed:
+            if work.stage is _Stage.RESTING:
+                self._make_ready(work)
+            elif work.stage is _Stage.RUNNING:
+                work.woken = True
+
+    def close(self) -> None:
+        """End the threads after the turns that run now; what is left is dropped."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            threads = list(self._threads)
+        for thread in threads:
+            if thread is not threading.current_thread():
+                thread.join()
+        with self._changed:
+            left = [*self._ready, *(work for _, _, work in self._resting)]
+            self._ready.clear()
+            self._resting.clear()
+        for work in left:
+            work.end()
+
+    # --- inside, holding the lock -------------------------------------------------------------
+
+    def _make_ready(self, work: Work) -> None:
+        work.stage = _Stage.READY
+        self._ready.append(work)
+        if self._idle:
+            self._changed.notify()
+        elif len(self._threads) < self._count:
+            name = f"{self._name}-{len(self._threads) + 1}"
+            thread = threading.Thread(target=self._run, name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _take(self) -> Work | None:
+        """The next piece of work; waits for it. None at the end."""
+        while not self._closed:
+            wait_ms = self._take_due()
+            if self._ready:
+                work = self._ready.popleft()
+                work.stage = _Stage.RUNNING
+                work.woken = False
+                work.ident = threading.get_ident()
+                if self._ready and self._idle:
+                    self._changed.notify()
+                return work
+            self._idle += 1
+            self._clock.wait(self._changed, wait_ms)
+            self._idle -= 1
+        return None
+
+    def _take_due(self) -> int:
+        """Make ready what has rested long enough; for how long nothing else will have."""
+        now_ms = self._clock.monotonic_ms()
+        resting = self._resting
+        while resting:
+            due_ms, _, work = resting[0]
+            if work.stage is _Stage.RESTING and work.due_ms == due_ms:
+                if due_ms > now_ms:
+                    return due_ms - now_ms
+                work.stage = _Stage.READY
+                self._ready.append(work)
+            heapq.heappop(resting)
+        return REST_MS_MAX
+
+    def _put_back(self, work: Work, rest_ms: int | None) -> None:
+        work.ident = None
+        if rest_ms is None:
+            work.end()
+        elif rest_ms <= 0 or work.woken:
+            work.stage = _Stage.READY
+            self._ready.append(work)
+        else:
+            work.stage = _Stage.RESTING
+            work.due_ms = self._clock.monotonic_ms() + rest_ms
+            heapq.heappush(self._resting, (work.due_ms, next(self._order), work))
+
+    # --- the threads --------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        work: Work | None = None
+        rest_ms: int | None = None
+        while True:
+            with self._changed:
+                if work is not None:
+                    self._put_back(work, rest_ms)
+                work = self._take()
+            if work is None:
+                return
+            try:
+                rest_ms = work.turn()
+            except Exception:
+                # Whoever gave us the work must not let it come to this; the others go on.
+                logger.exception("work of %s broke, and ends", self._name)
+                rest_ms = None
+
+
+class ClientThreads:
+    """What clients of one process share instead of having threads of their own."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        """Threads start when they are needed."""
+        self.heartbeats = SharedThreads("shared-heartbeat", 1, clock)
+        self.senders = SharedThreads("shared-producer", SENDER_THREADS, clock)
+
+    def close(self) -> None:
+        """Stop; the clients must be closed by then."""
+        self.senders.close()
+        self.heartbeats.close()
