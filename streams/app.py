@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from broker.broker import Broker
 from broker.client.opening import Target
+from broker.client.shared_clients import SharedClients
 from broker.clock import Clock, SystemClock
 from broker.server import Server
 from streams.config import StreamsConfig
@@ -18,16 +19,17 @@ from streams.runtime.metrics import metrics_text
 from streams.runtime.processes import Processes
 from streams.runtime.runner import TaskRunner
 from streams.runtime.runner_state import OnFailure
+from streams.runtime.shared_runtime import SharedRuntime
 from streams.topology import SinkNode, Topology
 
-__all__ = ["AppState", "OnFailure", "StreamsApp"]
+__all__ = ["AppState", "OnFailure", "SharedRuntime", "StreamsApp"]
 
 
 class StreamsApp:
     """An application: a topology, a broker to run it on, and settings.
 
-    `broker` is an embedded Broker or "host:port,host:port". Settings are Kafka Streams' with
-    underscores; see StreamsConfig.
+    `broker` is an embedded Broker or "host:port,host:port", or what several applications share: a
+    SharedRuntime. Settings are Kafka Streams' with underscores; see StreamsConfig.
 
     >>> with StreamsApp(topology, application_id="shop", broker="localhost:9092") as app:
     ...     app.wait()
@@ -38,7 +40,7 @@ class StreamsApp:
         topology: Topology,
         *,
         application_id: str,
-        broker: Target,
+        broker: Target | SharedRuntime,
         clock: Clock | None = None,
         fault: Callable[[str], None] = lambda point: None,
         **settings: object,
@@ -46,12 +48,20 @@ class StreamsApp:
         """Nothing runs before `start`. `fault` is called at named points of a commit, for tests."""
         self.config = StreamsConfig.of(application_id=application_id, **settings)
         self.topology = topology
-        self._broker = broker
+        shared = broker if isinstance(broker, SharedRuntime) else None
+        target = broker.clients if isinstance(broker, SharedRuntime) else broker
+        self._broker = target.target if isinstance(target, SharedClients) else target
         self._server: Server | None = None
         clock = clock or SystemClock()
         self._states = StateMachine(clock)
         self._instance = Instance(
-            topology, self.config, broker, clock=clock, states=self._states, fault=fault
+            topology,
+            self.config,
+            target,
+            clock=clock,
+            states=self._states,
+            fault=fault,
+            runner_threads=None if shared is None else shared.runner_threads,
         )
         self._processes: Processes | None = None
         if self.config.processes:

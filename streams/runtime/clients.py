@@ -8,6 +8,7 @@ from broker.client.api import Admin, Consumer, Producer
 from broker.client.assignors.api import Assignor
 from broker.client.classic_group_member import GroupConfig
 from broker.client.opening import Target
+from broker.client.shared_clients import SharedClients
 from broker.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 from streams.config import StreamsConfig
 
@@ -15,6 +16,7 @@ from streams.config import StreamsConfig
 MAIN_BUFFER_BYTES = 32 * 1024 * 1024
 RESTORE_BUFFER_BYTES = 8 * 1024 * 1024
 FETCH_WAIT_MS = 100
+SHARED_FETCH_WAIT_MS = 10_000  # one that waits does not hold up fetches of other partitions
 GROUP_SETTINGS = frozenset(item.name for item in fields(GroupConfig))
 PRODUCER_LINGER_MS = 0  # whole batches are sent: nothing is gained by waiting
 
@@ -27,6 +29,8 @@ class Clients:
         self._target = target
         self._config = config
         self._process_id = process_id
+        shared = isinstance(target, SharedClients)
+        self._fetch_wait_ms = SHARED_FETCH_WAIT_MS if shared else FETCH_WAIT_MS
 
     def main_consumer(self, runner: str, assignor: Assignor) -> Consumer:
         """The consumer of a runner, in the application's group."""
@@ -41,7 +45,7 @@ class Clients:
             "session_timeout_ms": config.session_timeout_ms,
             "heartbeat_interval_ms": config.heartbeat_interval_ms,
             "fetch_buffer_bytes": MAIN_BUFFER_BYTES,
-            "fetch_max_wait_ms": FETCH_WAIT_MS,
+            "fetch_max_wait_ms": self._fetch_wait_ms,
             "allow_auto_create_topics": False,
         }
         if config.group_instance_id is not None:
@@ -56,7 +60,7 @@ class Clients:
             "auto_offset_reset": "earliest",
             "isolation_level": self._isolation(),
             "fetch_buffer_bytes": RESTORE_BUFFER_BYTES,
-            "fetch_max_wait_ms": FETCH_WAIT_MS,
+            "fetch_max_wait_ms": self._fetch_wait_ms,
         }
         settings |= self._for_readers() | self._config.prefixed("restore.consumer.")
         return client.consumer(self._target, **settings)
@@ -68,7 +72,7 @@ class Clients:
             "auto_offset_reset": "earliest",
             "isolation_level": self._isolation(),
             "fetch_buffer_bytes": RESTORE_BUFFER_BYTES,
-            "fetch_max_wait_ms": FETCH_WAIT_MS,
+            "fetch_max_wait_ms": self._fetch_wait_ms,
         }
         settings |= self._for_readers() | self._config.prefixed("global.consumer.")
         return client.consumer(self._target, **settings)

@@ -8,11 +8,12 @@ from typing import Any
 
 from broker.client.api import Admin
 from broker.client.opening import Target
+from broker.client.shared_threads import SharedThreads
 from broker.clock import Clock
 from broker.errors import MillstreamError
 from streams.config import StreamsConfig
 from streams.errors import StateDirectoryLocked, StoreNotReady, StreamsError
-from streams.runtime.app_state import ENDED, AppState, StateMachine
+from streams.runtime.app_state import ALIVE, ENDED, AppState, StateMachine
 from streams.runtime.assignor import ProcessReport
 from streams.runtime.clients import Clients
 from streams.runtime.environment import Environment
@@ -58,14 +59,16 @@ class Instance:
         states: StateMachine,
         child: int | None = None,
         fault: Fault = lambda point: None,
+        runner_threads: SharedThreads | None = None,
     ) -> None:
-        """Nothing is opened before `start`."""
+        """Nothing is opened before `start`; without shared threads each runner has its own."""
         self._topology = topology
         self._config = config
         self._target = target
         self._clock = clock
         self._states = states
         self._fault = fault
+        self._runner_threads = runner_threads
         self.on_failure: FailureHandler = stop_this_instance
         self.directories = StateDirectories(config.state_dir, config.application_id, clock, child)
         self.runners: list[TaskRunner] = []
@@ -193,11 +196,12 @@ class Instance:
                 on_state=self._runner_changed,
                 on_error=self._judge,
                 on_end=self._runner_ended,
+                shared=self._runner_threads,
             )
             if self._paused:
                 runner.pause()
             self.runners.append(runner)
-        runner.start()
+            runner.start()
         return name
 
     def remove_runner(self, timeout_ms: int = CLOSE_TIMEOUT_MS) -> str | None:
@@ -274,12 +278,14 @@ class Instance:
     # --- what runners tell, in their threads --------------------------------------------------
 
     def _runner_changed(self, runner: TaskRunner, state: RunnerState) -> None:
-        with self._lock:
-            alive = [each.state for each in self.runners if each.state is not RunnerState.DEAD]
+        # Two runners may tell at once: who looked first must not have the last word.
+        self._states.choose(self._state_of_runners)
+
+    def _state_of_runners(self) -> AppState | None:
+        alive = [each.state for each in tuple(self.runners) if each.state is not RunnerState.DEAD]
         if alive and all(each is RunnerState.RUNNING for each in alive):
-            self._states.enter(AppState.RUNNING)
-        elif any(each is RunnerState.REBALANCING for each in alive):
-            self._states.enter(AppState.REBALANCING)
+            return AppState.RUNNING
+        return AppState.REBALANCING if RunnerState.REBALANCING in alive else None
 
     def _judge(self, runner: TaskRunner, error: BaseException) -> OnFailure:
         if isinstance(error, ShutdownRequested):
@@ -298,10 +304,12 @@ class Instance:
             self.failed_runners += error is not None
         if error is None:
             return
-        if answer is OnFailure.REPLACE_RUNNER and self._states.state not in ENDED:
-            self.add_runner()
-            return
-        self._fail(error)
+        with self._lock:  # what stops all runners must find the new one, too
+            replaced = answer is OnFailure.REPLACE_RUNNER and self._states.state in ALIVE
+            if replaced:
+                self.add_runner()
+        if not replaced:
+            self._fail(error)
 
     def _global_failed(self, error: BaseException) -> None:
         self._log("the runner of global stores", error)

@@ -1,9 +1,13 @@
-"""TaskRunner: a thread that owns some tasks, one consumer and one producer; see runner_loop."""
+"""TaskRunner: owns some tasks, one consumer and one producer; see runner_loop.
+
+It runs in a thread of its own, or in turns on threads that the runners of many applications share.
+"""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from broker.client.api import Consumer
+from broker.client.shared_threads import SharedThreads, Work
 from streams.runtime import freed_memory, garbage
 from streams.runtime.environment import Environment
 from streams.runtime.runner_loop import RunnerLoop
@@ -23,6 +27,7 @@ class TaskRunner:
         on_state: Callable[["TaskRunner", RunnerState], None],
         on_error: Callable[["TaskRunner", BaseException], OnFailure],
         on_end: Callable[["TaskRunner", BaseException | None, OnFailure | None], None],
+        shared: SharedThreads | None = None,
     ) -> None:
         """Nothing is opened before the thread runs; the callbacks are called by it.
 
@@ -41,26 +46,32 @@ class TaskRunner:
         self.stopping = threading.Event()
         self.paused = threading.Event()
         self.consumer: Consumer | None = None
-        self._thread = threading.Thread(
-            target=self._run, name=f"{around.config.application_id}-{name}", daemon=True
-        )
+        self._shared = shared
+        self._thread: threading.Thread | None = None
+        self._work: Work | None = None
+        self._turns = self._live()
 
     # --- any thread ---------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin."""
+        if self._shared is not None:
+            self._work = self._shared.run(self._turn)
+            return
+        name = f"{self._config.application_id}-{self.name}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """End soon: commit, leave the group."""
         self.stopping.set()
-        consumer = self.consumer
-        if consumer is not None:
-            consumer.wakeup()
+        self._wake()
 
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait for the end; False when the time was up first."""
-        if self._thread is threading.current_thread():
+        if self._work is not None:
+            return self._work.join(timeout_s)
+        if self._thread is None or self._thread is threading.current_thread():
             return True
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
@@ -72,13 +83,34 @@ class TaskRunner:
     def resume(self) -> None:
         """Process again."""
         self.paused.clear()
+        self._wake()
+
+    def _wake(self) -> None:
         consumer = self.consumer
         if consumer is not None:
             consumer.wakeup()
 
     # --- the thread ---------------------------------------------------------------------------
 
+    @property
+    def takes_turns(self) -> bool:
+        """Whether it shares its thread and so never waits in it."""
+        return self._shared is not None
+
+    def news(self) -> None:
+        """Something came that is worth a turn; any thread may tell."""
+        if self._work is not None:
+            self._work.wake()
+
     def _run(self) -> None:
+        for _ in self._turns:
+            pass
+
+    def _turn(self) -> int | None:
+        return next(self._turns, None)
+
+    def _live(self) -> Iterator[int]:
+        """The whole life; after each turn, in how many milliseconds the next one is due."""
         freed_memory.keep_freed_memory()
         garbage.runner_started()
         error: BaseException | None = None
@@ -86,7 +118,7 @@ class TaskRunner:
         try:
             loop = RunnerLoop(self._around, self)
             try:
-                loop.run()
+                yield from loop.run()
             except BaseException as failure:
                 error = failure
                 answer = self._on_error(self, failure)

@@ -8,7 +8,7 @@ it. What was fetched but not yet processed is simply fetched again by the next o
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from time import perf_counter_ns
 from typing import Protocol
@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 ROUND_RECORDS = 1000
 ROUNDS_MS = 50  # how long rounds may go on before the consumer is polled again
+SHARED_ROUNDS_MS = 10  # the same where other runners wait for the thread
+IDLE_MS = 1_000  # a runner that shares its thread looks after its tasks this often
 SLOW_CHECKS_MS = 500  # warm-ups, positions of standbys
 TOPICS_CHECK_MS = 30_000  # unless metadata_max_age_ms says otherwise
 TELL_SHUTDOWN_MS = 10_000
@@ -53,6 +55,11 @@ class Steering(Protocol):
     consumer: Consumer | None
     stopping: threading.Event
     paused: threading.Event
+
+    @property
+    def takes_turns(self) -> bool: ...
+
+    def news(self) -> None: ...
 
     def enter(self, state: RunnerState) -> None: ...
 
@@ -77,9 +84,10 @@ class RunnerLoop:
         )
         self._consumer = around.clients.main_consumer(runner.name, self._assignor)
         runner.consumer = self._consumer
-        self._restorer = Restorer(
-            lambda: around.clients.restore_consumer(runner.name), around.bounds
-        )
+        self._takes_turns = runner.takes_turns
+        if self._takes_turns:
+            self._consumer.on_news(runner.news)
+        self._restorer = Restorer(self._open_restore_consumer, around.bounds)
         self._tasks = RunnerTasks(around, self._consumer, self._production, self._restorer)
         runner.tasks = self._tasks
         self._commit = Commit(
@@ -104,6 +112,12 @@ class RunnerLoop:
         self._patterns_at_ms = now_ms + self._topics_check_ms
         self._bytes_max = config.state_buffer_max_bytes // config.num_stream_threads
 
+    def _open_restore_consumer(self) -> Consumer:
+        consumer = self._around.clients.restore_consumer(self._runner.name)
+        if self._takes_turns:
+            consumer.on_news(self._runner.news)
+        return consumer
+
     def _make_output(self, producer: Producer, begin: Callable[[], None]) -> OutputBuffer:
         return OutputBuffer(
             producer,
@@ -116,8 +130,12 @@ class RunnerLoop:
 
     # --- from start to end --------------------------------------------------------------------
 
-    def run(self) -> None:
-        """Run until told to stop, or until something goes wrong."""
+    def run(self) -> Iterator[int]:
+        """Run until told to stop, or until something goes wrong.
+
+        After each turn it says in how many milliseconds the next one is due: 0 for a runner that
+        has its own thread and waits in it.
+        """
         self._subscribe()
         busy = False
         while not self._runner.stopping.is_set():
@@ -125,6 +143,7 @@ class RunnerLoop:
                 busy = self._turn(busy)
             except TaskMigrated as error:
                 self._start_again(error)
+            yield self._rest_ms() if self._takes_turns and not busy else 0
         self._runner.enter(RunnerState.STOPPING)
         self._leave_in_order()
 
@@ -162,7 +181,7 @@ class RunnerLoop:
 
     def _turn(self, busy: bool) -> bool:
         """One turn of the loop; whether there is more to do at once."""
-        self._poll(0 if busy else self._wait_ms())
+        self._poll(0 if busy or self._takes_turns else self._wait_ms(self._config.poll_ms))
         try:
             self._settle(busy)
             self._silent_since_ms = None
@@ -192,13 +211,19 @@ class RunnerLoop:
 
     # --- polling ------------------------------------------------------------------------------
 
-    def _wait_ms(self) -> int:
+    def _rest_ms(self) -> int:
+        """How long may pass before the next turn, if nothing is told before."""
+        if self._restorer.restoring:
+            return RESTORE_WAIT_MS
+        return min(self._consumer.rest_ms, self._wait_ms(IDLE_MS))
+
+    def _wait_ms(self, wait_ms: int) -> int:
+        """How long nothing has to be done but reading, at most as long as given."""
         if self._restorer.restoring:
             return 0
         if not self._tasks.settled:
             return LOCKED_WAIT_MS
         now_ms = self._clock.monotonic_ms()
-        wait_ms = self._config.poll_ms
         if any(owned.touched for owned in self._tasks.running()):
             wait_ms = min(wait_ms, self._commit_at_ms - now_ms)
         wall_ms = self._clock.now_ms()
@@ -322,10 +347,13 @@ class RunnerLoop:
         restorer = self._restorer
         if not restorer.is_idle:
             wait_ms = 0
-            if restorer.restoring and not busy:
+            if restorer.restoring and not busy and not self._takes_turns:
                 wait_ms = RESTORE_WAIT_MS if tasks.running() else self._config.poll_ms
             restorer.step(wait_ms)
-        tasks.settle()
+        for owned in tasks.settle():
+            # What came while the task was closed will be read again, from where it has committed.
+            for tp in owned.inputs:
+                self._forget_input(tp)
         self._metrics.restored_records_total = restorer.restored_records
         if self._runner.stopping.is_set():
             return
@@ -342,7 +370,8 @@ class RunnerLoop:
         if not running:
             return False
         started_ns = perf_counter_ns()
-        until_ns = started_ns + ROUNDS_MS * 1_000_000
+        rounds_ms = SHARED_ROUNDS_MS if self._takes_turns else ROUNDS_MS
+        until_ns = started_ns + rounds_ms * 1_000_000
         total = 0
         while True:
             done = sum(self._process_task(owned) for owned in running)
