@@ -6,8 +6,8 @@
                     pause v     | resume
                           PAUSED
 
-A QueryRuntime is what the engine asks of a running query; AppRuntime is one StreamsApp per query. A
-runtime that all queries share can take its place behind the same interface.
+A QueryRuntime is what the engine asks of a running query; AppRuntime is one StreamsApp per query.
+The applications of all queries share threads, clients and reads: a SharedRuntime is their broker.
 """
 
 import logging
@@ -43,6 +43,7 @@ from streams.errors import (
     TopologyError,
 )
 from streams.runtime.owned_task import Phase
+from streams.runtime.shared_runtime import SharedRuntime
 from streams.topology import Topology
 
 logger = logging.getLogger(__name__)
@@ -173,6 +174,10 @@ class QueryRuntime(Protocol):
         """The topology, as text."""
         ...
 
+    def metrics(self) -> str:
+        """All metrics in Prometheus' text format; nothing while it does not run."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
@@ -245,7 +250,7 @@ class AppRuntime:
         application_id: str,
         build: Callable[[], Topology],
         *,
-        target: Target,
+        target: Target | SharedRuntime,
         clock: Clock,
         settings: Mapping[str, object],
         supervisor: Supervisor,
@@ -366,7 +371,9 @@ class AppRuntime:
         if app is not None:
             app.close(CLOSE_TIMEOUT_MS)
             app.clean_up()
-        discard_application(self._target, self._application_id)
+        target = self._target
+        clients = target.clients if isinstance(target, SharedRuntime) else target
+        discard_application(clients, self._application_id)
 
     def pause(self) -> None:
         """Process nothing until resumed."""
@@ -415,6 +422,11 @@ class AppRuntime:
         """The topology, as text."""
         app = self._app
         return (self._build() if app is None else app.topology).describe()
+
+    def metrics(self) -> str:
+        """All metrics; nothing while it does not run."""
+        app = self._app
+        return "" if app is None else app.metrics_text()
 
 
 def _partitions_here(app: StreamsApp, store: str) -> list[int]:

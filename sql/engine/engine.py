@@ -50,6 +50,7 @@ from sql.queries import Supervisor
 from sql.syntax import statements as st
 from sql.syntax.queries import Emit
 from sql.variables import split_statements
+from streams.runtime.shared_runtime import SharedRuntime
 
 INSERT_TIMEOUT_MS = 30_000
 SCRIPT_DEPTH_MAX = 10
@@ -93,6 +94,7 @@ class Engine:
         self._topics = Topics(target)
         self._log_topic = self._open_log_topic()
         self._supervisor = Supervisor(self.clock)
+        self._shared = self._open_shared_runtime()
         self._launcher = self._open_launcher(Path(data_directory))
         log = None if headless else CommandLog(target, self.command_topic)
         self.commands = Commands(
@@ -128,6 +130,12 @@ class Engine:
         """The topic of commands."""
         return command_topic(self.config.text("ksql.service.id"))
 
+    def _open_shared_runtime(self) -> SharedRuntime | None:
+        if not self.config.flag("ksql.runtime.feature.shared.enabled"):
+            return None
+        threads = self.config.whole("ksql.runtime.threads")
+        return SharedRuntime(self._target, threads=threads, clock=self.clock)
+
     def _open_launcher(self, data_directory: Path) -> QueryLauncher:
         return QueryLauncher(
             self._target,
@@ -137,6 +145,7 @@ class Engine:
             data_directory,
             self._processing_log(),
             self._supervisor,
+            self._shared,
         )
 
     def _connect_client(self) -> ConnectClient | None:
@@ -197,6 +206,8 @@ class Engine:
             closing.close()
         if self._log_topic is not None:
             self._log_topic.close()
+        if self._shared is not None:
+            self._shared.close()
         self._topics.close()
 
     def __enter__(self) -> Self:

@@ -34,6 +34,7 @@ from sql.queries import AppRuntime, QueryRuntime, RetryPolicy, Supervisor, begin
 from streams.app import StreamsApp
 from streams.dsl.builder import StreamsBuilder
 from streams.handlers import Answer
+from streams.runtime.shared_runtime import SharedRuntime
 from streams.topology import Topology
 
 logger = logging.getLogger(__name__)
@@ -53,7 +54,13 @@ class QueryLauncher:
     data_directory: Path
     log: ProcessingLog
     supervisor: Supervisor
+    shared: SharedRuntime | None = None  # None: each query is an application of its own
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+
+    @property
+    def clients(self) -> Target:
+        """The way to the broker, shared if there is a shared runtime."""
+        return self.target if self.shared is None else self.shared.clients
 
     def topology(
         self, query: QueryInfo, tap: Tap | None = None
@@ -72,7 +79,7 @@ class QueryLauncher:
         return AppRuntime(
             self.application_id(query.id),
             lambda: self.topology(query, tap)[0],
-            target=self.target,
+            target=self.target if self.shared is None else self.shared,
             clock=self.clock,
             settings=self._settings(config, self.log.of_query(query.id)),
             supervisor=self.supervisor,
@@ -90,7 +97,7 @@ class QueryLauncher:
             return
         topics = scanned_topics(query.planned.plan)
         try:
-            begin_at_end(self.target, self.application_id(query.id), topics)
+            begin_at_end(self.clients, self.application_id(query.id), topics)
         except MillstreamError as error:
             # Another server was faster: the query has begun.
             logger.info("query %s begins by itself: %s", query.id, error)
@@ -120,11 +127,12 @@ class QueryLauncher:
         app = StreamsApp(
             builder.build(),
             application_id=f"_confluent-ksql-{config.text('ksql.service.id')}{query_id}",
-            broker=self.target,
+            # A reader that is slow makes its runner wait: it must not have a shared thread.
+            broker=self.clients,
             clock=self.clock,
             **settings,
         )
-        delivery = AppDelivery(app, queue, planned.plan, self.target)
+        delivery = AppDelivery(app, queue, planned.plan, self.clients)
         return PushQuery(query_id, text, planned, queue, delivery, on_close)
 
     def tapped(

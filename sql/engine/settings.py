@@ -6,6 +6,7 @@ from dataclasses import fields
 
 from sql.errors import StatementFailed
 from streams.config import StreamsConfig
+from streams.runtime.shared_runtime import RUNNER_THREADS
 
 STREAMS_PREFIX = "ksql.streams."
 CLIENT_PREFIXES = ("consumer.", "producer.", "main.consumer.", "restore.consumer.")
@@ -89,7 +90,8 @@ FIXED: Mapping[str, object] = {
     "ksql.lag.reporting.enable": False,
     "ksql.shutdown.timeout.ms": 300_000,
     "ksql.idle.connection.timeout.seconds": 600,
-    "ksql.runtime.feature.shared.enabled": False,
+    "ksql.runtime.feature.shared.enabled": True,
+    "ksql.runtime.threads": RUNNER_THREADS,
     "ksql.server.command.response.timeout.ms": 5_000,
     "ksql.server.error.messages": "",
     "ksql.logging.processing.topic.auto.create": False,
