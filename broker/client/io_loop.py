@@ -111,13 +111,7 @@ class IoLoop:
     def touch(self, lane: Lane) -> None:
         """Have the thread look at a lane."""
         self._touched.append(lane)
-        # One byte is enough until the thread has seen it; one too many does no harm.
-        if not self._woken:
-            self._woken = True
-            try:
-                self._wake_sender.send(b"\0")
-            except OSError:
-                assert self._closed, "the wake-up pipe broke while the client is open"
+        self._wake()
 
     def end(self, lane: Lane) -> None:
         """End a lane and its connections; what is under way on it fails."""
@@ -137,9 +131,18 @@ class IoLoop:
         for lane in lanes:
             with lane.lock:
                 lane.closed = True
-            self.touch(lane)
+        self._wake()
         if threading.current_thread() is not self._thread:
             self._thread.join()
+
+    def _wake(self) -> None:
+        # One byte is enough until the thread has seen it; one too many does no harm.
+        if not self._woken:
+            self._woken = True
+            try:
+                self._wake_sender.send(b"\0")
+            except OSError:
+                assert self._closed, "the wake-up pipe broke while the client is open"
 
     def _run(self) -> None:
         try:

@@ -6,7 +6,7 @@ Flight  one fetch request to a broker, on a lane of its own
 Leg     one partition of a flight, and the asks that wait for it
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import NamedTuple
@@ -32,18 +32,18 @@ class Reader:
         self.closed = False
         self.asks: set[Ask] = set()
         # What came when the reader had its answer from elsewhere: kept until it asks again.
-        self.unclaimed: dict[KeptPartition, Run] = {}
+        self.unclaimed: dict[Hashable, Run] = {}  # by partition
 
-    def claim(self, partition: KeptPartition) -> None:
+    def claim(self, key: Hashable) -> None:
         """Let go of what waits of a partition."""
-        run = self.unclaimed.pop(partition, None)
+        run = self.unclaimed.pop(key, None)
         if run is not None:
             run.pins -= 1
 
-    def expect(self, partition: KeptPartition, run: Run) -> None:
-        """Come back for a run."""
-        self.claim(partition)
-        self.unclaimed[partition] = run
+    def expect(self, key: Hashable, run: Run) -> None:
+        """Come back for a run of a partition."""
+        self.claim(key)
+        self.unclaimed[key] = run
         run.pins += 1
 
 
@@ -51,13 +51,9 @@ class Wanted(NamedTuple):
     """One partition of an ask."""
 
     partition: KeptPartition
+    offset: int
     topic: FetchTopic
     asked: FetchPartition
-
-    @property
-    def offset(self) -> int:
-        """Where to read on."""
-        return self.asked.fetch_offset
 
 
 class Ask:
@@ -91,18 +87,14 @@ class Ask:
 class Leg:
     """One partition of a flight."""
 
-    __slots__ = ("asks", "flight", "wanted")
+    __slots__ = ("asks", "flight", "place", "wanted")
 
     def __init__(self, wanted: Wanted, flight: "Flight") -> None:
         """Nobody waits for it yet."""
         self.wanted = wanted
+        self.place = (wanted.partition, wanted.offset)
         self.flight = flight
         self.asks: dict[Ask, None] = {}  # in the order they came
-
-    @property
-    def place(self) -> tuple[KeptPartition, int]:
-        """What is read."""
-        return self.wanted.partition, self.wanted.offset
 
 
 class Flight:
@@ -122,12 +114,13 @@ class Flight:
         self.legs: list[Leg] = []
         self.lane: Transport | None = None
 
-    def carry(self, wanted: Iterable[Wanted]) -> None:
-        """Take these partitions along, and no others."""
+    def carry_all(self, wanted: Iterable[Wanted]) -> None:
+        """Take the partitions of the request along."""
         self.legs = [Leg(each, self) for each in wanted]
-        asked_for = sum(len(topic.partitions) for topic in self.request.topics)
-        if len(self.legs) == asked_for:
-            return
+
+    def carry(self, wanted: Iterable[Wanted]) -> None:
+        """Take only some partitions of the request along."""
+        self.carry_all(wanted)
         topics: dict[int, FetchTopic] = {}
         for leg in self.legs:
             topic = leg.wanted.topic
@@ -156,7 +149,7 @@ class Flight:
         """The legs as an answer names them: by topic id, or by name."""
         found: dict[LegKey, Leg] = {}
         for leg in self.legs:
-            _, topic, asked = leg.wanted
+            _, _, topic, asked = leg.wanted
             found[topic.topic_id, asked.partition] = leg
             found[topic.topic, asked.partition] = leg
         return found

@@ -51,31 +51,18 @@ class KeptPartition:
         run = self.runs[index]
         return run if offset < run.next_offset else None
 
-    def learn(self, data: PartitionData) -> None:
-        """Take over what an answer says of the log's ends."""
-        self.high_watermark = data.high_watermark
-        self.last_stable_offset = data.last_stable_offset
-        self.log_start_offset = data.log_start_offset
-
-    @property
-    def is_truncated(self) -> bool:
-        """Whether more was read than the leader has now."""
-        return bool(self.runs) and self.runs[-1].next_offset > self.high_watermark
-
     def insert(self, run: Run, offset: int) -> Run | None:
-        """Put a run that was read from an offset in its place; what is there already stays.
+        """Put a run that was read from an offset in its place, cut where the next one begins.
 
-        The run as it was kept, or None: what is there holds the offset, or begins at it. A run
-        that does not fit to its neighbours is not the log they are from: they are removed by the
-        owner, who asks `conflicts` before.
+        The run as it is kept; None when the next one holds all that was read. Nothing here may
+        hold the offset, nor may it conflict.
         """
         index = bisect_right(self._starts, offset)
         if index < len(self.runs) and run.next_offset > self.runs[index].start:
-            following = self.runs[index]
-            before = run.before(following.start)
+            before = run.before(self.runs[index].start)
             if before is None:
                 # Nothing is left between the offset and what is there.
-                following.start = self._starts[index] = offset
+                self.runs[index].start = self._starts[index] = offset
                 return None
             run = before
         if index and self.runs[index - 1].next_offset > run.start:
@@ -85,7 +72,10 @@ class KeptPartition:
         return run
 
     def conflicts(self, run: Run, offset: int) -> bool:
-        """Whether a batch of a run lies across the beginning of what follows it here."""
+        """Whether a batch of a run lies across the beginning of what follows it here.
+
+        Then they are not from the same log.
+        """
         index = bisect_right(self._starts, offset)
         if index == len(self.runs) or run.next_offset <= self.runs[index].start:
             return False
@@ -127,9 +117,7 @@ class Kept:
         return made
 
     def add(self, partition: KeptPartition, run: Run, offset: int) -> None:
-        """Keep what was read from an offset, unless it is there already."""
-        if partition.find(offset) is not None:
-            return
+        """Keep what was read from an offset; nothing that is there may hold it."""
         if partition.conflicts(run, offset):
             self._clear(partition)
         added = partition.insert(run, offset)
@@ -142,9 +130,11 @@ class Kept:
 
     def learn(self, partition: KeptPartition, data: PartitionData) -> None:
         """Note the ends of the log, and drop what they contradict or have passed."""
-        partition.learn(data)
-        if partition.is_truncated:
-            self._clear(partition)
+        partition.high_watermark = data.high_watermark
+        partition.last_stable_offset = data.last_stable_offset
+        partition.log_start_offset = data.log_start_offset
+        if partition.runs and partition.runs[-1].next_offset > data.high_watermark:
+            self._clear(partition)  # more was read than the leader has now
         while partition.runs and partition.runs[0].next_offset <= partition.log_start_offset:
             self._drop(partition, partition.runs[0])
 

@@ -15,7 +15,7 @@ here may ask again at once, so completions go through a queue that one thread at
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -57,24 +57,23 @@ class ReadCounts:
 
 def can_share(request: FetchRequest, version_max: int | None) -> bool:
     """Whether an answer to somebody else would do: a plain long poll by topic id."""
-    return (
-        version_max is None
-        and request.min_bytes == 1
-        and request.max_wait_ms > 0
-        and not request.rack_id
-        and request.replica_id == CONSUMER
-        and request.session_epoch == NO_SESSION
-        and request.isolation_level in ISOLATION_LEVELS
-        and bool(request.topics)
-        and all(_is_plain(request, index) for index in range(len(request.topics)))
-    )
-
-
-def _is_plain(request: FetchRequest, index: int) -> bool:
-    topic = request.topics[index]
-    return topic.topic_id != NO_TOPIC_ID and all(
-        asked.last_fetched_epoch == UNKNOWN for asked in topic.partitions
-    )
+    if (
+        version_max is not None
+        or request.min_bytes != 1
+        or request.max_wait_ms <= 0
+        or request.rack_id
+        or request.replica_id != CONSUMER
+        or request.session_epoch != NO_SESSION
+        or request.isolation_level not in ISOLATION_LEVELS
+    ):
+        return False
+    for topic in request.topics:
+        if topic.topic_id == NO_TOPIC_ID:
+            return False
+        for asked in topic.partitions:
+            if asked.last_fetched_epoch != UNKNOWN:
+                return False
+    return bool(request.topics)
 
 
 class SharedReads:
@@ -98,11 +97,12 @@ class SharedReads:
         with self._lock:
             if reader.closed:
                 raise ClientError("the client is closed")
-            ask.wanted = list(self._wanted(reader, node_id, request))
-            answer = self._answer(ask) if self._has_news(ask) else None
+            ask.wanted = self._wanted(reader, node_id, request)
+            missing = [each for each in ask.wanted if each.partition.find(each.offset) is None]
+            answer = self._answer(ask) if len(missing) < len(ask.wanted) else None
             if answer is None:
                 reader.asks.add(ask)
-            flight = self._plan(ask, node_id, timeout_ms, waits=answer is None)
+            flight = self._plan(ask, missing, node_id, timeout_ms) if missing else None
         if answer is not None:
             ask.future.set_result(answer)  # nobody has the future yet: no callback runs
         if flight is not None:
@@ -116,8 +116,8 @@ class SharedReads:
             asks = list(reader.asks)
             for ask in asks:
                 ask.leave()
-            for partition in list(reader.unclaimed):
-                reader.claim(partition)
+            for key in list(reader.unclaimed):
+                reader.claim(key)
             self._kept.evict()
         error = ConnectionFailed("the client was closed")
         self._deliver([(ask.future, error) for ask in asks])
@@ -131,7 +131,8 @@ class SharedReads:
 
     # --- asking, under the lock ---------------------------------------------------------------
 
-    def _wanted(self, reader: Reader, node_id: int, request: FetchRequest) -> Iterator[Wanted]:
+    def _wanted(self, reader: Reader, node_id: int, request: FetchRequest) -> list[Wanted]:
+        found = []
         for topic in request.topics:
             for asked in topic.partitions:
                 key: Key = (
@@ -141,30 +142,35 @@ class SharedReads:
                     request.isolation_level,
                 )
                 partition = self._kept.partition(key, node_id, asked.current_leader_epoch)
-                run = reader.unclaimed.get(partition) if reader.unclaimed else None
-                if run is not None and not run.start <= asked.fetch_offset < run.next_offset:
-                    reader.claim(partition)  # it went elsewhere
-                yield Wanted(partition, topic, asked)
+                offset = asked.fetch_offset
+                if reader.unclaimed and reader.unclaimed.get(key) is not partition.find(offset):
+                    reader.claim(key)  # it went elsewhere
+                found.append(Wanted(partition, offset, topic, asked))
+        return found
 
-    def _plan(self, ask: Ask, node_id: int, timeout_ms: int, *, waits: bool) -> Flight | None:
+    def _plan(
+        self, ask: Ask, missing: list[Wanted], node_id: int, timeout_ms: int
+    ) -> Flight | None:
         """See that all is on its way that is not there.
 
         Also for an ask that is answered now: otherwise a partition with much to read would keep
         the others from ever being read.
         """
-        missing = []
-        for wanted in ask.wanted:
-            if wanted.partition.find(wanted.offset) is not None:
-                continue
+        waits = ask in ask.reader.asks
+        grounded = []
+        for wanted in missing:
             leg = self._under_way.get((wanted.partition, wanted.offset))
             if leg is None or leg.flight.deadline_ms > ask.deadline_ms:
-                missing.append(wanted)
+                grounded.append(wanted)
             elif waits:
                 ask.wait_for(leg)
-        if not missing:
+        if not grounded:
             return None
         flight = Flight(ask.reader, node_id, ask.request, ask.deadline_ms, timeout_ms)
-        flight.carry(missing)
+        if len(grounded) == len(ask.wanted):
+            flight.carry_all(grounded)
+        else:
+            flight.carry(grounded)
         self._register(flight)
         if waits:
             for leg in flight.legs:
@@ -184,16 +190,13 @@ class SharedReads:
 
     # --- answering, under the lock ------------------------------------------------------------
 
-    def _has_news(self, ask: Ask) -> bool:
-        return any(wanted.partition.find(wanted.offset) is not None for wanted in ask.wanted)
-
     def _answer(self, ask: Ask, direct: Direct | None = None) -> FetchResponse:
         """What is there for an ask, within its bytes; `direct` is handed through as it came."""
         left = ask.request.max_bytes
         topics: dict[bytes, FetchableTopicResponse] = {}
         for wanted in ask.wanted:
-            partition, topic, _ = wanted
-            data = direct.get((partition, wanted.offset)) if direct else None
+            partition, offset, topic, _ = wanted
+            data = direct.get((partition, offset)) if direct else None
             if data is None:
                 data = self._data(ask, wanted, left)
                 size = len(data.records or NO_RECORDS)
@@ -207,7 +210,7 @@ class SharedReads:
         return FetchResponse(responses=list(topics.values()))
 
     def _data(self, ask: Ask, wanted: Wanted, left: int) -> PartitionData:
-        partition, _, asked = wanted
+        partition, offset, _, asked = wanted
         data = PartitionData(
             asked.partition,
             ErrorCode.NONE,
@@ -217,17 +220,17 @@ class SharedReads:
             aborted_transactions=None,
             records=NO_RECORDS,
         )
-        run = partition.find(asked.fetch_offset)
+        run = partition.find(offset)
         if run is None:
             return data
         bytes_max = min(asked.partition_max_bytes, max(left, 0))
         untouched = left == ask.request.max_bytes
-        part = run.part(asked.fetch_offset, bytes_max, minimum_one=untouched)
+        part = run.part(offset, bytes_max, minimum_one=untouched)
         if part is not None:
             data.records = part[0]
             data.aborted_transactions = cast("list[AbortedTransaction] | None", part[1])
             if ask.reader.unclaimed:
-                ask.reader.claim(partition)
+                ask.reader.claim(partition.key)
         return data
 
     # --- reading ------------------------------------------------------------------------------
@@ -328,12 +331,14 @@ class SharedReads:
             self._kept.forget(partition)
             direct[leg.place] = data
             return True
-        self._kept.add(partition, run, offset)
         kept = partition.find(offset)
+        if kept is None:
+            self._kept.add(partition, run, offset)
+            kept = partition.find(offset)
         if kept is None:
             direct[leg.place] = data  # before the start of the log as it is now
         elif not leg.asks and not leg.flight.reader.closed:
-            leg.flight.reader.expect(partition, kept)
+            leg.flight.reader.expect(partition.key, kept)
         return True
 
     # --- completing, without the lock ---------------------------------------------------------
