@@ -180,7 +180,7 @@ class TransactionalWorker(Worker):
             {
                 "bootstrap.servers": self._bootstrap,
                 "transactional.id": self.name,
-                "transaction.timeout.ms": 30_000,
+                "transaction.timeout.ms": 60_000,
                 # An abort that meets records waiting for their retry waits until these time out.
                 "message.timeout.ms": 5_000,
                 "linger.ms": 1,
