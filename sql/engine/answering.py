@@ -1,6 +1,6 @@
 """Answering: SHOW, DESCRIBE and EXPLAIN."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sql.engine import entities as en
 from sql.engine import listing
@@ -13,6 +13,7 @@ from sql.engine.entities import Entity
 from sql.engine.launching import QueryLauncher
 from sql.engine.session import Session
 from sql.engine.settings import SqlConfig
+from sql.engine.topic_statistics import Statistics
 from sql.engine.topics import Topics
 from sql.engine.trial import wrong_statement
 from sql.errors import StatementFailed
@@ -31,6 +32,7 @@ class Answering:
     asking: Asking
     launcher: QueryLauncher
     connectors: Connectors
+    statistics: Statistics = field(default_factory=Statistics)
 
     def answer(self, session: Session, statement: st.Statement, text: str) -> Entity:
         """The entity of a statement that changes nothing."""
@@ -47,7 +49,12 @@ class Answering:
         runtimes = {name: each.runtime for name, each in self.commands.running.items()}
         host = self.config.address
         return Describing(
-            self._state.copy(), self.topics, runtimes, dict(self.asking.push_queries), host
+            self._state.copy(),
+            self.topics,
+            runtimes,
+            dict(self.asking.push_queries),
+            host,
+            self.statistics,
         )
 
     def _show(self, session: Session, statement: st.Show, text: str) -> Entity:

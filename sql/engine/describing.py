@@ -8,6 +8,7 @@ from sql.engine import entities as en
 from sql.engine.changes import QueryInfo, State
 from sql.engine.fields import column_fields, schema_fields
 from sql.engine.pushing import PushQuery, scanned_topics
+from sql.engine.topic_statistics import Statistics, TopicStatistics, of_host
 from sql.engine.topics import Topics
 from sql.errors import StatementFailed
 from sql.planner import PlannedQuery
@@ -28,6 +29,7 @@ class Describing:
     runtimes: Mapping[str, QueryRuntime]
     push_queries: Mapping[str, PushQuery]
     host: str
+    statistics: Statistics
 
     # --- queries ------------------------------------------------------------------------------
 
@@ -136,6 +138,7 @@ class Describing:
         read = self._queries(self.state.readers(source.name))
         write = self._queries(self.state.writers(source.name))
         shape = self.topics.shape(source.topic) if extended else None
+        measured = self._measured(source) if extended else TopicStatistics()
         derived = [name for name, origins in self.state.origins.items() if source.name in origins]
         return en.SourceDetails(
             name=source.name,
@@ -145,8 +148,8 @@ class Describing:
             fields=schema_fields(source.schema),
             type=source.kind.value,
             timestamp="" if source.timestamp is None else source.timestamp.name,
-            statistics="",
-            error_stats="",
+            statistics=measured.text,
+            error_stats=measured.failures_text,
             extended=extended,
             key_format=source.key_format.name,
             value_format=source.value_format.name,
@@ -156,7 +159,15 @@ class Describing:
             statement=source.statement,
             query_offset_summaries=self._offsets(write) if extended else (),
             source_constraints=tuple(sorted(derived)),
+            cluster_statistics=of_host(measured.messages, self.host),
+            cluster_error_stats=of_host(measured.failures, self.host),
         )
+
+    def _measured(self, source: SourceInfo) -> TopicStatistics:
+        ids = {*self.state.readers(source.name), *self.state.writers(source.name)}
+        running = {each: self.runtimes[each] for each in sorted(ids) if each in self.runtimes}
+        self.statistics.keep(self.runtimes)
+        return self.statistics.of(source.topic, running)
 
     def _queries(self, ids: Iterable[str]) -> tuple[en.RunningQuery, ...]:
         return tuple(self.running(self.state.queries[each]) for each in sorted(ids))

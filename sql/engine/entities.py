@@ -190,6 +190,24 @@ class GroupOffsets:
 
 
 @dataclass(frozen=True, slots=True)
+class HostInfo:
+    """Where a server is."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostStatistic:
+    """A number that a server knows about a topic, and when it last changed."""
+
+    host: HostInfo
+    name: str
+    value: float
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
 class SourceDetails:
     """Everything about a stream or table; numbers and offsets only when EXTENDED."""
 
@@ -211,8 +229,8 @@ class SourceDetails:
     statement: str
     query_offset_summaries: tuple[GroupOffsets, ...] = ()
     source_constraints: tuple[str, ...] = ()
-    cluster_statistics: tuple[object, ...] = ()
-    cluster_error_stats: tuple[object, ...] = ()
+    cluster_statistics: tuple[HostStatistic, ...] = ()
+    cluster_error_stats: tuple[HostStatistic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,9 @@ def _source_parts(source: Json, shape: Shapes) -> Iterator[RenderableType]:
         yield from _offsets(group, shape)
     statistics = [source.get("statistics"), source.get("errorStats")]
     if any(statistics):
+        yield _text("Local runtime statistics", "bold")
         yield _text("\n".join(str(each) for each in statistics if each))
+        yield _text(f"(of this server with the topic {source.get('topic')})")
 
 
 def _offsets(group: Json, shape: Shapes) -> Iterator[RenderableType]:

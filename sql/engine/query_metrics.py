@@ -1,0 +1,138 @@
+"""What a running query has counted: records by topic, failures, and where its stores are."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+PREFIX = "millstream_streams_"
+SAMPLE = re.compile(PREFIX + r"(\w+)\{(.*)\} (\S+)")
+LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+SOURCE = re.compile(r"Source: (\S+) \(topics: \[(.*)\]\)")
+SINK = re.compile(r"Sink: (\S+) \(topic: (\S+)\)")
+STANDBY = "standby"
+
+
+class Measured(Protocol):
+    """A query at work, of which only this is asked."""
+
+    def metrics(self) -> str:
+        """All metrics in Prometheus' text format; nothing while it does not run."""
+        ...
+
+    def describe(self) -> str:
+        """The topology, as text."""
+        ...
+
+
+class StorePosition(NamedTuple):
+    """How far the copy of a store's partition is."""
+
+    store: str
+    partition: int
+    position: int
+    behind: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueryMetrics:
+    """What one query has counted since it was started."""
+
+    read: Mapping[str, int] = field(default_factory=dict)
+    written: Mapping[str, int] = field(default_factory=dict)
+    failed: int = 0
+    last_ms: int = 0  # the newest time that a record had
+    stores: tuple[StorePosition, ...] = ()
+    # Topics' partitions and stores, of tasks that process and of those that only follow.
+    inputs: frozenset[tuple[str, int]] = frozenset()
+    standbys: frozenset[tuple[str, int]] = frozenset()
+
+
+class Sample(NamedTuple):
+    """One value of a page of metrics."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+def query_metrics(query: Measured) -> QueryMetrics:
+    """What a query has counted; all zero while it does not run."""
+    found = list(samples(query.metrics()))
+    if not found:
+        return QueryMetrics()
+    sources, sinks = topics_of(query.describe())
+    read: Counter[str] = Counter()
+    written: Counter[str] = Counter()
+    for each in found:
+        if each.name == "node_process_total":
+            node = each.labels["node"]
+            for topic in sources.get(node, ()):
+                read[topic] += int(each.value)
+            if node in sinks:
+                written[sinks[node]] += int(each.value)
+    following = {
+        each.labels["task"]
+        for each in found
+        if each.name == "task_phase" and each.labels["phase"] == STANDBY and each.value
+    }
+    return QueryMetrics(
+        dict(read),
+        dict(written),
+        int(_total(found, "task_dropped_records_total")),
+        max((int(each.value) for each in found if each.name == "task_stream_time_ms"), default=0),
+        tuple(_positions(found)),
+        frozenset(
+            (each.labels["topic"], int(each.labels["partition"]))
+            for each in found
+            if each.name == "task_committed_offset" and each.labels["task"] not in following
+        ),
+        frozenset(
+            (each.labels["store"], _partition(each))
+            for each in found
+            if each.name == "store_changelog_position" and each.labels["task"] in following
+        ),
+    )
+
+
+def samples(page: str) -> Iterator[Sample]:
+    """The values of a page; what is none of ours is left out."""
+    for line in page.splitlines():
+        match = SAMPLE.fullmatch(line)
+        if match is not None:
+            name, labels, value = match.groups()
+            yield Sample(name, dict(LABEL.findall(labels)), float(value))
+
+
+@lru_cache(maxsize=1_000)
+def topics_of(description: str) -> tuple[Mapping[str, tuple[str, ...]], Mapping[str, str]]:
+    """The topics of a topology's sources and sinks, by the names of their nodes.
+
+    A source of several topics counts them together: the count is told of each.
+    """
+    sources = {name: tuple(topics.split(", ")) for name, topics in SOURCE.findall(description)}
+    return sources, dict(SINK.findall(description))
+
+
+def _total(found: list[Sample], name: str) -> float:
+    return sum(each.value for each in found if each.name == name)
+
+
+def _positions(found: list[Sample]) -> Iterator[StorePosition]:
+    behind = {
+        (each.labels["task"], each.labels["store"]): int(each.value)
+        for each in found
+        if each.name == "store_restore_remaining"
+    }
+    for each in found:
+        if each.name == "store_changelog_position":
+            task, store = each.labels["task"], each.labels["store"]
+            left = behind.get((task, store), 0)
+            yield StorePosition(store, _partition(each), int(each.value), left)
+
+
+def _partition(sample: Sample) -> int:
+    """The partition of a sample's task, which is named "<sub-topology>_<partition>"."""
+    return int(sample.labels["task"].rpartition("_")[2])

@@ -1,0 +1,164 @@
+"""Statistics: what the queries of this server have read from a topic and written to it.
+
+Counts are those of the queries that run now; rates are taken between two looks at them, the older
+at most as old as ksqlDB's rates look back. The time of the last message is that of the record.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from broker.clock import Clock, SystemClock
+from sql.engine import entities as en
+from sql.engine.query_metrics import Measured, QueryMetrics, query_metrics
+
+WINDOW_MS = 100_000
+BETWEEN_MS = 250  # two looks are at least so far apart
+LOOKS_MAX = 20
+NOT_KNOWN = "n/a"
+TIME_MAX_MS = 253_402_300_799_999  # of year 9999; records may say anything
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a query had counted at some time."""
+
+    at_ms: int
+    found: QueryMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """One number about a topic, and when it last changed."""
+
+    name: str
+    value: float
+    last_ms: int
+
+    def __str__(self) -> str:
+        """As ksqlDB writes it."""
+        digits = 0 if self.value == round(self.value) else 2
+        return f"{self.name:>16}:{self.value:10.{digits}f} "
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStatistics:
+    """What is told about a topic; nothing if no query reads or writes it here."""
+
+    messages: tuple[Statistic, ...] = ()
+    failures: tuple[Statistic, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The messages in one line."""
+        return _line(self.messages, "last-message")
+
+    @property
+    def failures_text(self) -> str:
+        """The failures in one line."""
+        return _line(self.failures, "last-failed")
+
+
+class Statistics:
+    """Looks at queries when it is asked about topics. Any thread may call it."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        """Nothing was looked at yet."""
+        self._clock = clock or SystemClock()
+        self._lock = threading.Lock()
+        self._looks: dict[str, deque[Look]] = {}
+
+    def of(self, topic: str, queries: Mapping[str, Measured]) -> TopicStatistics:
+        """What some queries, by their ids, have done with a topic."""
+        if not queries:
+            return TopicStatistics()
+        with self._lock:
+            looked = [self._look(name, each) for name, each in queries.items()]
+            if not all(looked):
+                never = threading.Condition()
+                with never:
+                    self._clock.wait(never, BETWEEN_MS)
+                for name, each in queries.items():
+                    self._look(name, each)
+            return _statistics(topic, [list(self._looks[name]) for name in queries])
+
+    def _look(self, name: str, query: Measured) -> bool:
+        """Look again, unless that was just done; whether there are two looks to compare."""
+        now_ms = self._clock.monotonic_ms()
+        looks = self._looks.setdefault(name, deque(maxlen=LOOKS_MAX))
+        while looks and looks[0].at_ms < now_ms - WINDOW_MS:
+            looks.popleft()
+        if not looks or now_ms - looks[-1].at_ms >= BETWEEN_MS:
+            looks.append(Look(now_ms, query_metrics(query)))
+        return len(looks) > 1
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Forget all queries but these."""
+        with self._lock:
+            self._looks = {name: self._looks[name] for name in names if name in self._looks}
+
+
+def _statistics(topic: str, queries: list[list[Look]]) -> TopicStatistics:
+    readers = [looks for looks in queries if topic in looks[-1].found.read]
+    writers = [looks for looks in queries if topic in looks[-1].found.written]
+    messages: list[Statistic] = []
+    failures: list[Statistic] = []
+    if readers:
+        total, rate = _sums(readers, lambda found: found.read.get(topic, 0))
+        last_ms = _last_ms(readers)
+        messages += (
+            Statistic("consumer-messages-per-sec", rate, last_ms),
+            Statistic("consumer-total-messages", total, last_ms),
+        )
+        total, rate = _sums(readers, lambda found: found.failed)
+        failures += (
+            Statistic("consumer-failed-messages", total, 0),
+            Statistic("consumer-failed-messages-per-sec", rate, 0),
+        )
+    if writers:
+        total, rate = _sums(writers, lambda found: found.written.get(topic, 0))
+        last_ms = _last_ms(writers)
+        messages += (
+            Statistic("messages-per-sec", rate, last_ms),
+            Statistic("total-messages", total, last_ms),
+        )
+    return TopicStatistics(tuple(messages), tuple(failures))
+
+
+def _sums(queries: list[list[Look]], count: Callable[[QueryMetrics], int]) -> tuple[int, float]:
+    """The sum of a count over queries, and how much it grows in a second."""
+    total, rate = 0, 0.0
+    for looks in queries:
+        first, last = looks[0], looks[-1]
+        total += count(last.found)
+        elapsed_ms = last.at_ms - first.at_ms
+        grown = count(last.found) - count(first.found)
+        if elapsed_ms > 0 and grown > 0:  # a query that began again counts from zero
+            rate += grown * 1000 / elapsed_ms
+    return total, rate
+
+
+def _last_ms(queries: list[list[Look]]) -> int:
+    return max(looks[-1].found.last_ms for looks in queries)
+
+
+def _line(found: tuple[Statistic, ...], last: str) -> str:
+    if not found:
+        return ""
+    return "".join(map(str, found)) + f"{last:>16}: {_time_text(found[0].last_ms):>9}"
+
+
+def _time_text(time_ms: int) -> str:
+    if time_ms <= 0:
+        return NOT_KNOWN
+    moment = datetime.fromtimestamp(min(time_ms, TIME_MAX_MS) / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def of_host(found: Iterable[Statistic], address: str) -> tuple[en.HostStatistic, ...]:
+    """Statistics with the host that they are of."""
+    name, _, port = address.rpartition(":")
+    host = en.HostInfo(name, int(port) if port.isdecimal() else 0)
+    return tuple(en.HostStatistic(host, each.name, each.value, each.last_ms) for each in found)
