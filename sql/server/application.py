@@ -1,6 +1,6 @@
 """SqlApplication: requests find their endpoints, errors become answers.
 
-POST /ksql  /query  /query-stream  /close-query  /inserts-stream  /ksql/terminate
+POST /ksql  /query  /query-stream  /close-query  /inserts-stream  /ksql/terminate  /heartbeat  /lag
 GET  /info  /healthcheck  /status[/{type}/{entity}/{action}]  /clusterStatus
      /is_valid_property/{name}  /v1/metadata[/id]  /chc/ready  /chc/live  /metrics  /
      /ws/query  (a WebSocket)
@@ -31,6 +31,7 @@ from sql.server.answers import (
     respond_with,
 )
 from sql.server.asked import SqlRequest, json_object, read_body, sql_request
+from sql.server.cluster import Cluster
 from sql.server.inserts import Inserts
 from sql.server.querying import Querying
 from sql.server.sockets import Sockets
@@ -57,23 +58,26 @@ class Resource(NamedTuple):
 class SqlApplication:
     """The ASGI application in front of an engine."""
 
-    def __init__(self, engine: Engine, *, cluster_id: str = "", address: str = "") -> None:
-        """The cluster's id and the address are only told to those who ask."""
+    def __init__(self, engine: Engine, *, cluster_id: str = "") -> None:
+        """The cluster's id is only told to those who ask."""
         self._engine = engine
         engine.runs_scripts = False
         self._querying = Querying(engine)
         self._sockets = Sockets(self._querying)
         self._inserts = Inserts(engine)
-        self._telling = Telling(engine, cluster_id=cluster_id, address=address)
+        self._telling = Telling(engine, cluster_id=cluster_id)
+        self._cluster = Cluster(engine)
         self._counts: Counter[tuple[str, str, int]] = Counter()
         self._terminated = False
         self._resources = [
             Resource(template, compile_path(template)[0], methods)
             for template, methods in self._endpoints().items()
         ]
+        self._cluster.start()
 
     def close(self) -> None:
-        """End the queries that are being answered."""
+        """End the queries that are being answered, and tell other servers nothing any more."""
+        self._cluster.close()
         self._querying.close()
 
     def _endpoints(self) -> Mapping[str, Mapping[str, Handler]]:
@@ -91,7 +95,9 @@ class SqlApplication:
             "/healthcheck": {"GET": _told(lambda _: telling.healthcheck())},
             "/status": {"GET": _told(lambda _: telling.statuses())},
             "/status/{id:path}": {"GET": _told(lambda found: telling.status(found["id"]))},
-            "/clusterStatus": {"GET": _told(lambda _: telling.cluster_status())},
+            "/clusterStatus": {"GET": _told(lambda _: self._cluster.status())},
+            "/heartbeat": {"POST": _heard(self._cluster.heartbeat)},
+            "/lag": {"POST": _heard(self._cluster.lag)},
             "/is_valid_property/{name}": {
                 "GET": _told(lambda found: telling.is_valid_property(found["name"]))
             },
@@ -212,6 +218,16 @@ def _told(tell: Callable[[Mapping[str, str]], Answer]) -> Handler:
 
     async def handle(request: Request, variables: Mapping[str, str]) -> Answer:
         return await run_in_threadpool(tell, variables)
+
+    return handle
+
+
+def _heard(hear: Callable[[Mapping[str, object]], Json]) -> Handler:
+    """An endpoint for what another server tells."""
+
+    async def handle(request: Request, variables: Mapping[str, str]) -> Answer:
+        content = json_object(await read_body(request))
+        return await run_in_threadpool(hear, content)
 
     return handle
 

@@ -21,7 +21,7 @@ class SqlServer:
 
     def __init__(self, engine: Engine, *, listen: str = LISTEN, cluster_id: str = "") -> None:
         """Nothing listens before `start`; the cluster's id is only told to those who ask."""
-        self._application = SqlApplication(engine, cluster_id=cluster_id, address=listen)
+        self._application = SqlApplication(engine, cluster_id=cluster_id)
         self._server = HttpServer(
             self._application,
             listen=listen,

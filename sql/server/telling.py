@@ -1,4 +1,4 @@
-"""What a server tells about itself: /info, /healthcheck, /status, /clusterStatus, /v1/metadata."""
+"""What a server tells about itself: /info, /healthcheck, /status, /v1/metadata."""
 
 import re
 from importlib.metadata import PackageNotFoundError, version
@@ -19,11 +19,10 @@ PATTERN_CHARACTERS_MAX = 250
 class Telling:
     """Answers what is not SQL. Any thread may call it."""
 
-    def __init__(self, engine: Engine, *, cluster_id: str, address: str) -> None:
-        """The cluster's id and the address are only told to those who ask."""
+    def __init__(self, engine: Engine, *, cluster_id: str) -> None:
+        """The cluster's id is only told to those who ask."""
         self._engine = engine
         self._cluster_id = cluster_id
-        self._address = address
 
     @property
     def _service_id(self) -> str:
@@ -71,18 +70,6 @@ class Telling:
         if found is None:
             raise Refused(NOT_FOUND, "Command not found")
         return {"status": found.status, "message": found.message, "queryId": found.query_id}
-
-    def cluster_status(self) -> Json:
-        """GET /clusterStatus: this server alone."""
-        if not self._engine.config.flag("ksql.heartbeat.enable"):
-            raise Refused(NOT_FOUND, "Heartbeats are off: ksql.heartbeat.enable is false")
-        alive = {
-            "hostAlive": True,
-            "lastStatusUpdateMs": self._engine.clock.now_ms(),
-            "activeStandbyPerQuery": {},
-            "hostStoreLags": {"stateStoreLags": {}, "updateTimeMs": 0},
-        }
-        return {"clusterStatus": {self._address: alive}}
 
     def is_valid_property(self, name: str) -> Json:
         """GET /is_valid_property/{name}."""

@@ -1,0 +1,240 @@
+"""Cluster: which servers of the service are alive, and how far their stores are behind.
+
+A server with ksql.heartbeat.enable tells the others all the time that it is there, and with
+ksql.lag.reporting.enable how far its stores are. Others are known from the queries that they run,
+and from what they tell.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from sql.engine.engine import Engine
+from sql.engine.query_metrics import query_metrics
+from sql.server.answers import BAD_REQUEST, NOT_FOUND, Json, Refused
+
+logger = logging.getLogger(__name__)
+
+HEARTBEATS = "ksql.heartbeat.enable"
+LAGS = "ksql.lag.reporting.enable"
+DISCOVER_EVERY_MS = 2_000
+LAGS_EVERY_MS = 5_000
+SEND_SECONDS_MAX = 1.0
+HOSTS_MAX = 1_000
+HOST_CHARACTERS_MAX = 255
+PORT_MAX = 65_535
+BEATS_MAX = 1_000
+STORES_MAX = 10_000
+NO_LAGS: Mapping[str, object] = {"stateStoreLags": {}, "updateTimeMs": 0}
+
+
+@dataclass(slots=True)
+class Other:
+    """What another server has told."""
+
+    beats_ms: deque[int] = field(default_factory=lambda: deque(maxlen=BEATS_MAX))
+    changed_ms: int = 0
+    alive: bool = False
+    lags: Mapping[str, object] = field(default_factory=lambda: NO_LAGS)
+
+
+class Cluster:
+    """Hears of other servers and tells them of this one. Any thread may call it."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Nobody is known; nothing is told before `start`."""
+        self._engine = engine
+        self._clock = engine.clock
+        self._lock = threading.Lock()
+        self._others: dict[str, Other] = {}
+        self._ending = threading.Condition()
+        self._ended = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to tell the others, if heartbeats are on."""
+        if self._engine.config.flag(HEARTBEATS):
+            self._thread = threading.Thread(target=self._run, name="sql-heartbeat", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Tell nothing any more."""
+        with self._ending:
+            self._ended = True
+            self._ending.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+
+    # --- what others tell -----------------------------------------------------------------------
+
+    def heartbeat(self, content: Mapping[str, object]) -> Json:
+        """POST /heartbeat: another server is there."""
+        self._check(HEARTBEATS)
+        host = _host(content, "hostInfo")
+        timestamp = content.get("timestamp")
+        if type(timestamp) is not int:
+            raise Refused(BAD_REQUEST, '"timestamp" must be a whole number')
+        with self._lock:
+            # Our own time: clocks of servers differ.
+            self._other(host).beats_ms.append(self._clock.now_ms())
+        return {"isOk": True}
+
+    def lag(self, content: Mapping[str, object]) -> Json:
+        """POST /lag: how far another server's stores are."""
+        self._check(LAGS)
+        host, lags = _host(content, "ksqlHost"), content.get("hostStoreLags")
+        if not isinstance(lags, dict):
+            raise Refused(BAD_REQUEST, '"hostStoreLags" must be an object')
+        stores, updated_ms = lags.get("stateStoreLags"), lags.get("updateTimeMs")
+        if not isinstance(stores, dict) or len(stores) > STORES_MAX or type(updated_ms) is not int:
+            raise Refused(
+                BAD_REQUEST, '"hostStoreLags" must have "stateStoreLags" and "updateTimeMs"'
+            )
+        with self._lock:
+            self._other(host).lags = {"stateStoreLags": stores, "updateTimeMs": updated_ms}
+        return {"isOk": True}
+
+    def _check(self, setting: str) -> None:
+        if not self._engine.config.flag(setting):
+            raise Refused(NOT_FOUND, f"This is off here: {setting} is false")
+
+    def _other(self, host: str) -> Other:
+        found = self._others.get(host)
+        if found is None:
+            if len(self._others) >= HOSTS_MAX:
+                raise Refused(BAD_REQUEST, f"more than {HOSTS_MAX} servers are not remembered")
+            found = self._others[host] = Other()
+        return found
+
+    # --- what is told ---------------------------------------------------------------------------
+
+    def status(self) -> Json:
+        """GET /clusterStatus: this server and the others."""
+        self._check(HEARTBEATS)
+        now_ms, address = self._clock.now_ms(), self._engine.config.address
+        found = {
+            address: {
+                "hostAlive": True,
+                "lastStatusUpdateMs": now_ms,
+                "activeStandbyPerQuery": self._stores_of_queries(),
+                "hostStoreLags": self._lags(),
+            }
+        }
+        with self._lock:
+            for host, other in sorted(self._others.items()):
+                if host != address:
+                    self._judge(other, now_ms)
+                    found[host] = {
+                        "hostAlive": other.alive,
+                        "lastStatusUpdateMs": other.changed_ms,
+                        "activeStandbyPerQuery": {},
+                        "hostStoreLags": other.lags,
+                    }
+        return {"clusterStatus": found}
+
+    def _judge(self, other: Other, now_ms: int) -> None:
+        """Dead is who missed some heartbeats in a row, up to now."""
+        config = self._engine.config
+        every_ms = config.whole("ksql.heartbeat.send.interval.ms")
+        missed_max = config.whole("ksql.heartbeat.missed.threshold.ms")
+        since_ms = now_ms - config.whole("ksql.heartbeat.window.ms")
+        while other.beats_ms and other.beats_ms[0] < since_ms:
+            other.beats_ms.popleft()
+        last_ms = other.beats_ms[-1] if other.beats_ms else since_ms
+        alive = bool(other.beats_ms) and (now_ms - last_ms) // max(1, every_ms) < missed_max
+        if alive != other.alive or not other.changed_ms:
+            other.alive, other.changed_ms = alive, now_ms
+
+    def _stores_of_queries(self) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for query_id, each in list(self._engine.commands.running.items()):
+            metrics, group = query_metrics(each.runtime), each.runtime.application_id
+            following = {store for store, _ in metrics.standbys}
+            stores = {each.store for each in metrics.stores}
+            copied = {(f"{group}-{store}-changelog", number) for store, number in metrics.standbys}
+            found[query_id] = {
+                "activeStores": sorted(stores - following),
+                "activePartitions": _places(metrics.inputs),
+                "standByStores": sorted(following),
+                "standByPartitions": _places(copied),
+            }
+        return found
+
+    def _lags(self) -> Mapping[str, object]:
+        if not self._engine.config.flag(LAGS):
+            return NO_LAGS
+        # Any: numbers by partition, by store.
+        found: dict[str, Any] = {}
+        for query_id, running in list(self._engine.commands.running.items()):
+            for each in query_metrics(running.runtime).stores:
+                store = found.setdefault(f"{query_id}#{each.store}", {"lagByPartition": {}})
+                store["lagByPartition"][str(each.partition)] = {
+                    "currentOffsetPosition": each.position,
+                    "endOffsetPosition": each.position + each.behind,
+                    "offsetLag": each.behind,
+                }
+        return {"stateStoreLags": found, "updateTimeMs": self._clock.now_ms()}
+
+    # --- telling others -------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        every_ms = max(1, self._engine.config.whole("ksql.heartbeat.send.interval.ms"))
+        hosts: list[str] = []
+        discovered_ms = told_ms = self._clock.monotonic_ms() - LAGS_EVERY_MS
+        with httpx.Client(timeout=SEND_SECONDS_MAX) as client:
+            while not self._ended:
+                now_ms = self._clock.monotonic_ms()
+                if now_ms - discovered_ms >= DISCOVER_EVERY_MS:
+                    hosts, discovered_ms = self._hosts(), now_ms
+                self._send(client, hosts, "/heartbeat", self._beat())
+                if self._engine.config.flag(LAGS) and now_ms - told_ms >= LAGS_EVERY_MS:
+                    told_ms = now_ms
+                    lags = {"ksqlHost": self._own(), "hostStoreLags": self._lags()}
+                    self._send(client, hosts, "/lag", lags)
+                with self._ending:
+                    if not self._ended:
+                        self._clock.wait(self._ending, every_ms)
+
+    def _hosts(self) -> list[str]:
+        """Those who run parts of the queries, and those who have told of themselves."""
+        found = set(self._others)
+        for each in list(self._engine.commands.running.values()):
+            if each.where is not None:
+                found.update(each.runtime.elsewhere(each.where.store))
+        return sorted(found - {self._engine.config.address})
+
+    def _own(self) -> Json:
+        host, _, port = self._engine.config.address.rpartition(":")
+        return {"host": host, "port": int(port) if port.isdecimal() else 0}
+
+    def _beat(self) -> Json:
+        return {"hostInfo": self._own(), "timestamp": self._clock.now_ms()}
+
+    def _send(self, client: httpx.Client, hosts: list[str], path: str, content: Json) -> None:
+        for host in hosts:
+            if self._ended:
+                return
+            try:
+                client.post(f"http://{host}{path}", json=content)
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                logger.debug("server %s does not hear: %s", host, error)
+
+
+def _places(partitions: Iterable[tuple[str, int]]) -> list[dict[str, object]]:
+    return [{"topic": topic, "partition": number} for topic, number in sorted(partitions)]
+
+
+def _host(content: Mapping[str, object], name: str) -> str:
+    found = content.get(name)
+    host = found.get("host") if isinstance(found, dict) else None
+    port = found.get("port") if isinstance(found, dict) else None
+    if not isinstance(host, str) or not 0 < len(host) <= HOST_CHARACTERS_MAX:
+        raise Refused(BAD_REQUEST, f'"{name}" must have a "host" and a "port"')
+    if type(port) is not int or not 0 < port <= PORT_MAX:
+        raise Refused(BAD_REQUEST, f'"{name}" must have a "host" and a "port"')
+    return f"{host}:{port}"
