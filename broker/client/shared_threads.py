@@ -14,6 +14,7 @@ import heapq
 import itertools
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
@@ -23,6 +24,7 @@ from broker.clock import Clock, SystemClock
 logger = logging.getLogger(__name__)
 
 REST_MS_MAX = 60_000
+CLOSE_TIMEOUT_S = 30
 SENDER_THREADS = 2  # one that waits for a coordinator does not keep all others waiting
 Turn = Callable[[], int | None]
 
@@ -108,14 +110,18 @@ class SharedThreads:
                 work.woken = True
 
     def close(self) -> None:
-        """End the threads after the turns that run now; what is left is dropped."""
+        """End the threads after the turns that run now; what is left is dropped.
+
+        A turn that does not end is not waited for longer than CLOSE_TIMEOUT_S.
+        """
         with self._changed:
             self._closed = True
             self._changed.notify_all()
             threads = list(self._threads)
+        deadline_s = time.monotonic() + CLOSE_TIMEOUT_S
         for thread in threads:
             if thread is not threading.current_thread():
-                thread.join()
+                thread.join(max(0, deadline_s - time.monotonic()))
         with self._changed:
             left = [*self._ready, *(work for _, _, work in self._resting)]
             self._ready.clear()
