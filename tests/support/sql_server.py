@@ -12,7 +12,7 @@ import orjson
 
 from tests.support.peer import wait_until
 
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 
 
 class ServerFailed(Exception):
