@@ -13,7 +13,7 @@ from sql.analyse.replacement import altered, check_drop_type, created_type, drop
 from sql.analyse.sources import SchemaSource, SourceAnalyser
 from sql.catalog import Catalog, SourceInfo
 from sql.datatypes import DataType
-from sql.engine.settings import SqlConfig
+from sql.engine.settings import SqlConfig, converted
 from sql.engine.topics import TopicShape, check_size
 from sql.errors import StatementFailed
 from sql.functions.registry import FunctionRegistry
@@ -35,6 +35,7 @@ Command = (
     | st.CreateType
     | st.DropType
     | st.ControlQuery
+    | st.AlterSystem
 )
 COMMANDS = Command.__args__
 
@@ -131,6 +132,7 @@ class Change:
     resumed: tuple[str, ...] = ()
     new_type: tuple[str, DataType] | None = None
     dropped_type: str | None = None
+    setting: tuple[str, str] | None = None  # of the server
 
 
 class TopicShapes(Protocol):
@@ -179,6 +181,11 @@ class Preparation:
                 return self._drop_type(statement)
             case st.ControlQuery():
                 return self._control(statement)
+            case st.AlterSystem(name=name, value=value):
+                self.config.check_override(name)
+                converted(name, value)  # refuses what is no value of it
+                message = f"System property {name} was set to {value}."
+                return Change(f"cluster/{name}/alter", message, setting=(name, value))
 
     # --- streams and tables -------------------------------------------------------------------
 

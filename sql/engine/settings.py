@@ -178,6 +178,10 @@ class SqlConfig(Mapping[str, object]):
         """What is not left at its default."""
         return self._given
 
+    def alter(self, name: str, value: object) -> None:
+        """ALTER SYSTEM: another value from now on, for everyone who has these settings."""
+        self._given = {**self._given, plain_name(name): converted(name, value)}
+
     def with_session(self, overrides: Mapping[str, object]) -> "SqlConfig":
         """The settings under a session's overrides."""
         if not overrides:

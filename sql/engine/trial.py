@@ -71,7 +71,6 @@ HEADLESS_STATEMENTS = (
 REFUSED = (
     st.Select,
     st.Print,
-    st.AlterSystem,
     st.AssertValues,
     st.AssertTombstone,
     st.AssertSource,
@@ -85,9 +84,5 @@ def wrong_statement(statement: st.Statement) -> StatementFailed:
             "The following statement types should be issued to the websocket endpoint '/query': "
             f"{'SELECT' if isinstance(statement, st.Select) else 'PRINT'}",
             hint="queries and PRINT have an endpoint of their own",
-        )
-    if isinstance(statement, st.AlterSystem):
-        return StatementFailed(
-            "ALTER SYSTEM is not supported: settings of the server are given at its start"
         )
     return StatementFailed(f"{type(statement).__name__} is a statement of test scripts only")
