@@ -16,6 +16,7 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.events import (
+    ConnectionTerminated,
     DataReceived,
     Event,
     RemoteSettingsChanged,
@@ -184,6 +185,8 @@ class Http2Connection(asyncio.Protocol):
                     self.room.set()
             case WindowUpdated() | RemoteSettingsChanged():
                 self.room.set()
+            case ConnectionTerminated():
+                self._close()
 
     # Any: pairs of bytes, in a type of h2's own.
     def _begin(self, stream_id: int, headers: list[Any]) -> None:
@@ -193,10 +196,11 @@ class Http2Connection(asyncio.Protocol):
             self.reset(stream_id, ErrorCodes.REFUSED_STREAM)
             return
         self._stop_watching()
-        exchange = Exchange(self, stream_id)
+        scope = scope_of(headers)
+        exchange = Exchange(self, stream_id, has_body=scope["method"] != "HEAD")
         self._streams[stream_id] = exchange
         self._running += 1
-        task = asyncio.ensure_future(exchange.run(scope_of(headers)))
+        task = asyncio.ensure_future(exchange.run(scope))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -256,10 +260,11 @@ class Http2Connection(asyncio.Protocol):
 class Exchange:
     """A request and its answer."""
 
-    def __init__(self, connection: Http2Connection, stream_id: int) -> None:
-        """Of one stream."""
+    def __init__(self, connection: Http2Connection, stream_id: int, *, has_body: bool) -> None:
+        """Of one stream; to some requests the answer has no body."""
         self._connection = connection
         self.stream_id = stream_id
+        self._has_body = has_body
         self._parts: asyncio.Queue[tuple[Message, int]] = asyncio.Queue()
         self._request_ended = False
         self._over = False  # answered, or broken off
@@ -287,6 +292,8 @@ class Exchange:
         finally:
             if not self._over:
                 self._fail()
+            while not self._parts.empty():  # what nobody read counts for the whole connection
+                self._connection.taken(self._parts.get_nowait()[1], self.stream_id)
             self._connection.finished(self)
 
     async def _receive(self) -> Message:
@@ -303,7 +310,8 @@ class Exchange:
             self._connection.protocol.send_headers(self.stream_id, answered_headers(message))
             self._connection.flush()
         elif message["type"] == "http.response.body":
-            await self._send_body(message.get("body", b""), more=message.get("more_body", False))
+            body = message.get("body", b"") if self._has_body else b""
+            await self._send_body(body, more=message.get("more_body", False))
 
     async def _send_body(self, body: bytes, *, more: bool) -> None:
         for part in body.splitlines(keepends=True) if more else [body]:

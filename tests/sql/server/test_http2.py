@@ -27,6 +27,8 @@ from tests.support.peer import wait_until
 pytestmark = pytest.mark.slow
 
 ENDLESS = "SELECT * FROM orders EMIT CHANGES;"
+# The headers ":method: GET", ":path: /", ":scheme: http" by their numbers.
+GET_INFO = bytes([0x82, 0x84, 0x86])
 PUSH = "SELECT item FROM orders EMIT CHANGES;"
 
 
@@ -192,6 +194,31 @@ def test_a_request_too_many_is_refused(served: Served) -> None:
     wait_until(lambda: served.client.get("/info").status_code == httpx.codes.OK, "an answer")
 
 
+def test_what_was_refused_unread_does_not_use_up_the_connection(served: Served) -> None:
+    part = b"x" * 16000
+    with connected(served) as raw:
+        # More than all streams of a connection may send together before some of it is read.
+        for _ in range(6):
+            stream_id = raw.post("/nowhere", part, ends=False)
+            assert b"Path not found" in next(raw.frames(stream_id))
+        window = raw.protocol.outbound_flow_control_window
+        assert window > len(part)
+
+
+def test_an_answer_to_head_has_no_body(client: httpx.Client) -> None:
+    found = client.head("/info")
+    assert (found.status_code, found.content) == (200, b"")
+
+
+def test_a_client_that_says_goodbye_is_left_alone(served: Served) -> None:
+    with connected(served) as raw:
+        stream_id = raw.post("/query-stream", query(PUSH))
+        query_id = orjson.loads(next(raw.frames(stream_id)))["queryId"]
+        raw.protocol.close_connection()
+        raw.flush()
+        wait_until(lambda: query_id not in served.engine.asking.push_queries, "the query's end")
+
+
 def test_pings_are_answered(served: Served) -> None:
     with connected(served) as raw:
         raw.protocol.ping(b"12345678")
@@ -199,9 +226,27 @@ def test_pings_are_answered(served: Served) -> None:
         assert any(isinstance(event, PingAckReceived) for event in raw.events())
 
 
-@given(st.binary(min_size=1, max_size=300))
+FRAMES = st.lists(
+    st.builds(
+        lambda kind, flags, stream, payload: (
+            len(payload).to_bytes(3, "big")
+            + bytes([kind, flags])
+            + stream.to_bytes(4, "big")
+            + payload
+        ),
+        st.integers(0, 12),
+        st.integers(0, 255),
+        st.integers(0, 7),
+        st.binary(max_size=40) | st.sampled_from([bytes(4), bytes(6), bytes(8), GET_INFO]),
+    ),
+    min_size=1,
+    max_size=8,
+).map(b"".join)
+
+
+@given(st.binary(min_size=1, max_size=300) | FRAMES)
 @settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_whatever_comes_the_server_goes_on(served: Served, noise: bytes) -> None:
     host, port = served.server.address.split(":")
