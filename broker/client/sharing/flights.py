@@ -6,7 +6,7 @@ Flight  one fetch request to a broker, on a lane of its own
 Leg     one partition of a flight, and the asks that wait for it
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import NamedTuple
@@ -15,10 +15,15 @@ from broker.client.sharing.kept import KeptPartition
 from broker.client.sharing.lanes import Lanes
 from broker.client.sharing.runs import Run
 from broker.client.transport import Transport
-from broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from broker.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 
 NO_TOPIC_ID = bytes(16)
-LegKey = tuple[bytes | str, int]  # topic id, or name where brokers do not know ids, and partition
 
 
 class Reader:
@@ -145,11 +150,15 @@ class Flight:
         self.lane = lane
         return lane.send(self.node_id, self.request, timeout_ms=self._timeout_ms)
 
-    def by_key(self) -> dict[LegKey, Leg]:
-        """The legs as an answer names them: by topic id, or by name."""
-        found: dict[LegKey, Leg] = {}
-        for leg in self.legs:
-            _, _, topic, asked = leg.wanted
-            found[topic.topic_id, asked.partition] = leg
-            found[topic.topic, asked.partition] = leg
-        return found
+    def match(self, response: FetchResponse) -> Iterator[tuple[Leg, PartitionData]]:
+        """What an answer says of each leg; brokers that do not know topic ids name topics."""
+        legs = {(leg.wanted.topic.topic_id, leg.wanted.asked.partition): leg for leg in self.legs}
+        names = {leg.wanted.topic.topic: leg.wanted.topic.topic_id for leg in self.legs}
+        for topic in response.responses:
+            topic_id = topic.topic_id
+            if topic_id == NO_TOPIC_ID:
+                topic_id = names.get(topic.topic, topic_id)
+            for data in topic.partitions:
+                leg = legs.get((topic_id, data.partition_index))
+                if leg is not None:
+                    yield leg, data

@@ -15,7 +15,6 @@ here may ask again at once, so completions go through a queue that one thread at
 
 import threading
 from collections import deque
-from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -26,22 +25,27 @@ from broker.client.sharing.kept import UNKNOWN, Kept, KeptPartition
 from broker.client.sharing.lanes import Lanes
 from broker.client.sharing.runs import whole_run
 from broker.clock import Clock, SystemClock
-from broker.errors import ClientError, ConnectionFailed, ErrorCode, MillstreamError
+from broker.errors import ClientError, ConnectionFailed, ErrorCode
 from broker.protocol.messages.fetch import (
     AbortedTransaction,
+    EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
     PartitionData,
+    SnapshotId,
 )
 
 NO_RECORDS = b""
+NO_DIVERGENCE = EpochEndOffset()  # readers do not change them: one of each does for all answers
+NO_LEADER = LeaderIdAndEpoch()
+NO_SNAPSHOT = SnapshotId()
 NO_SESSION = -1
 CONSUMER = -1
 ISOLATION_LEVELS = (0, 1)
 
 Direct = dict[tuple[KeptPartition, int], PartitionData]
-Answered = list[tuple[Future[object], object]]
 
 
 @dataclass(slots=True)
@@ -109,6 +113,11 @@ class SharedReads:
             self._launch(flight)
         return ask.future
 
+    def count_private(self) -> None:
+        """Note a request that went its own way."""
+        with self._lock:
+            self.counts.private_fetches += 1
+
     def leave(self, reader: Reader) -> None:
         """Fail what a reader still waits for; it cannot ask any more."""
         with self._lock:
@@ -119,8 +128,11 @@ class SharedReads:
             for key in list(reader.unclaimed):
                 reader.claim(key)
             self._kept.evict()
-        error = ConnectionFailed("the client was closed")
-        self._deliver([(ask.future, error) for ask in asks])
+            error = ConnectionFailed("the client was closed")
+            self._outbox.extend((ask.future, error) for ask in asks)
+            delivers = self._start_delivering()
+        if delivers:
+            self._deliver()
 
     def forget_node(self, lanes: Lanes, node_id: int) -> None:
         """Keep nothing that a node gave: it may come back with another log."""
@@ -178,6 +190,7 @@ class SharedReads:
         return flight
 
     def _register(self, flight: Flight) -> None:
+        self.counts.fetches += 1
         for leg in flight.legs:
             self._under_way.setdefault(leg.place, leg)
             leg.wanted.partition.reads_under_way += 1
@@ -217,6 +230,9 @@ class SharedReads:
             partition.high_watermark,
             partition.last_stable_offset,
             partition.log_start_offset,
+            NO_DIVERGENCE,
+            NO_LEADER,
+            NO_SNAPSHOT,
             aborted_transactions=None,
             records=NO_RECORDS,
         )
@@ -242,10 +258,9 @@ class SharedReads:
             try:
                 lane = flight.reader.lanes.take(flight.node_id)
                 done = flight.take_off(lane)
-            except MillstreamError as error:
+            except Exception as error:  # whatever it is, it must not leave the others waiting
                 done = Future()
                 done.set_exception(error)
-            self.counts.fetches += 1
             if not done.done():
                 done.add_done_callback(partial(self._landed, flight))
                 return
@@ -261,55 +276,51 @@ class SharedReads:
         error = done.exception()
         with self._lock:
             self._unregister(flight)
+            again = None
             if error is not None:
-                answered = self._fail(flight, error)
-                again = None
+                self._fail(flight, error)
             else:
-                answered, again = self._take(flight, cast(FetchResponse, done.result()))
+                again = self._take(flight, cast(FetchResponse, done.result()))
             self._kept.evict()
             for leg in flight.legs:
                 self._kept.release(leg.wanted.partition)
-        self._deliver(answered)
+            delivers = self._start_delivering()
+        if delivers:
+            self._deliver()
         return again
 
-    def _fail(self, flight: Flight, answer: object) -> Answered:
+    def _fail(self, flight: Flight, answer: object) -> None:
         """Give all who wait the same bad news."""
-        answered: Answered = []
         for leg in flight.legs:
             self._kept.forget(leg.wanted.partition)
             for ask in list(leg.asks):
                 ask.leave()
-                answered.append((ask.future, answer))
-        return answered
+                self._outbox.append((ask.future, answer))
 
-    def _take(self, flight: Flight, response: FetchResponse) -> tuple[Answered, Flight | None]:
+    def _take(self, flight: Flight, response: FetchResponse) -> Flight | None:
+        """Keep what came and answer who waits for it; return what must be read once more."""
         if response.error_code:
-            return self._fail(flight, response), None
+            self._fail(flight, response)
+            return None
         direct: Direct = {}
         has_news = False
-        legs = flight.by_key()
-        for topic in response.responses:
-            for data in topic.partitions:
-                named = topic.topic if topic.topic_id == NO_TOPIC_ID else topic.topic_id
-                leg = legs.get((named, data.partition_index))
-                if leg is not None:
-                    has_news |= self._keep(leg, data, direct)
+        for leg, data in flight.match(response):
+            has_news |= self._keep(leg, data, direct)
         now_ms = self._clock.monotonic_ms()
         over = not has_news or now_ms >= flight.deadline_ms
         told: dict[Ask, None] = {}
         for leg in flight.legs:
             if over or leg.place in direct or leg.wanted.partition.find(leg.wanted.offset):
                 told.update(leg.asks)
-        answered: Answered = []
         for ask in told:
             ask.leave()
-            answered.append((ask.future, self._answer(ask, direct)))
+            self._outbox.append((ask.future, self._answer(ask, direct)))
         waited_for = [leg for leg in flight.legs if leg.asks]
         if not waited_for:
-            return answered, None
+            return None
         again = flight.again(waited_for, flight.deadline_ms - now_ms)
         self._register(again)
-        return answered, again
+        return again
 
     def _keep(self, leg: Leg, data: PartitionData, direct: Direct) -> bool:
         """Take in what was read of a partition; whether there is news for those who wait."""
@@ -343,30 +354,30 @@ class SharedReads:
 
     # --- completing, without the lock ---------------------------------------------------------
 
-    def _deliver(self, answered: Iterable[tuple[Future[object], object]]) -> None:
+    def _start_delivering(self) -> bool:
+        """Whether the caller is the one to deliver, once it has let go of the lock."""
+        if self._delivering or not self._outbox:
+            return False
+        self._delivering = True
+        return True
+
+    def _deliver(self) -> None:
         """Complete futures, one thread at a time; others leave theirs to it."""
-        with self._lock:
-            self._outbox.extend(answered)
-            if self._delivering or not self._outbox:
-                return
-            self._delivering = True
         try:
-            while (due := self._next_due()) is not None:
-                future, answer = due
-                if isinstance(answer, BaseException):
-                    future.set_exception(answer)
-                else:
-                    future.set_result(answer)
+            while True:
+                while self._outbox:
+                    future, answer = self._outbox.popleft()
+                    if isinstance(answer, BaseException):
+                        future.set_exception(answer)
+                    else:
+                        future.set_result(answer)
+                with self._lock:
+                    if not self._outbox:
+                        self._delivering = False
+                        return
         except BaseException:
             self._delivering = False  # interrupted: whoever comes next goes on
             raise
-
-    def _next_due(self) -> tuple[Future[object], object] | None:
-        with self._lock:
-            if not self._outbox:
-                self._delivering = False
-                return None
-            return self._outbox.popleft()
 
 
 Key = tuple[Lanes, bytes, int, int]  # how it is reached, topic id, partition, isolation level

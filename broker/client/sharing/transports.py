@@ -61,7 +61,7 @@ class SharedTransport:
         if isinstance(request, FetchRequest):
             if node_id is not None and can_share(request, version_max):
                 return self._reads.ask(self._reader, node_id, request, timeout_ms=timeout_ms)
-            self._reads.counts.private_fetches += 1
+            self._reads.count_private()
         return self._own.send(node_id, request, timeout_ms=timeout_ms, version_max=version_max)
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
@@ -84,6 +84,31 @@ def test_many_consumers_read_a_topic_once_by_one_thread(
     assert shared.counts.private_fetches == 0
     for reader in readers:
         reader.close()
+
+
+@pytest.mark.slow
+def test_readers_in_threads_of_their_own_each_see_everything_in_order(
+    shared: SharedTransports, topic: str
+) -> None:
+    partitions = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
+
+    def read_all() -> dict[int, list[int]]:
+        seen: dict[int, list[int]] = {0: [], 1: []}
+        with consumer(shared, auto_offset_reset="earliest", max_poll_records=7) as reader:
+            reader.assign(partitions)
+            while sum(map(len, seen.values())) < 4 * RECORDS:
+                for record in reader.poll(timeout_ms=100):
+                    seen[record.partition].append(int(record.value or b"-1"))
+        return seen
+
+    with ThreadPoolExecutor(8) as threads:
+        readings = [threads.submit(read_all) for _ in range(16)]
+        for turn in range(4):
+            write(shared, topic, turn * RECORDS, RECORDS)
+        for reading in readings:
+            evens, odds = reading.result(60).values()
+            assert evens == list(range(0, 4 * RECORDS, 2))
+            assert odds == list(range(1, 4 * RECORDS, 2))
 
 
 @pytest.mark.slow
