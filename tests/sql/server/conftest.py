@@ -17,6 +17,8 @@ from tests.sql.engine.engines import SETTINGS, rows
 from tests.support.peer import wait_until
 
 SECONDS_MAX = 60.0
+# The server closes connections that are idle for a while, perhaps just when one is used again.
+NOTHING_KEPT = httpx.Limits(max_keepalive_connections=0)
 QUICK = {"ksql.server.command.response.timeout.ms": 100}
 STATEMENTS = """
 CREATE STREAM orders (id STRING KEY, item STRING, amount INT)
@@ -48,7 +50,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         Broker(config, data_directory=str(folder / "broker")) as broker,
         Engine(broker, data_directory=folder / "sql", config=SqlConfig(SETTINGS | QUICK)) as engine,
         SqlServer(engine, listen="127.0.0.1:0", cluster_id="some-cluster") as server,
-        httpx.Client(base_url=server.url, timeout=SECONDS_MAX) as client,
+        httpx.Client(base_url=server.url, timeout=SECONDS_MAX, limits=NOTHING_KEPT) as client,
     ):
         engine.execute(STATEMENTS)
         wait_until(lambda: len(rows(engine, "SELECT * FROM totals;")) == 2, "the totals")
