@@ -33,6 +33,7 @@ VERSION = 1
 WRITE_TIMEOUT_MS = 30_000
 FETCH_BYTES = 16 * 1024 * 1024
 COMMAND_BYTES_MAX = 1_000_000  # below what brokers take in one batch unless told otherwise
+NOTHING = -1
 POLL_MS = 50  # markers of transactions move the position without waking who polls
 POLL_RECORDS = 10_000
 SILENT_POLLS_MAX = 600
@@ -84,6 +85,7 @@ class CommandLog:
         self._replication_factor = replication_factor
         self._producer: Producer | None = None
         self._next_offset = 0
+        self._written = NOTHING  # the offset of the last command of our own
 
     def open(self) -> None:
         """Make the topic if there is none, and see that it is what it should be."""
@@ -109,6 +111,11 @@ class CommandLog:
                 f'topic "{self.topic}" has {len(described.partitions)} partitions, not 1',
                 hint="give the service another ksql.service.id",
             )
+
+    @property
+    def is_writer(self) -> bool:
+        """Whether we wrote last, as far as is known; if not, the next write is refused."""
+        return self._producer is not None
 
     def take_over(self) -> None:
         """Become the writer; whoever wrote before is refused from now on."""
@@ -159,6 +166,8 @@ class CommandLog:
                     hint="the topic must keep everything: restore it from a backup",
                 )
             end = reader.end_offsets([tp])[tp]
+            if self._wrote_last and self._written <= end <= self.next_offset:
+                return  # nothing but our own command, whose marker may not be written yet
             if end < self._next_offset:
                 raise DamagedCommand(
                     f'topic "{self.topic}" ends at offset {end}, and {self._next_offset} was read',
@@ -180,10 +189,18 @@ class CommandLog:
     @property
     def next_offset(self) -> int:
         """Where the next command will be, as far as is known."""
-        return self._next_offset
+        return self._next_offset + (1 if self._wrote_last else 0)
+
+    @property
+    def _wrote_last(self) -> bool:
+        """Whether a marker of our own transaction comes before anything else."""
+        return self._written != NOTHING and self._next_offset == self._written + 1
 
     def append(self, command: Command) -> int:
-        """Write a command in a transaction of its own; its offset. TakenOver: read, try again."""
+        """Write a command in a transaction of its own; its offset. TakenOver: read, try again.
+
+        Nobody has written between what was read and this command, which counts as read, too.
+        """
         assert self._producer is not None, "take_over comes first"
         key, value = encode(command)
         if len(key) + len(value) > COMMAND_BYTES_MAX:
@@ -194,7 +211,9 @@ class CommandLog:
             self._producer.begin_transaction()
             sent = self._producer.send(self.topic, value, key, partition=0)
             self._producer.commit_transaction()
-            return sent.result().offset
+            self._written = sent.result().offset
+            self._next_offset = self._written + 1
+            return self._written
         except MillstreamError as error:
             self.close()
             if _was_fenced(error):

@@ -24,6 +24,8 @@ from sql.command_log import (
     DamagedCommand,
     LoggedCommand,
     TakenOver,
+    decode,
+    encode,
 )
 from sql.engine.changes import Change, Preparation, QueryInfo, State
 from sql.engine.changes import Command as CommandStatement
@@ -79,6 +81,8 @@ class Commands:
     _by_offset: dict[int, CommandStatus] = field(default_factory=dict)
     _replaying: bool = False
     _next_number: int = 0
+    # The statement that was tried just now, which need not be tried again to be carried out.
+    _topology_made: str = ""
 
     # --- start and end ------------------------------------------------------------------------
 
@@ -177,24 +181,45 @@ class Commands:
         text: str,
         properties: Mapping[str, object],
     ) -> Entity:
-        log.take_over()
-        self._read_on()
-        schemas = StatementSchemas(self.registry)
-        change = self._prepared(self.state, statement, text, properties, schemas)
+        change, schemas = self._prepared_to_log(log, statement, text, properties)
         if change.warning is not None:
             return WarningEntity(text, change.warning)
         self._provide(change)
-        offset = log.append(Command(change.command_id, text, properties, schemas.answers))
+        command = Command(change.command_id, text, properties, schemas.answers)
+        offset = log.append(command)
         self._by_offset.clear()
-        self._read_on()  # perhaps more than ours: another server may have written since
+        # As all servers read it.
+        self._apply(LoggedCommand(offset, decode(*encode(command), log.topic, offset)))
         self._clean_up(change)
-        status = self._by_offset.pop(offset, None)
-        if status is None:
-            raise Degraded(
-                f"the statement was logged at offset {offset}, but could not be carried out: "
-                f"{self.degraded}"
-            )
-        return CurrentStatus(text, change.command_id, status, offset)
+        return CurrentStatus(text, change.command_id, self._by_offset.pop(offset), offset)
+
+    def _prepared_to_log(
+        self,
+        log: CommandLog,
+        statement: CommandStatement,
+        text: str,
+        properties: Mapping[str, object],
+    ) -> tuple[Change, StatementSchemas]:
+        """The change of a statement, after all that was logged before it."""
+        if log.is_writer:
+            # If another server has written since, our command will be refused, and tried again. So
+            # what we know is good enough to carry a statement out, but not to refuse it.
+            schemas = StatementSchemas(self.registry)
+            try:
+                change = self._prepared(self.state, statement, text, properties, schemas)
+            except MillstreamError as error:
+                logger.debug("%s is looked at again: %s", text, error)
+            else:
+                if change.warning is None:
+                    return change, schemas
+        log.take_over()
+        try:
+            self._read_on()
+        except MillstreamError:
+            log.close()  # so that all is read before anything is written
+            raise
+        schemas = StatementSchemas(self.registry)
+        return self._prepared(self.state, statement, text, properties, schemas), schemas
 
     def _execute_unlogged(
         self, statement: CommandStatement, text: str, properties: Mapping[str, object]
@@ -231,8 +256,10 @@ class Commands:
         )
         following = self._next_number if self.log is None else self.log.next_offset
         change = preparation.prepare(statement, text, following if number is None else number)
-        if change.query is not None and number is None:
+        made, self._topology_made = self._topology_made, ""
+        if change.query is not None and number is None and made != text:
             self.launcher.topology(change.query)  # refuses what no topology can be made of
+            self._topology_made = text
         return change
 
     # --- around a change ----------------------------------------------------------------------
@@ -298,6 +325,8 @@ class Commands:
         following = self.state.copy()
         following.apply(change)
         self.state = following
+        if change.setting is not None:
+            self.config.alter(*change.setting)
         for query_id in change.ended:
             ended = self.running.pop(query_id, None)
             if ended is not None:
@@ -319,7 +348,7 @@ class Commands:
         replaced = self.running.pop(query.id, None)
         if replaced is not None:
             replaced.runtime.stop()
-        _, where = self.launcher.topology(query)
+        where = self.launcher.where(query)
         tap = Tap() if replaced is None else replaced.tap
         runtime = self.launcher.runtime(query, tap)
         self.running[query.id] = RunningQuery(query, runtime, where, tap)

@@ -12,7 +12,7 @@ from broker.client.registry.api import SchemaRegistry
 from broker.client.serde.rows.row_format import Row
 from broker.clock import Clock
 from broker.errors import MillstreamError
-from sql.backends.native.materialized import Materialized, add_queryable
+from sql.backends.native.materialized import Materialized, add_queryable, where_rows_are
 from sql.backends.native.steps import QueryContext
 from sql.backends.native.tap import Tap
 from sql.backends.native.topology import application_id
@@ -72,6 +72,13 @@ class QueryLauncher:
         context = QueryContext(builder, self.registry, log.row_failed, dict(config))
         found = add_queryable(query.planned.plan, context, tap)
         return builder.build(), found
+
+    def where(self, query: QueryInfo) -> Materialized | None:
+        """Where the rows of a persistent query's table are."""
+        log = self.log.of_query(query.id)
+        settings = dict(self.config.with_session(query.properties))
+        context = QueryContext(StreamsBuilder(), self.registry, log.row_failed, settings)
+        return where_rows_are(query.planned.plan, context)
 
     def runtime(self, query: QueryInfo, tap: Tap) -> QueryRuntime:
         """A persistent query, ready to start."""

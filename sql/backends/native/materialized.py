@@ -13,7 +13,7 @@ from sql.backends.native.aggregating import group_row
 from sql.backends.native.evaluating import predicate, row_function
 from sql.backends.native.rows import stored_rows, windowed
 from sql.backends.native.sinks import written
-from sql.backends.native.steps import QueryContext, RowStream, RowTable, then
+from sql.backends.native.steps import QueryContext, RowTable, then
 from sql.backends.native.tap import Tap
 from sql.backends.native.topology import look_at_columns, lower, lower_result
 from sql.plan import Aggregate, Filter, PlanNode, Project, Scan, Shape, Sink
@@ -23,6 +23,7 @@ from streams.record import Windowed
 
 FOREVER_MS = (1 << 63) - 1
 TAP = "SQL-TAP-"
+KEPT = "-Materialize"  # ends the name of a store that only a result needs
 
 # The row of a key and what is stored of it; None if the table has no such row.
 RowOf = Callable[[object, Row], Row | None]
@@ -144,37 +145,45 @@ def _projected(step: Project, context: QueryContext) -> Materialized | None:
     return Materialized(below.store, step.shape, row_of, below.windows)
 
 
+def where_rows_are(plan: PlanNode, context: QueryContext) -> Materialized | None:
+    """Where the rows of a query are that `add_queryable` adds, if it is a table."""
+    if not isinstance(plan, Sink):
+        return materialized(plan, context)
+    if not plan.input.shape.is_table:
+        return None
+    found = materialized(plan.input, context)
+    if found is None:
+        store = context.name_of(plan, KEPT)
+        found = Materialized(store, plan.input.shape, lambda key, row: row)
+    return found
+
+
 def add_queryable(
     plan: PlanNode, context: QueryContext, tap: Tap | None = None
 ) -> Materialized | None:
     """Add a persistent query to the topology; where its table's rows are, if it is a table."""
+    found = where_rows_are(plan, context)
     if not isinstance(plan, Sink):
         assert isinstance(plan, Scan), "only source tables are kept without being written"
         lower(plan, context)
-        return materialized(plan, context)
+        return found
     look_at_columns(plan, context)
-    found = None
-    if plan.input.shape.is_table:
-        found = materialized(plan.input, context)
-        if found is None:
-            rows = lower(plan.input, context)
-            assert isinstance(rows, Table), "a table's step gives a table"
-            found, rows = _kept(plan, rows, context)
-            changes: RowStream = rows.to_stream()
-            written(plan, changes if tap is None else then(changes, TAP, tap), context)
-            return found
-    written(plan, lower_result(plan.input, context, tap), context)
+    if found is not None and found.store == context.name_of(plan, KEPT):
+        changes = _kept(plan, found, context).to_stream()
+        written(plan, changes if tap is None else then(changes, TAP, tap), context)
+    else:
+        written(plan, lower_result(plan.input, context, tap), context)
     return found
 
 
-def _kept(plan: Sink, rows: RowTable, context: QueryContext) -> tuple[Materialized, RowTable]:
+def _kept(plan: Sink, found: Materialized, context: QueryContext) -> RowTable:
     """The table in a store of its own."""
-    shape, store = plan.input.shape, context.name_of(plan, "-Materialize")
-    kept: RowTable = rows.map_values(
+    rows, shape = lower(plan.input, context), found.shape
+    assert isinstance(rows, Table), "a table's step gives a table"
+    return rows.map_values(
         lambda row: row,
-        store=store,
+        store=found.store,
         key=windowed(stored_rows(shape.key), shape.window),
         value=stored_rows(shape.row),
         caching=False,
     )
-    return Materialized(store, shape, lambda key, row: row), kept
