@@ -10,6 +10,7 @@ CREATED ------> REBALANCING <---------------> RUNNING
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
 from enum import Enum
 
@@ -62,6 +63,8 @@ class StateMachine:
         self._changed = threading.Condition()
         self._state = AppState.CREATED
         self._listeners: list[StateListener] = []
+        self._untold: deque[tuple[AppState, AppState]] = deque()
+        self._telling = False
 
     @property
     def state(self) -> AppState:
@@ -83,14 +86,32 @@ class StateMachine:
             if state is None or state not in NEXT[old]:
                 return False
             self._state = state
+            self._untold.append((state, old))
             self._changed.notify_all()
+        self._tell()
+        return True
+
+    def _tell(self) -> None:
+        """Tell listeners of all changes, in their order: one thread at a time, the others go on."""
+        while True:
+            with self._changed:
+                if self._telling or not self._untold:
+                    return
+                self._telling = True
+                new, old = self._untold.popleft()
+            try:
+                self._tell_listeners(new, old)
+            finally:
+                with self._changed:
+                    self._telling = False
+
+    def _tell_listeners(self, new: AppState, old: AppState) -> None:
         for listener in list(self._listeners):
             try:
-                listener(state, old)
+                listener(new, old)
             except Exception:
                 # The listener is the user's; the application must not depend on it.
                 logger.exception("a state listener failed")
-        return True
 
     def wait_for(self, states: frozenset[AppState], timeout_ms: int | None) -> bool:
         """Wait for one of some states; False when the time was up, or all is over, first."""

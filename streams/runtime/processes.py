@@ -263,7 +263,7 @@ class _ChildSide:
         self._config = replace(config, processes=0)
         self._channel = channel
         self._fault = fault
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
 
     def run(self, number: int, bootstrap: str, on_failure: FailureHandler) -> int:
         """Run an instance until told to stop, or alone in the world; the exit code."""
@@ -282,7 +282,7 @@ class _ChildSide:
             fault=self._fault,
         )
         instance.on_failure = on_failure
-        states.listen(lambda new, old: self._state_changed(instance, states))
+        states.listen(lambda new, old: self._state_changed(instance, new))
         instance.start()
         with self._channel.makefile("r") as lines:
             for line in lines:
@@ -302,10 +302,8 @@ class _ChildSide:
                 self._say({"metrics": metrics_text(instance, states.state)})
         return what == "stop"
 
-    def _state_changed(self, instance: Instance, states: StateMachine) -> None:
-        with self._lock:  # two threads may tell of changes: the last to speak says what is last
-            state = states.state
-            self._say({"state": state.name})
+    def _state_changed(self, instance: Instance, state: AppState) -> None:
+        self._say({"state": state.name})
         if state is AppState.ERROR:
             self._say({"error": str(instance.error)})
             self._channel.shutdown(socket.SHUT_RD)
