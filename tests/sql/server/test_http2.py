@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,6 +48,7 @@ class RawClient:
     def __init__(self, connection: socket.socket, address: str) -> None:
         self._connection = connection
         self._address = address
+        self._events: deque[Event] = deque()
         self.protocol = H2Connection(H2Configuration(client_side=True))
         self.protocol.initiate_connection()
         self.flush()
@@ -66,13 +68,19 @@ class RawClient:
 
     def events(self, *, acknowledge: bool = True) -> Iterator[Event]:
         """What comes, until the connection's end."""
-        while data := self._connection.recv(65536):
-            for event in self.protocol.receive_data(data):
+        while True:
+            # Who stops in the middle of what came leaves the rest for the next who asks.
+            while self._events:
+                event = self._events.popleft()
                 if acknowledge and isinstance(event, DataReceived):
                     length = event.flow_controlled_length or 0
                     self.protocol.acknowledge_received_data(length, event.stream_id or 0)
                 yield event
             self.flush()
+            data = self._connection.recv(65536)
+            if not data:
+                return
+            self._events.extend(self.protocol.receive_data(data))
 
     def frames(self, stream_id: int) -> Iterator[bytes]:
         """The parts of an answer."""
