@@ -14,6 +14,8 @@ DELIMITED = "application/vnd.ksqlapi.delimited.v1"
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 300.0
 LINE_BYTES_MAX = 64 << 20
+# Servers close idle connections after five seconds, as httpx does: who is first must not be chance.
+KEPT = httpx.Limits(keepalive_expiry=2.0)
 
 # Any: JSON holds values of all kinds.
 JsonObject = dict[str, Any]
@@ -46,6 +48,7 @@ class SqlClient:
                 base_url=self.url,
                 auth=None if user is None else (user, password),
                 timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
+                limits=KEPT,
                 transport=transport,
             )
         except httpx.InvalidURL as error:

@@ -15,6 +15,8 @@ from sql.server.asked import SKIP_FORWARDING
 from sql.server.typed_values import typed_value
 
 TIMEOUT_SECONDS = 20.0
+# Servers close idle connections after five seconds, as httpx does: who is first must not be chance.
+KEPT = httpx.Limits(keepalive_expiry=2.0)
 
 
 class HttpPeers:
@@ -22,7 +24,7 @@ class HttpPeers:
 
     def __init__(self) -> None:
         """Connections are opened when they are needed."""
-        self._client = httpx.Client(timeout=TIMEOUT_SECONDS)
+        self._client = httpx.Client(timeout=TIMEOUT_SECONDS, limits=KEPT)
 
     def close(self) -> None:
         """Let go of the connections."""

@@ -208,7 +208,9 @@ class Service:
         self._server = HttpServer(self, listen="127.0.0.1:0", name="rest-cases")
         self._server.start()
         url = f"http://{self._server.address}"
-        self._client = httpx.Client(base_url=url, timeout=TIMEOUT_MS / 1000)
+        # The server closes connections that are idle, perhaps just when one is used again.
+        kept = httpx.Limits(max_keepalive_connections=0)
+        self._client = httpx.Client(base_url=url, timeout=TIMEOUT_MS / 1000, limits=kept)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request of the case that runs now."""
