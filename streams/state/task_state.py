@@ -66,16 +66,20 @@ class TaskState:
         default_value_serde: Serde[Any],
         application_id: str = "",
         buffer_bytes: int = BUFFER_BYTES,
+        database: Database | None = None,
     ) -> None:
         """Open the stores: persistent ones in `directory`, all in memory when it is None.
 
-        `buffer_bytes` is for committed rows that are kept in memory, over all stores.
+        With a `database` all of them are there. `buffer_bytes` is for committed rows that are kept in memory, over all stores.
         """
         self.record_time = RecordTime()
         self._specs = {spec.name: spec for spec in specs}
         on_disk = [] if directory is None else [spec.name for spec in specs if _is_on_disk(spec)]
         in_memory = [name for name in self._specs if name not in set(on_disk)]
         self._databases: list[tuple[Database, list[str]]] = []
+        if database is not None:
+            on_disk, in_memory = [], []
+            self._databases.append((database, list(self._specs)))
         if on_disk:
             assert directory is not None
             rocks = RocksDatabase(directory / DATABASE, on_disk)

@@ -1,0 +1,297 @@
+"""PagedDatabase: stores over a map of pages that is slow to ask, such as another engine's state.
+
+Rows are sorted by key and cut into pages; an index says with which key each page begins. A page is
+loaded when it is first needed and stays until the database is closed; `flush` gives those that have
+changed back, and the index. So a batch of work asks for each page once, whatever it does with it.
+
+    index   page 0   first keys of pages, their numbers, how many rows and bytes there are
+    page    page n   its rows
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from streams.errors import StoreError
+from streams.state.backing import Backing, Write
+
+T = TypeVar("T")
+
+PAGE_BYTES = 32 * 1024  # a page with twice as much is cut in two
+INDEX = 0
+FACTS = ""  # the store whose index page holds the facts
+
+
+class Pages(Protocol):
+    """Where pages are kept, by store and number."""
+
+    def get(self, store: str, number: int) -> bytes | None:
+        """A page; None when there is none."""
+        ...
+
+    def put(self, store: str, number: int, page: bytes) -> None:
+        """Keep a page."""
+        ...
+
+    def remove(self, store: str, number: int) -> None:
+        """Forget a page."""
+        ...
+
+
+class _Index(msgspec.Struct, array_like=True):
+    """Which pages a store has."""
+
+    firsts: list[bytes] = msgspec.field(default_factory=list)
+    numbers: list[int] = msgspec.field(default_factory=list)
+    following: int = INDEX + 1  # the number of the next new page
+    rows: int = 0
+    size_bytes: int = 0
+
+
+@dataclass(slots=True)
+class _Page:
+    """Some rows, next to each other."""
+
+    number: int
+    rows: dict[bytes, bytes] = field(default_factory=dict)
+    size_bytes: int = 0
+    keys: list[bytes] | None = None  # sorted, made when they are asked for
+    changed: bool = False
+
+    def sorted_keys(self) -> list[bytes]:
+        if self.keys is None:
+            self.keys = sorted(self.rows)
+        return self.keys
+
+
+_PAGE = msgspec.msgpack.Decoder(dict[bytes, bytes])
+_INDEX = msgspec.msgpack.Decoder(_Index)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class PagedBacking:
+    """The rows of one store; one thread uses it."""
+
+    is_memory = False
+
+    def __init__(self, store: str, pages: Pages, page_bytes: int) -> None:
+        """Read the index."""
+        self._store = store
+        self._pages = pages
+        self._page_bytes = page_bytes
+        data = pages.get(store, INDEX)
+        self._index = _Index() if data is None else _decoded(_INDEX, data, store)
+        if len(self._index.firsts) != len(self._index.numbers):
+            raise _damaged(store, "its index does not fit together")
+        self._loaded: dict[int, _Page] = {}
+        self._gone: set[int] = set()
+        self._changed = False
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key."""
+        place = bisect_right(self._index.firsts, key) - 1
+        return None if place < 0 else self._page(place).rows.get(key)
+
+    def scan(
+        self, first: bytes | None, before: bytes | None, *, backwards: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Rows from `first` up to, not including, `before`; None is an open end."""
+        firsts = self._index.firsts
+        begin = 0 if first is None else max(0, bisect_right(firsts, first) - 1)
+        end = len(firsts) if before is None else bisect_left(firsts, before)
+        pages = [self._page(place) for place in range(begin, end)]
+        for page in reversed(pages) if backwards else pages:
+            keys = page.sorted_keys()
+            low = 0 if first is None else bisect_left(keys, first)
+            high = len(keys) if before is None else bisect_left(keys, before)
+            chosen = keys[low:high]
+            rows = page.rows
+            yield from [(key, rows[key]) for key in (reversed(chosen) if backwards else chosen)]
+
+    def count(self) -> int:
+        """How many rows there are."""
+        return self._index.rows
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of keys and values."""
+        return self._index.size_bytes
+
+    @property
+    def memory_bytes(self) -> int:
+        """About how much the pages take that are loaded."""
+        return sum(page.size_bytes for page in self._loaded.values())
+
+    def write(self, rows: Mapping[bytes, bytes | None]) -> None:
+        """Set and delete."""
+        for key, value in rows.items():
+            if value is None:
+                self._delete(key)
+            else:
+                self._set(key, value)
+
+    def expire(self, before: bytes) -> None:
+        """Delete all rows before a key."""
+        while self._index.firsts and self._index.firsts[0] < before:
+            page = self._page(0)
+            keys = page.sorted_keys()
+            expired = keys[: bisect_left(keys, before)]
+            for key in expired:
+                self._delete(key)
+            if page.rows or not expired:
+                return
+
+    def flush(self) -> None:
+        """Give back what has changed."""
+        if not self._changed:
+            return
+        self._changed = False
+        for number in self._gone:
+            self._pages.remove(self._store, number)
+        self._gone.clear()
+        for page in self._loaded.values():
+            if page.changed:
+                page.changed = False
+                self._pages.put(self._store, page.number, _encode(page.rows))
+        self._pages.put(self._store, INDEX, _encode(self._index))
+
+    # --- inside -------------------------------------------------------------------------------
+
+    def _page(self, place: int) -> _Page:
+        number = self._index.numbers[place]
+        page = self._loaded.get(number)
+        if page is None:
+            data = self._pages.get(self._store, number)
+            if data is None:
+                raise _damaged(self._store, f"page {number} is missing")
+            rows = _decoded(_PAGE, data, self._store)
+            size_bytes = sum(len(key) + len(value) for key, value in rows.items())
+            page = self._loaded[number] = _Page(number, rows, size_bytes)
+        return page
+
+    def _set(self, key: bytes, value: bytes) -> None:
+        index = self._index
+        place = bisect_right(index.firsts, key) - 1
+        if place < 0:
+            place = 0
+            if index.firsts:
+                self._page(0)
+                index.firsts[0] = key
+            else:
+                self._add_page(0, key)
+        page = self._page(place)
+        old = page.rows.get(key)
+        page.rows[key] = value
+        added = len(value) - len(old) if old is not None else len(key) + len(value)
+        page.size_bytes += added
+        index.size_bytes += added
+        if old is None:
+            page.keys = None
+            index.rows += 1
+        page.changed = self._changed = True
+        if page.size_bytes > 2 * self._page_bytes and len(page.rows) > 1:
+            self._cut(place)
+
+    def _delete(self, key: bytes) -> None:
+        index = self._index
+        place = bisect_right(index.firsts, key) - 1
+        if place < 0:
+            return
+        page = self._page(place)
+        old = page.rows.pop(key, None)
+        if old is None:
+            return
+        size = len(key) + len(old)
+        page.size_bytes -= size
+        index.size_bytes -= size
+        index.rows -= 1
+        page.keys = None
+        page.changed = self._changed = True
+        if not page.rows:
+            del index.firsts[place], index.numbers[place], self._loaded[page.number]
+            self._gone.add(page.number)
+
+    def _add_page(self, place: int, first: bytes) -> _Page:
+        index = self._index
+        page = _Page(index.following)
+        index.following += 1
+        index.firsts.insert(place, first)
+        index.numbers.insert(place, page.number)
+        self._loaded[page.number] = page
+        return page
+
+    def _cut(self, place: int) -> None:
+        """Move the upper half of a page's rows to a new one."""
+        page = self._page(place)
+        keys = page.sorted_keys()
+        middle = len(keys) // 2
+        added = self._add_page(place + 1, keys[middle])
+        for key in keys[middle:]:
+            value = page.rows.pop(key)
+            added.rows[key] = value
+            added.size_bytes += len(key) + len(value)
+        page.size_bytes -= added.size_bytes
+        page.keys, added.keys = keys[:middle], keys[middle:]
+        added.changed = True
+
+
+class PagedDatabase:
+    """The stores of a task, in pages; nothing is kept before `flush`."""
+
+    def __init__(self, stores: Sequence[str], pages: Pages, page_bytes: int = PAGE_BYTES) -> None:
+        """Read the indices of the stores, and the facts."""
+        self._pages = pages
+        self._backings = {name: PagedBacking(name, pages, page_bytes) for name in stores}
+        data = pages.get(FACTS, INDEX)
+        self._facts: dict[bytes, bytes] = {} if data is None else _decoded(_PAGE, data, "facts")
+        self._facts_changed = False
+
+    def backing(self, store: str) -> Backing:
+        """The rows of a store."""
+        return self._backings[store]
+
+    def facts(self) -> dict[bytes, bytes]:
+        """What was written beside the rows."""
+        return dict(self._facts)
+
+    def write(self, write: Write) -> None:
+        """Change rows and facts, in the pages that are loaded."""
+        for name, rows in write.rows.items():
+            self._backings[name].write(rows)
+        for name, before in write.expired.items():
+            self._backings[name].expire(before)
+        for key, fact in write.facts.items():
+            self._facts_changed = True
+            if fact is None:
+                self._facts.pop(key, None)
+            else:
+                self._facts[key] = fact
+
+    def flush(self) -> None:
+        """Give everything back that has changed."""
+        for backing in self._backings.values():
+            backing.flush()
+        if self._facts_changed:
+            self._facts_changed = False
+            self._pages.put(FACTS, INDEX, _encode(self._facts))
+
+    def close(self) -> None:
+        """Forget what was not flushed."""
+        self._backings.clear()
+
+
+def _decoded(decoder: msgspec.msgpack.Decoder[T], data: bytes, store: str) -> T:
+    try:
+        return decoder.decode(data)
+    except msgspec.DecodeError as error:
+        raise _damaged(store, str(error)) from error
+
+
+def _damaged(store: str, why: str) -> StoreError:
+    return StoreError(
+        f'the pages of store "{store}" are damaged: {why}',
+        hint="start again from an older checkpoint",
+    )
