@@ -1,0 +1,1 @@
+"""Plans on Spark's Structured Streaming."""
