@@ -1,8 +1,8 @@
 """Cluster: which servers of the service are alive, and how far their stores are behind.
 
 A server with ksql.heartbeat.enable tells the others all the time that it is there, and with
-ksql.lag.reporting.enable how far its stores are. Others are known from the queries that they run,
-and from what they tell.
+ksql.lag.reporting.enable how far its stores are. Those it tells are known from the queries that
+they run: whoever else sends a heartbeat is remembered, and gets none.
 """
 
 import logging
@@ -10,10 +10,12 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import httpx
+import msgspec
 
+from broker.errors import MillstreamError
 from sql.engine.engine import Engine
 from sql.engine.query_metrics import query_metrics
 from sql.server.answers import BAD_REQUEST, NOT_FOUND, Json, Refused
@@ -25,12 +27,36 @@ LAGS = "ksql.lag.reporting.enable"
 DISCOVER_EVERY_MS = 2_000
 LAGS_EVERY_MS = 5_000
 SEND_SECONDS_MAX = 1.0
-HOSTS_MAX = 1_000
+HOSTS_MAX = 100
 HOST_CHARACTERS_MAX = 255
 PORT_MAX = 65_535
 BEATS_MAX = 1_000
-STORES_MAX = 10_000
+LAGS_MAX = 2_000  # partitions of stores
 NO_LAGS: Mapping[str, object] = {"stateStoreLags": {}, "updateTimeMs": 0}
+
+
+Name = Annotated[str, msgspec.Meta(max_length=500)]
+
+
+class PartitionLag(msgspec.Struct, frozen=True):
+    """How far a partition of a store is; names are those of the JSON."""
+
+    currentOffsetPosition: int
+    endOffsetPosition: int
+    offsetLag: int
+
+
+class StoreLags(msgspec.Struct, frozen=True):
+    """How far a store is."""
+
+    lagByPartition: dict[Name, PartitionLag]
+
+
+class HostStoreLags(msgspec.Struct, frozen=True):
+    """How far all stores of a server are."""
+
+    stateStoreLags: dict[Name, StoreLags]
+    updateTimeMs: int
 
 
 @dataclass(slots=True)
@@ -87,16 +113,9 @@ class Cluster:
     def lag(self, content: Mapping[str, object]) -> Json:
         """POST /lag: how far another server's stores are."""
         self._check(LAGS)
-        host, lags = _host(content, "ksqlHost"), content.get("hostStoreLags")
-        if not isinstance(lags, dict):
-            raise Refused(BAD_REQUEST, '"hostStoreLags" must be an object')
-        stores, updated_ms = lags.get("stateStoreLags"), lags.get("updateTimeMs")
-        if not isinstance(stores, dict) or len(stores) > STORES_MAX or type(updated_ms) is not int:
-            raise Refused(
-                BAD_REQUEST, '"hostStoreLags" must have "stateStoreLags" and "updateTimeMs"'
-            )
+        host, lags = _host(content, "ksqlHost"), _checked_lags(content.get("hostStoreLags"))
         with self._lock:
-            self._other(host).lags = {"stateStoreLags": stores, "updateTimeMs": updated_ms}
+            self._other(host).lags = lags
         return {"isOk": True}
 
     def _check(self, setting: str) -> None:
@@ -190,7 +209,7 @@ class Cluster:
             while not self._ended:
                 now_ms = self._clock.monotonic_ms()
                 if now_ms - discovered_ms >= DISCOVER_EVERY_MS:
-                    hosts, discovered_ms = self._hosts(), now_ms
+                    hosts, discovered_ms = sorted(self._hosts()), now_ms
                 self._send(client, hosts, "/heartbeat", self._beat())
                 if self._engine.config.flag(LAGS) and now_ms - told_ms >= LAGS_EVERY_MS:
                     told_ms = now_ms
@@ -200,13 +219,16 @@ class Cluster:
                     if not self._ended:
                         self._clock.wait(self._ending, every_ms)
 
-    def _hosts(self) -> list[str]:
-        """Those who run parts of the queries, and those who have told of themselves."""
-        found = set(self._others)
+    def _hosts(self) -> set[str]:
+        """Those who run parts of the queries."""
+        found: set[str] = set()
         for each in list(self._engine.commands.running.values()):
             if each.where is not None:
-                found.update(each.runtime.elsewhere(each.where.store))
-        return sorted(found - {self._engine.config.address})
+                try:
+                    found.update(each.runtime.elsewhere(each.where.store))
+                except MillstreamError as error:
+                    logger.debug("query %s does not run: %s", each.info.id, error)
+        return found - {self._engine.config.address}
 
     def _own(self) -> Json:
         host, _, port = self._engine.config.address.rpartition(":")
@@ -227,6 +249,19 @@ class Cluster:
 
 def _places(partitions: Iterable[tuple[str, int]]) -> list[dict[str, object]]:
     return [{"topic": topic, "partition": number} for topic, number in sorted(partitions)]
+
+
+def _checked_lags(lags: object) -> Mapping[str, object]:
+    """Lags that have ksqlDB's shape, and are not too many."""
+    try:
+        found = msgspec.convert(lags, HostStoreLags)
+    except msgspec.ValidationError as error:
+        raise Refused(BAD_REQUEST, f'"hostStoreLags" is wrong: {error}') from error
+    stores = found.stateStoreLags.values()
+    if sum(1 + len(each.lagByPartition) for each in stores) > LAGS_MAX:
+        raise Refused(BAD_REQUEST, f'"hostStoreLags" has more than {LAGS_MAX} partitions')
+    checked: dict[str, object] = msgspec.to_builtins(found)
+    return checked
 
 
 def _host(content: Mapping[str, object], name: str) -> str:

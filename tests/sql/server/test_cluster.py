@@ -13,7 +13,7 @@ from broker.config import BrokerConfig
 from sql.engine.engine import Engine
 from sql.engine.settings import SqlConfig
 from sql.server.answers import Refused
-from sql.server.cluster import HOSTS_MAX, Cluster
+from sql.server.cluster import HOSTS_MAX, LAGS_MAX, Cluster
 from sql.server.server import SqlServer
 from tests.sql.engine.conftest import SETTINGS as BROKER_SETTINGS
 from tests.sql.engine.engines import ORDERS, SETTINGS, TOTALS
@@ -81,8 +81,19 @@ def test_what_is_told_is_checked_and_bounded(broker: Broker, tmp_path: Path) -> 
                 cluster.heartbeat({"hostInfo": host, "timestamp": 1})
         with pytest.raises(Refused):
             cluster.heartbeat({"hostInfo": OTHER})
-        with pytest.raises(Refused):
-            cluster.lag({"ksqlHost": OTHER, "hostStoreLags": {}})
+        lag = {"currentOffsetPosition": 1, "endOffsetPosition": 3, "offsetLag": 2}
+        many = {str(number): lag for number in range(LAGS_MAX)}
+        wrong: tuple[object, ...] = (None, [], {"q#s": {}}, {"q#s": {"lagByPartition": {"0": {}}}})
+        for stores in wrong:
+            told: dict[str, object] = {"stateStoreLags": stores, "updateTimeMs": 1}
+            with pytest.raises(Refused, match="is wrong"):
+                cluster.lag({"ksqlHost": OTHER, "hostStoreLags": told})
+        told = {"stateStoreLags": {"q#s": {"lagByPartition": many}}, "updateTimeMs": 1}
+        with pytest.raises(Refused, match="more than"):
+            cluster.lag({"ksqlHost": OTHER, "hostStoreLags": told})
+        several = {"stateStoreLags": {"q#s": {"lagByPartition": {"0": lag}}}, "updateTimeMs": 1}
+        cluster.lag({"ksqlHost": {"host": "h0", "port": 1}, "hostStoreLags": several})
+        assert "'offsetLag': 2" in str(cluster.status())
         for number in range(HOSTS_MAX):
             cluster.heartbeat({"hostInfo": {"host": f"h{number}", "port": 1}, "timestamp": 1})
         with pytest.raises(Refused, match="not remembered"):
