@@ -23,6 +23,13 @@ from tests.sql.crash.ledger import (
 from tests.support.peer import wait_until
 from tests.support.sql_server import PATIENCE_S, SqlServerProcess
 
+BROKER_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "100",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
+}
 SETTINGS = {
     "ksql.streams.processing.guarantee": "exactly_once_v2",
     # Every change of a table is told, so that what is missing or doubled can be seen.

@@ -6,19 +6,12 @@ from random import Random
 
 import pytest
 
-from tests.sql.crash.harness import Results, Server, Writer, read_orders
+from tests.sql.crash.harness import BROKER_SETTINGS, Results, Server, Writer, read_orders
 from tests.sql.crash.ledger import SOURCES, Key, Order, Query, Row, difference, make_orders, queries
 from tests.support.millstream_broker import MillstreamBroker
 
 pytestmark = pytest.mark.slow
 
-BROKER_SETTINGS = {
-    "group.initial.rebalance.delay.ms": "0",
-    "group.min.session.timeout.ms": "100",
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
-    "offsets.topic.num.partitions": "4",
-    "transaction.state.log.num.partitions": "4",
-}
 ORDER_PAUSE_S = 0.02
 RESULTS_BEFORE_KILL_MAX = 500  # each order makes about five
 ORDERS_BEFORE_KILL_MAX = 150  # about as long as a server takes to start

@@ -8,8 +8,7 @@ from random import Random
 
 import pytest
 
-from tests.sql.crash.harness import Server
-from tests.sql.crash.test_kill import BROKER_SETTINGS
+from tests.sql.crash.harness import BROKER_SETTINGS, Server
 from tests.support.millstream_broker import MillstreamBroker
 from tests.support.peer import wait_until
 from tests.support.sql_server import PATIENCE_S
