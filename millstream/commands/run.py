@@ -2,7 +2,6 @@
 
 import re
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from broker.model import LATEST_TIMESTAMP
 from broker.server import Server
 from millstream.commands.applications import load_app
 from millstream.commands.options import json_option, key_values
+from millstream.commands.stopping import StopAsked
 from millstream.output import Output
 from streams import AppState, StreamsApp, Topology
 from streams.serving import QueryServer
@@ -129,7 +129,7 @@ def _create_missing(cluster: Admin, topology: Topology, output: Output) -> None:
 
 def _watch(app: StreamsApp, cluster: Admin, output: Output) -> None:
     """Run the application and say how it goes, until a signal comes or it fails."""
-    stop = threading.Event()
+    stop = StopAsked()
 
     def asked(number: int, frame: FrameType | None) -> None:
         del number, frame

@@ -1,12 +1,12 @@
 """Services that run in this process until it is interrupted."""
 
 import signal
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from types import FrameType
 
+from millstream.commands.stopping import StopAsked
 from millstream.output import Output, Row
 
 WAIT_S = 0.5
@@ -26,7 +26,7 @@ Service = Callable[[], AbstractContextManager[Started]]
 
 def serve(services: Sequence[Service], output: Output) -> None:
     """Start services in order, wait for SIGINT or SIGTERM, stop them in the opposite order."""
-    stop = threading.Event()
+    stop = StopAsked()
     starting = True
 
     def asked(number: int, frame: FrameType | None) -> None:

@@ -1,0 +1,46 @@
+"""What a signal handler sets and the main thread waits for."""
+
+import subprocess
+import sys
+
+import pytest
+
+from millstream.commands.stopping import StopAsked
+
+# Signals come all the time, also in the middle of waits.
+SIGNALLED = """
+import os, signal, threading
+from millstream.commands.stopping import StopAsked
+
+asked = StopAsked()
+signal.signal(signal.SIGUSR1, lambda *_: asked.set())
+
+def send():
+    while not over.is_set():
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+over = threading.Event()
+sending = threading.Thread(target=send)
+sending.start()
+for _ in range(100):
+    asked = StopAsked()
+    while not asked.wait(0.01):
+        pass
+over.set()
+sending.join()
+"""
+
+
+def test_it_is_not_set_until_it_is_asked_and_stays_so() -> None:
+    asked = StopAsked()
+    assert not asked.wait(0)
+    asked.set()
+    assert asked.wait(0)
+    assert asked.wait(0)
+
+
+@pytest.mark.slow
+def test_a_signal_in_the_middle_of_a_wait_ends_it() -> None:
+    command = [sys.executable, "-c", SIGNALLED]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
