@@ -1,11 +1,13 @@
 """Rows in stores: every value of every type comes back as it was."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.client.serde import BindableSerde
 from broker.errors import SerdeError
 from sql.backends.native.rows import key_serde, stored_rows, value_serde
 from sql.catalog import FormatInfo, WindowInfo
@@ -138,3 +140,30 @@ def test_keys_have_their_windows_behind_them(window: WindowInfo, size: int) -> N
     assert data is not None
     assert len(data) == 4 + size
     assert serde.deserialize("t", data) == key
+
+
+@pytest.mark.parametrize("name", ["KAFKA", "JSON", "DELIMITED"])
+@pytest.mark.parametrize(("type_", "value"), [(INT, 7), (STRING, "seven"), (DOUBLE, 7.5)])
+def test_keys_that_are_bound_to_a_topic_are_the_same(
+    name: str, type_: DataType, value: object
+) -> None:
+    serde = key_serde(FormatInfo(name), [Column("K", type_)], None)
+    assert isinstance(serde, BindableSerde)
+    encode, decode = serde.encoder("topic"), serde.decoder("topic")
+    for row in ((value,), (None,)):
+        raw = encode(row)
+        assert raw == serde.serialize("topic", row)
+        assert raw is None or decode(raw) == serde.deserialize("topic", raw) == row
+    for data in (b"", b"null", b"\xff\xff"):
+        assert result(decode, data) == result(lambda raw: serde.deserialize("topic", raw), data)
+    for wrong in ((value, 1), (), (object(),)):
+        with pytest.raises(Exception):  # noqa: B017, PT011 - of whatever kind
+            encode(wrong)
+
+
+def result(decode: Callable[[bytes], object], data: bytes) -> object:
+    """What bytes are decoded to, or that they cannot be."""
+    try:
+        return decode(data)
+    except Exception:
+        return Exception
