@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.client.opening import Target
 from broker.client.registry.api import SchemaRegistry
@@ -28,7 +28,8 @@ from sql.engine.pushing import (
     tombstone_values,
 )
 from sql.engine.results import ResultRow, RowQueue
-from sql.engine.settings import SqlConfig
+from sql.engine.settings import SPARK, SqlConfig
+from sql.engine.spark_runtime import SparkRuntime, check_servers, spark_query
 from sql.planner import PlannedQuery
 from sql.queries import AppRuntime, QueryRuntime, RetryPolicy, Supervisor, begin_at_end
 from streams.app import StreamsApp
@@ -36,6 +37,9 @@ from streams.dsl.builder import StreamsBuilder
 from streams.handlers import Answer
 from streams.runtime.shared_runtime import SharedRuntime
 from streams.topology import Topology
+
+if TYPE_CHECKING:
+    from sql.backends.spark.query import SparkQuery
 
 logger = logging.getLogger(__name__)
 
@@ -83,6 +87,8 @@ class QueryLauncher:
     def runtime(self, query: QueryInfo, tap: Tap) -> QueryRuntime:
         """A persistent query, ready to start."""
         config = self.config.with_session(query.properties)
+        if config.text("engine") == SPARK:
+            return self._on_spark(query, config)
         return AppRuntime(
             self.application_id(query.id),
             lambda: self.topology(query, tap)[0],
@@ -90,11 +96,29 @@ class QueryLauncher:
             clock=self.clock,
             settings=self._settings(config, self.log.of_query(query.id)),
             supervisor=self.supervisor,
-            retry=RetryPolicy(
-                config.whole("ksql.query.retry.backoff.initial.ms"),
-                config.whole("ksql.query.retry.backoff.max.ms"),
-                config.whole("ksql.query.error.max.queue.size"),
-            ),
+            retry=_retry_policy(config),
+        )
+
+    def _on_spark(self, query: QueryInfo, config: SqlConfig) -> QueryRuntime:
+        application = self.application_id(query.id)
+
+        def build() -> "SparkQuery":
+            return spark_query(
+                application,
+                query.planned.plan,
+                config,
+                servers=check_servers(self.target),
+                checkpoints=self.data_directory / "spark",
+            )
+
+        return SparkRuntime(
+            application,
+            build,
+            lambda: self.topology(query)[0].describe(),
+            target=self.clients,
+            clock=self.clock,
+            supervisor=self.supervisor,
+            retry=_retry_policy(config),
         )
 
     def begin(self, query: QueryInfo) -> None:
@@ -170,6 +194,14 @@ class QueryLauncher:
             "deserialization_exception_handler": log.handler(read),
             "production_exception_handler": log.handler(write),
         }
+
+
+def _retry_policy(config: SqlConfig) -> RetryPolicy:
+    return RetryPolicy(
+        config.whole("ksql.query.retry.backoff.initial.ms"),
+        config.whole("ksql.query.retry.backoff.max.ms"),
+        config.whole("ksql.query.error.max.queue.size"),
+    )
 
 
 def _delivery(planned: PlannedQuery, queue: RowQueue) -> Callable[[object, Row | None], None]:

@@ -11,8 +11,13 @@ from streams.runtime.shared_runtime import RUNNER_THREADS
 STREAMS_PREFIX = "ksql.streams."
 CLIENT_PREFIXES = ("consumer.", "producer.", "main.consumer.", "restore.consumer.")
 
+NATIVE = "native"
+SPARK = "spark"
+ENGINES = (NATIVE, SPARK)
+
 # What a session may override with SET, and the defaults. None: no default.
 EDITABLE: Mapping[str, object] = {
+    "engine": NATIVE,  # what persistent queries run on
     "ksql.persistence.default.format.key": "KAFKA",
     "ksql.persistence.default.format.value": None,
     # Unset: each format as it does by itself, which is not the same as saying "true".
@@ -105,6 +110,7 @@ FIXED: Mapping[str, object] = {
     "ksql.authentication.plugin.class": "",
     "ksql.advertised.listener": "",
     "listeners": "http://0.0.0.0:8088",
+    "spark.master": "local[*]",
 }
 # Of the topologies; sessions may override them, with the prefix "ksql.streams." or without.
 STREAMS_DEFAULTS: Mapping[str, object] = {
@@ -237,7 +243,7 @@ DENYLIST = "ksql.properties.overrides.denylist"
 
 def is_of_ksql(name: str) -> bool:
     """Whether a setting is of the server itself, not of what it runs on."""
-    return name.startswith("ksql.") or name == "listeners"
+    return name.startswith(("ksql.", "spark.")) or name in ("engine", "listeners")
 
 
 def plain_name(name: str) -> str:
@@ -265,6 +271,8 @@ def converted(name: str, value: object) -> object:
     )
     if plain in UNSET_FLAGS:
         return None if value in (None, "") else _flag(name, value)
+    if plain == "engine" and str(value).lower() not in ENGINES:
+        raise _wrong(name, value, f"it must be one of {', '.join(ENGINES)}")
     if default is None or isinstance(default, str):
         return value if value is None else str(value)
     if isinstance(default, bool):

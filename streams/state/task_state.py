@@ -13,7 +13,7 @@ Facts beside the rows of a store, in the database of the task:
     shape/<store>     kind and segment interval; a store with another shape is emptied
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -61,31 +61,20 @@ class TaskState:
         self,
         specs: Sequence[StoreSpec],
         *,
-        directory: Path | None,
+        directory: Path | Database | None,
         default_key_serde: Serde[Any],
         default_value_serde: Serde[Any],
         application_id: str = "",
         buffer_bytes: int = BUFFER_BYTES,
-        database: Database | None = None,
     ) -> None:
         """Open the stores: persistent ones in `directory`, all in memory when it is None.
 
-        With a `database` all of them are there. `buffer_bytes` is for committed rows that are kept in memory, over all stores.
+        A database of another kind in its place has all of them. `buffer_bytes` is for committed
+        rows that are kept in memory, over all stores.
         """
         self.record_time = RecordTime()
         self._specs = {spec.name: spec for spec in specs}
-        on_disk = [] if directory is None else [spec.name for spec in specs if _is_on_disk(spec)]
-        in_memory = [name for name in self._specs if name not in set(on_disk)]
-        self._databases: list[tuple[Database, list[str]]] = []
-        if database is not None:
-            on_disk, in_memory = [], []
-            self._databases.append((database, list(self._specs)))
-        if on_disk:
-            assert directory is not None
-            rocks = RocksDatabase(directory / DATABASE, on_disk)
-            self._databases.append((rocks, on_disk))
-        if in_memory:
-            self._databases.append((MemoryDatabase(in_memory), in_memory))
+        self._databases = list(_databases(specs, directory))
         self._positions: dict[str, int] = {}
         self._stores: dict[str, OpenStore] = {}
         cache_bytes = buffer_bytes // max(1, len(self._specs))
@@ -270,6 +259,22 @@ def _open(parts: StoreParts) -> OpenStore:
             return LruStore(parts)
         case _:
             assert_never(kind)
+
+
+def _databases(
+    specs: Sequence[StoreSpec], directory: Path | Database | None
+) -> Iterator[tuple[Database, list[str]]]:
+    """Where the stores are, each database with the names of those that it has."""
+    names = [spec.name for spec in specs]
+    if directory is not None and not isinstance(directory, Path):
+        yield directory, names
+        return
+    on_disk = [] if directory is None else [spec.name for spec in specs if _is_on_disk(spec)]
+    if directory is not None and on_disk:
+        yield RocksDatabase(directory / DATABASE, on_disk), on_disk
+    in_memory = [name for name in names if name not in set(on_disk)]
+    if in_memory:
+        yield MemoryDatabase(in_memory), in_memory
 
 
 def _is_on_disk(spec: StoreSpec) -> bool:

@@ -9,6 +9,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from sql.backends.spark.task_work import OutputRecord, work_of
 from streams.record import NO_HEADERS, Chunk, Headers
 from streams.runtime.partitions import TaskId
+from streams.state.paged import Pages
 
 COLUMNS = ("topic", "partition", "timestamp", "key", "value", "headers")
 OUTPUT = (
@@ -60,17 +61,43 @@ class TaskProcessor(StatefulProcessor):  # type: ignore[misc]  # Any: PySpark ha
         timerValues: Any,
     ) -> Iterator[Any]:
         """The records that one task writes in a batch."""
-        task = TaskId.parse(key[0])
-        frame = pandas.concat(list(rows)).sort_values(["topic", "offset"], kind="stable")
-        chunks = [
-            _chunk(str(topic), task.partition, part)
-            for topic, part in frame.groupby("topic", sort=False)
-        ]
-        written = work_of(self._job).run(task, chunks, MapPages(self._pages))
-        yield pandas.DataFrame([_row(record) for record in written], columns=COLUMNS)
+        yield _run(self._job, str(key[0]), pandas.concat(list(rows)), MapPages(self._pages))
 
     def close(self) -> None:
         """There is nothing to let go of: the task ends with its batch."""
+
+
+class NoPages:
+    """What tasks without stores keep between batches: nothing; see streams.state.paged.Pages."""
+
+    def get(self, store: str, number: int) -> bytes | None:
+        """None."""
+        return None
+
+    def put(self, store: str, number: int, page: bytes) -> None:
+        """Forget it."""
+
+    def remove(self, store: str, number: int) -> None:
+        """There is none."""
+
+
+def stateless_batches(job: str, batches: Iterator[Any]) -> Iterator[Any]:
+    """What tasks without stores write; a batch may have records of several."""
+    for batch in batches:
+        for task, rows in batch.groupby("task", sort=False):
+            yield _run(job, str(task), rows, NoPages())
+
+
+def _run(job: str, name: str, rows: Any, pages: Pages) -> Any:
+    """The records that a task writes when it reads some."""
+    task = TaskId.parse(name)
+    ordered = rows.sort_values(["topic", "offset"], kind="stable")
+    chunks = [
+        _chunk(str(topic), task.partition, part)
+        for topic, part in ordered.groupby("topic", sort=False)
+    ]
+    written = work_of(job).run(task, chunks, pages)
+    return pandas.DataFrame([_row(record) for record in written], columns=COLUMNS)
 
 
 def _chunk(topic: str, partition: int, part: Any) -> Chunk:

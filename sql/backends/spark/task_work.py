@@ -106,11 +106,10 @@ class TaskWork:
         database = PagedDatabase(list(sub.stores), pages)
         state = TaskState(
             specs,
-            directory=None,
+            directory=database,
             default_key_serde=self._config.default_key_serde,
             default_value_serde=self._config.default_value_serde,
             application_id=self._job.application_id,
-            database=database,
         )
         output = Collected(self._counts)
         task = Task(

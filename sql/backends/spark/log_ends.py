@@ -1,0 +1,179 @@
+"""LogEnds: which partitions there are and where their logs begin and end, asked of the cluster."""
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+
+from broker.client.api import OffsetAndMetadata
+from broker.client.consumer_config import ConsumerConfig
+from broker.client.opening import admin, consumer
+from broker.errors import ConfigError, ErrorCode, MillstreamError
+from broker.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
+from sql.backends.spark.offsets import Offsets
+from sql.backends.spark.options import EARLIEST, SourceOptions, Where, of_admin
+
+LOG = logging.getLogger(__name__)
+SHOWN_MAX = 10
+
+
+class DataLost(MillstreamError):
+    """Offsets that a query still had to read are gone."""
+
+
+def lost(options: SourceOptions, gone: Mapping[TopicPartition, str]) -> None:
+    """Raise DataLost, or warn of it if the query goes on without the records."""
+    if not gone:
+        return
+    shown = "; ".join(f"{tp}: {what}" for tp, what in sorted(gone.items())[:SHOWN_MAX])
+    more = f" and {len(gone) - SHOWN_MAX} more" if len(gone) > SHOWN_MAX else ""
+    message = f"records are gone that were not read yet: {shown}{more}"
+    if options.fail_on_data_loss:
+        raise DataLost(
+            message,
+            hint='keep records longer (retention.ms), or set "fail_on_data_loss" to false to go '
+            "on with what is there, or begin anew with another checkpoint",
+        )
+    LOG.warning("%s; going on with what is there", message)
+
+
+class LogEnds:
+    """Asks one cluster; opened once in a reader of the driver."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        """Open the clients; nothing is sent yet."""
+        self._options = options
+        self._pattern = None if options.topic_pattern is None else re.compile(options.topic_pattern)
+        settings = dict(options.client)
+        group = {} if options.group_id is None else {"group_id": options.group_id}
+        self._consumer = consumer(
+            options.servers,
+            isolation_level=options.isolation_level,
+            enable_auto_commit=False,
+            allow_auto_create_topics=False,
+            auto_offset_reset="none",
+            **group,
+            **settings,
+        )
+        self._admin = admin(options.servers, **of_admin(settings, ConsumerConfig))
+
+    # --- what there is ------------------------------------------------------------------------
+
+    def partitions(self) -> set[TopicPartition]:
+        """All partitions of the topics that are read, as of now."""
+        if self._pattern is not None:
+            names = [name for name in self._admin.list_topics() if self._pattern.fullmatch(name)]
+        else:
+            names = list(self._options.topics)
+        described = self._admin.describe_topics(names)
+        found = set()
+        for name in names:
+            error = described.errors.get(name)
+            if error is not None and error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise error
+            if error is None:
+                found |= {TopicPartition(name, number) for number in described[name].partitions}
+        return found
+
+    def existing(self) -> set[TopicPartition]:
+        """As `partitions`; topics named must be there."""
+        found = self.partitions()
+        missing = set(self._options.topics) - {tp.topic for tp in found}
+        if missing:
+            names = ", ".join(f'"{name}"' for name in sorted(missing))
+            raise ConfigError(
+                f"topics do not exist: {names}", hint='create them first, or correct "topics"'
+            )
+        return found
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where logs begin."""
+        return self._consumer.beginning_offsets(partitions)
+
+    def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where logs end, for what may be read."""
+        return self._consumer.end_offsets(partitions)
+
+    # --- places that options name -------------------------------------------------------------
+
+    def resolve(self, where: Where, otherwise: str) -> dict[TopicPartition, int]:
+        """The offsets of all partitions at a place; `otherwise` is for those it leaves out."""
+        partitions = self.existing()
+        if isinstance(where, int):
+            return self._at_time(partitions, where)
+        if isinstance(where, str):
+            return self.earliest(partitions) if where == EARLIEST else self.latest(partitions)
+        return self._at_offsets(partitions, where, otherwise)
+
+    def _at_time(self, partitions: set[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
+        found = self._consumer.offsets_for_times(dict.fromkeys(partitions, time_ms))
+        younger = {tp: place.offset for tp, place in found.items() if place is not None}
+        ends = self.latest(partitions)
+        # A record may be younger and not committed yet: then the end that can be read comes first.
+        return {tp: min(younger.get(tp, end), end) for tp, end in ends.items()}
+
+    def _at_offsets(
+        self, partitions: set[TopicPartition], where: Offsets, otherwise: str
+    ) -> dict[TopicPartition, int]:
+        unknown = set(where) - partitions
+        if unknown:
+            names = ", ".join(str(tp) for tp in sorted(unknown))
+            raise ConfigError(
+                f"offsets are given for partitions that are not read: {names}",
+                hint='compare "topics" with the offsets',
+            )
+        first, last = self.earliest(partitions), self.latest(partitions)
+        marks = {EARLIEST_TIMESTAMP: first, LATEST_TIMESTAMP: last}
+        left_out = EARLIEST_TIMESTAMP if otherwise == EARLIEST else LATEST_TIMESTAMP
+        chosen = {tp: where.get(tp, left_out) for tp in partitions}
+        return {tp: marks[at][tp] if at < 0 else at for tp, at in chosen.items()}
+
+    # --- what went away -----------------------------------------------------------------------
+
+    def check(self, start: Offsets, end: Offsets) -> dict[TopicPartition, int]:
+        """Where to begin reading, for partitions of `end`: `start`, or what is left of it.
+
+        Partitions that `start` does not know are new, and read from their beginning.
+        """
+        present = self.partitions()
+        first = self.earliest([tp for tp in end if tp in present])
+        gone = {
+            tp: f"offsets {at} to {end[tp] - 1}, with the partition"
+            for tp, at in start.items()
+            if tp in end and tp not in present and at < end[tp]
+        }
+        begin = {}
+        for tp, beginning in first.items():
+            at = start.get(tp, beginning)
+            if at < beginning and at < end[tp]:
+                gone[tp] = f"offsets {at} to {min(beginning, end[tp]) - 1}"
+            begin[tp] = max(at, beginning)
+        lost(self._options, gone)
+        return begin
+
+    def ends_after(self, start: Offsets) -> dict[TopicPartition, int]:
+        """Where logs end now; logs that became shorter than what was read are reported."""
+        last = self.latest(self.partitions())
+        gone = {
+            tp: f"the log ends at {last[tp]}, {at} had been read"
+            for tp, at in start.items()
+            if tp in last and last[tp] < at
+        }
+        gone |= {tp: "the partition is not there" for tp in start if tp not in last}
+        lost(self._options, gone)
+        return last
+
+    # --- what others see ----------------------------------------------------------------------
+
+    def commit(self, offsets: Offsets) -> None:
+        """Commit for the group of the options, so that its lag can be seen; never fails a query."""
+        if self._options.group_id is None or not offsets:
+            return
+        try:
+            self._consumer.commit({tp: OffsetAndMetadata(at) for tp, at in offsets.items()})
+        except MillstreamError as error:
+            LOG.warning("offsets of group %s were not committed: %s", self._options.group_id, error)
+
+    def close(self) -> None:
+        """Close the clients."""
+        self._consumer.close()
+        self._admin.close()

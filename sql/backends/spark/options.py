@@ -1,0 +1,263 @@
+"""Options of the "millstream" source and sink: strings from outside, checked once.
+
+Names are told apart without case, as Spark does it. Settings of the clients have the prefix
+"kafka." and Kafka's names, with dots or underscores.
+"""
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Protocol
+
+from broker.client.config import (
+    ClusterConfig,
+    NetworkConfig,
+    ProducerConfig,
+    one_of,
+    parse_servers,
+    refuse_unknown,
+)
+from broker.client.consumer_config import ConsumerConfig
+from broker.errors import ConfigError
+from broker.model import TopicPartition
+from sql.backends.spark.offsets import of_text
+
+EARLIEST = "earliest"
+LATEST = "latest"
+EXACTLY_ONCE = "exactly_once"
+AT_LEAST_ONCE = "at_least_once"
+PREFIX = "kafka."
+SERVERS = ("bootstrap_servers", "kafka.bootstrap_servers", "kafka.bootstrap.servers")
+SPARK_OWN = frozenset({"checkpointlocation", "path", "queryname"})  # Spark hands them on
+DECIDED_HERE = frozenset(
+    {
+        "group_id",
+        "enable_auto_commit",
+        "auto_offset_reset",
+        "isolation_level",
+        "transactional_id",
+        "enable_idempotence",
+        "allow_auto_create_topics",
+    }
+)
+SOURCE_NAMES = (
+    "topics",
+    "topic_pattern",
+    "starting_offsets",
+    "starting_timestamp",
+    "ending_offsets",
+    "ending_timestamp",
+    "max_offsets_per_trigger",
+    "min_partitions",
+    "tasks",
+    "group_id",
+    "isolation_level",
+    "fail_on_data_loss",
+    "include_headers",
+)
+SINK_NAMES = ("topic", "delivery", "sink_id")
+
+Where = str | int | Mapping[TopicPartition, int]  # earliest or latest, a time in ms, or offsets
+
+
+class Given(Protocol):
+    """Options as Spark gives them: a dict that forgets the case of names."""
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """All of them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What a reader must know."""
+
+    servers: str
+    topics: tuple[str, ...] = ()
+    topic_pattern: str | None = None
+    starting: Where = LATEST
+    ending: Where = LATEST
+    max_offsets_per_trigger: int = 0  # 0: all there are
+    min_partitions: int = 0
+    tasks: int = 0
+    group_id: str | None = None
+    isolation_level: str = "read_committed"
+    fail_on_data_loss: bool = True
+    include_headers: bool = True
+    client: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """What a writer must know."""
+
+    servers: str
+    topic: str | None = None
+    delivery: str = EXACTLY_ONCE
+    sink_id: str | None = None
+    client: Mapping[str, object] = field(default_factory=dict)
+
+
+def source_options(given: Given, *, streaming: bool) -> SourceOptions:
+    """Read the options of a source."""
+    options = _lowered(given)
+    servers = _servers(options)
+    client = _client(options, NetworkConfig, ClusterConfig, ConsumerConfig)
+    _refuse_others(options, SOURCE_NAMES)
+    topics, pattern = _topics(options)
+    if streaming and ("ending_offsets" in options or "ending_timestamp" in options):
+        raise ConfigError(
+            "a stream has no end", hint='"ending_offsets" and "ending_timestamp" are for spark.read'
+        )
+    isolation = options.get("isolation_level", "read_committed")
+    one_of("isolation_level", isolation, ("read_committed", "read_uncommitted"))
+    return SourceOptions(
+        servers,
+        topics,
+        pattern,
+        starting=_where(options, "starting", LATEST if streaming else EARLIEST),
+        ending=_where(options, "ending", LATEST),
+        max_offsets_per_trigger=_number(options, "max_offsets_per_trigger"),
+        min_partitions=_number(options, "min_partitions"),
+        tasks=_number(options, "tasks"),
+        group_id=options.get("group_id") or None,
+        isolation_level=isolation,
+        fail_on_data_loss=_truth(options, "fail_on_data_loss"),
+        include_headers=_truth(options, "include_headers"),
+        client=client,
+    )
+
+
+def sink_options(given: Given) -> SinkOptions:
+    """Read the options of a sink."""
+    options = _lowered(given)
+    servers = _servers(options)
+    client = _client(options, NetworkConfig, ClusterConfig, ProducerConfig)
+    _refuse_others(options, SINK_NAMES)
+    delivery = options.get("delivery", EXACTLY_ONCE)
+    one_of("delivery", delivery, (EXACTLY_ONCE, AT_LEAST_ONCE))
+    return SinkOptions(
+        servers, options.get("topic") or None, delivery, options.get("sink_id") or None, client
+    )
+
+
+def _lowered(given: Given) -> dict[str, str]:
+    return {name.lower(): value for name, value in given.items() if name.lower() not in SPARK_OWN}
+
+
+def _servers(options: dict[str, str]) -> str:
+    named = [name for name in SERVERS if name in options]
+    if not named:
+        raise ConfigError('"bootstrap_servers" is missing', hint='give "host:port,host:port"')
+    servers = options[named[0]]
+    for name in named:
+        del options[name]
+    parse_servers(servers)
+    return servers
+
+
+def _client(options: dict[str, str], *configs: type[object]) -> dict[str, object]:
+    """Settings with the prefix, each as the type that its default has."""
+    # Each class is a dataclass, which mypy does not see in type[object].
+    known = {item.name: item for config in configs for item in fields(config)}  # type: ignore[arg-type]
+    found: dict[str, object] = {}
+    for name in [name for name in options if name.startswith(PREFIX)]:
+        text = options.pop(name)
+        setting = name.removeprefix(PREFIX).replace(".", "_")
+        if setting in DECIDED_HERE:
+            raise ConfigError(
+                f'"{name}" cannot be set here', hint=f'"{setting}" is decided by the data source'
+            )
+        if setting not in known:
+            refuse_unknown({setting: text}, *configs)
+        default = known[setting].default
+        found[setting] = _typed(name, text, default)
+    return found
+
+
+def _typed(name: str, text: str, default: object) -> object:
+    if isinstance(default, bool):
+        return _as_truth(name, text)
+    if isinstance(default, int):
+        return _as_number(name, text)
+    return text.split(",") if isinstance(default, tuple) else text
+
+
+def _refuse_others(options: Mapping[str, str], names: tuple[str, ...]) -> None:
+    for name in options:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f'did you mean "{near[0]}"?' if near else f"options are {', '.join(names)}"
+            raise ConfigError(f'unknown option "{name}"', hint=hint)
+
+
+def _topics(options: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
+    pattern = options.get("topic_pattern")
+    if (pattern is None) == ("topics" not in options):
+        raise ConfigError(
+            "which topics are to be read?", hint='give either "topics" or "topic_pattern"'
+        )
+    if pattern is not None:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ConfigError(f'"topic_pattern" {pattern!r} is no pattern: {error}') from error
+        return (), pattern
+    text = options["topics"].strip()
+    names: object = text.split(",")
+    if text.startswith("["):
+        try:
+            names = json.loads(text)
+        except ValueError as error:
+            raise ConfigError(f'"topics" is no JSON list: {error}') from error
+    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+        raise ConfigError(f'"topics" is {text!r}', hint='give "a,b" or ["a", "b"]')
+    topics = tuple(dict.fromkeys(each.strip() for each in names if each.strip()))
+    if not topics:
+        raise ConfigError('"topics" names no topic', hint='give "a,b" or ["a", "b"]')
+    return topics, None
+
+
+def _where(options: Mapping[str, str], which: str, otherwise: str) -> Where:
+    """The place that starting_... or ending_... names."""
+    offsets, time = f"{which}_offsets", f"{which}_timestamp"
+    if offsets in options and time in options:
+        raise ConfigError(f'"{offsets}" and "{time}" are both given', hint="leave one out")
+    if time in options:
+        return _number(options, time)
+    text = options.get(offsets, otherwise).strip()
+    if text.lower() in (EARLIEST, LATEST):
+        return text.lower()
+    return of_text(text, offsets, least=-2)
+
+
+def _number(options: Mapping[str, str], name: str) -> int:
+    if name not in options:
+        return 0
+    number = _as_number(name, options[name])
+    if number < 1:
+        raise ConfigError(f'"{name}" is {number}', hint="it must be at least 1")
+    return number
+
+
+def _as_number(name: str, text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,18}", text.strip()):
+        raise ConfigError(f'"{name}" is {text!r}', hint="give a whole number")
+    return int(text)
+
+
+def _truth(options: Mapping[str, str], name: str) -> bool:
+    return _as_truth(name, options.get(name, "true"))
+
+
+def _as_truth(name: str, text: str) -> bool:
+    one_of(name, text.lower(), ("true", "false"))
+    return text.lower() == "true"
+
+
+def of_admin(settings: Mapping[str, object], config: type[object]) -> dict[str, object]:
+    """Settings of a client without those of its own kind: what an admin of the cluster takes."""
+    own = {item.name for item in fields(config)}  # type: ignore[arg-type] # as in _client
+    return {name: value for name, value in settings.items() if name not in own}

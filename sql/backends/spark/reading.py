@@ -1,0 +1,182 @@
+"""Reads spans of offsets: exactly from start to end, as Arrow batches; runs in Spark's workers.
+
+Consumers are kept for the next task of the same process: what costs is to connect and to learn
+the cluster. A span ends when the position is past it, not when a record says so: markers and
+aborted transactions at its end have none.
+"""
+
+import atexit
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from broker.client.api import FetchedBatch
+from broker.client.opening import consumer
+from broker.client.record_consumer import RecordConsumer
+from broker.errors import BrokerError, ErrorCode, RequestTimeout
+from broker.model import TopicPartition
+from sql.backends.spark.log_ends import lost
+from sql.backends.spark.offsets import Span
+from sql.backends.spark.options import SourceOptions
+from sql.backends.spark.records import arrow_batch
+
+POLL_MS = 1_000
+STILL_POLLS_MAX = 120  # so many polls that bring nothing new are given up
+KEPT_MAX = 4
+ROWS_JOINED = 10_000
+READING = {
+    "fetch_max_wait_ms": 10,  # everything asked for is there: nothing to wait for
+    "max_partition_fetch_bytes": 4 * 1024 * 1024,
+}
+
+_Kept = dict[tuple[int, str], list[RecordConsumer]]
+_kept: _Kept = {}
+
+
+def read_spans(spans: Iterable[Span], options: SourceOptions) -> Iterator[Any]:
+    """RecordBatches of all records of the spans; those of a partition in the order of offsets."""
+    rounds: list[dict[TopicPartition, Span]] = []
+    for span in sorted(spans):
+        # Spans of one partition cannot be read at once by one consumer.
+        free = next((each for each in rounds if span.topic_partition not in each), None)
+        if free is None:
+            rounds.append(free := {})
+        free[span.topic_partition] = span
+    reader = _borrow(options)
+    for each in rounds:
+        yield from _read(reader, each, options)
+    _give_back(reader, options)  # after an error it is not: nobody knows its state
+
+
+def _read(
+    reader: RecordConsumer, spans: dict[TopicPartition, Span], options: SourceOptions
+) -> Iterator[Any]:
+    open_spans = dict(spans)
+    reader.assign(open_spans)
+    for tp, span in open_spans.items():
+        reader.seek(tp, span.start)
+    waiting: list[Any] = []
+    still = 0
+    while open_spans:
+        before = sum(reader.position(tp) for tp in open_spans)
+        for batch in _poll(reader, open_spans, options):
+            end = open_spans[batch.topic_partition].end
+            if batch.first_offset < end:
+                made = arrow_batch(batch, end, include_headers=options.include_headers)
+                if made is not None:
+                    waiting.append(made)
+        if sum(made.num_rows for made in waiting) >= ROWS_JOINED:
+            yield _joined(waiting)
+            waiting = []
+        moved = sum(reader.position(tp) for tp in open_spans) != before
+        _close_ended(reader, open_spans)
+        still = 0 if moved else still + 1
+        if not moved and open_spans:
+            _check_still(reader, open_spans, options, still)
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[Any]) -> Any:
+    """Batches as one: what Spark does for each costs more than a copy."""
+    import pyarrow as pa
+
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _poll(
+    reader: RecordConsumer, open_spans: dict[TopicPartition, Span], options: SourceOptions
+) -> list[FetchedBatch]:
+    try:
+        return reader.poll_batches(POLL_MS)
+    except BrokerError as error:
+        if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise
+        _skip_lost(reader, open_spans, options)
+        return []
+
+
+def _close_ended(reader: RecordConsumer, open_spans: dict[TopicPartition, Span]) -> None:
+    ended = [tp for tp, span in open_spans.items() if reader.position(tp) >= span.end]
+    for tp in ended:
+        del open_spans[tp]
+    if ended:
+        # What goes on keeps its place; what is done is fetched no more.
+        reader.assign(open_spans)
+
+
+def _skip_lost(
+    reader: RecordConsumer, open_spans: dict[TopicPartition, Span], options: SourceOptions
+) -> None:
+    """Go on after what is gone, if that is wanted."""
+    first = reader.beginning_offsets(open_spans)
+    last = reader.end_offsets(open_spans)
+    gone = {}
+    for tp, span in open_spans.items():
+        at = reader.position(tp)
+        if at < first[tp]:
+            gone[tp] = f"offsets {at} to {min(first[tp], span.end) - 1}"
+            reader.seek(tp, first[tp])
+        elif last[tp] < span.end:
+            gone[tp] = f"offsets {max(at, last[tp])} to {span.end - 1}, the log ends before them"
+            reader.seek(tp, span.end)
+    lost(options, gone)
+    _close_ended(reader, open_spans)
+
+
+def _check_still(
+    reader: RecordConsumer,
+    open_spans: dict[TopicPartition, Span],
+    options: SourceOptions,
+    still: int,
+) -> None:
+    """Nothing came: the log may have become shorter, or the cluster is away."""
+    _skip_lost(reader, open_spans, options)
+    if still >= STILL_POLLS_MAX:
+        places = ", ".join(f"{tp} at {reader.position(tp)}" for tp in sorted(open_spans))
+        raise RequestTimeout(
+            f"nothing was read for {still * POLL_MS // 1000} s: {places}",
+            hint="see whether the leaders of these partitions are there",
+        )
+
+
+# --- consumers that are kept ----------------------------------------------------------------------
+
+
+def _name(options: SourceOptions) -> tuple[int, str]:
+    settings = sorted((name, str(value)) for name, value in options.client.items())
+    return os.getpid(), repr((options.servers, options.isolation_level, settings))
+
+
+def _borrow(options: SourceOptions) -> RecordConsumer:
+    idle = _kept.get(_name(options))
+    if idle:
+        return idle.pop()
+    settings = READING | dict(options.client)
+    return consumer(
+        options.servers,
+        isolation_level=options.isolation_level,
+        enable_auto_commit=False,
+        allow_auto_create_topics=False,
+        auto_offset_reset="none",
+        **settings,
+    )
+
+
+def _give_back(reader: RecordConsumer, options: SourceOptions) -> None:
+    reader.unsubscribe()
+    idle = _kept.setdefault(_name(options), [])
+    if len(idle) < KEPT_MAX:
+        idle.append(reader)
+    else:
+        reader.close()
+
+
+@atexit.register
+def close_kept() -> None:
+    """Close the consumers that wait for another task."""
+    for (process, _), idle in _kept.items():
+        if process == os.getpid():
+            for reader in idle:
+                reader.close()
+    _kept.clear()

@@ -1,0 +1,150 @@
+"""Writers of the "millstream" data source: rows of a stream or of a bounded query to topics.
+
+Columns: value (binary or string), and if wanted key, topic, partition, timestamp (bigint in ms, or
+timestamp) and headers. delivery=exactly_once writes each micro-batch once, whatever fails.
+"""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from broker.client.config import ProducerConfig
+from broker.client.opening import producer
+from broker.client.record_producer import RecordProducer
+from broker.errors import ConfigError, SchemaError
+from sql.backends.spark.options import AT_LEAST_ONCE, SinkOptions
+from sql.backends.spark.transactions import TaskBatch, abandon, begin, commit
+from sql.backends.spark.writing import RecordOutput, first_topic, not_empty
+
+BATCH_ID = "streaming.sql.batchId"
+QUERY_ID = "sql.streaming.queryId"
+COLUMNS = {
+    "topic": ("string",),
+    "partition": ("int",),
+    "timestamp": ("bigint", "timestamp", "timestamp_ntz"),
+    "key": ("binary", "string"),
+    "value": ("binary", "string"),
+    "headers": ("array<struct<name:string,value:binary>>",),
+}
+
+
+@dataclass
+class Written(WriterCommitMessage):  # type: ignore[misc]
+    """What a task tells the driver."""
+
+    records: int
+
+
+class RecordStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
+    """Writes micro-batches."""
+
+    def __init__(self, options: SinkOptions, schema: Any) -> None:
+        """Check what can be checked before the first batch."""
+        check_columns(schema, options)
+        self._options = options
+
+    def write(self, iterator: Iterator[Any]) -> Written:
+        """Write one task's part of a micro-batch."""
+        context = TaskContext.get()
+        assert context is not None, "a sink writes inside a task"
+        query_id = context.getLocalProperty(QUERY_ID)
+        batch_id = context.getLocalProperty(BATCH_ID)
+        if self._options.delivery == AT_LEAST_ONCE:
+            return _write_plain(iterator, self._options)
+        if query_id is None or batch_id is None:
+            raise ConfigError(
+                "the micro-batch is not known", hint='write with "delivery" at_least_once'
+            )
+        sink_id = self._options.sink_id or f"millstream-{query_id}"
+        part = TaskBatch(sink_id, context.partitionId(), query_id, int(batch_id))
+        return _write_once(iterator, self._options, part)
+
+
+class RecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
+    """Writes the result of a bounded query: with exactly_once each task in one transaction."""
+
+    def __init__(self, options: SinkOptions, schema: Any, *, overwrite: bool) -> None:
+        """A run has a name of its own, so that only attempts of one task meet."""
+        if overwrite:
+            raise ConfigError("topics cannot be overwritten", hint='write with mode "append"')
+        check_columns(schema, options)
+        self._options = options
+        self._run = uuid.uuid4().hex
+
+    def write(self, iterator: Iterator[Any]) -> Written:
+        """Write one task's part."""
+        context = TaskContext.get()
+        assert context is not None, "a sink writes inside a task"
+        if self._options.delivery == AT_LEAST_ONCE:
+            return _write_plain(iterator, self._options)
+        sink_id = f"{self._options.sink_id or 'millstream'}-{self._run}"
+        part = TaskBatch(sink_id, context.partitionId(), self._run, 0)
+        return _write_once(iterator, self._options, part)
+
+
+def _write_plain(batches: Iterator[Any], options: SinkOptions) -> Written:
+    filled = not_empty(batches)
+    first = next(filled, None)
+    if first is None:
+        return Written(0)
+    with producer(options.servers, **options.client) as opened:
+        return _write_all(opened, chain([first], filled), options)
+
+
+def _write_once(batches: Iterator[Any], options: SinkOptions, part: TaskBatch) -> Written:
+    filled = not_empty(batches)
+    first = next(filled, None)
+    if first is None:
+        return Written(0)  # done again, there is nothing either
+    opened = begin(part, options, first_topic(first, options.topic))
+    if opened is None:
+        return Written(sum(batch.num_rows for batch in chain([first], filled)))
+    try:
+        written = _write_all(opened, chain([first], filled), options)
+        commit(opened, part, options)
+    except BaseException:
+        abandon(opened)
+        raise
+    return written
+
+
+def _write_all(opened: RecordProducer, batches: Iterator[Any], options: SinkOptions) -> Written:
+    config = ProducerConfig()
+    output = RecordOutput(
+        opened,
+        options.topic,
+        bytes_max=int(str(options.client.get("max_request_size", config.max_request_size))),
+        compression=str(options.client.get("compression_type", config.compression_type)),
+    )
+    for batch in batches:
+        output.write(batch)
+    output.finish()
+    return Written(output.written)
+
+
+def check_columns(schema: Any, options: SinkOptions) -> None:
+    """Refuse columns that are no part of a record."""
+    types = {field.name: field.dataType.simpleString() for field in schema.fields}
+    for name, found in types.items():
+        if name not in COLUMNS:
+            raise SchemaError(
+                f'column "{name}" is no part of a record',
+                hint=f"select only {', '.join(COLUMNS)}",
+            )
+        if found not in COLUMNS[name]:
+            raise SchemaError(
+                f'column "{name}" is {found}', hint=f"it may be {' or '.join(COLUMNS[name])}"
+            )
+    if "value" not in types:
+        raise SchemaError('there is no column "value"', hint='name one "value"')
+    if options.topic is None and "topic" not in types:
+        raise ConfigError("to which topic?", hint='set the option "topic" or give a column "topic"')

@@ -1,0 +1,197 @@
+"""RecordSource: the data source and sink "millstream" for Spark, over any Kafka-protocol cluster.
+
+>>> spark.dataSource.register(RecordSource)
+>>> orders = (
+...     spark.readStream.format("millstream")
+...     .option("bootstrap_servers", "localhost:9092")
+...     .option("topics", "orders")
+...     .option("starting_offsets", "earliest")
+...     .load()
+... )
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from broker.model import TopicPartition
+from sql.backends.spark.log_ends import LogEnds
+from sql.backends.spark.offsets import Offsets, Span, of_tree, pack, share, spans, to_tree
+from sql.backends.spark.options import EARLIEST, LATEST, SourceOptions, sink_options, source_options
+from sql.backends.spark.reading import read_spans
+from sql.backends.spark.records import schema_text
+from sql.backends.spark.sink import RecordStreamWriter, RecordWriter
+
+CHECKPOINT = "offsets of the checkpoint"
+
+# What comes from Spark is Any here and in the sink: its own types are not there without PySpark.
+
+
+class Spans(InputPartition):  # type: ignore[misc]
+    """What one task reads."""
+
+    def __init__(self, spans: list[Span]) -> None:
+        """Spark's workers get it by pickle."""
+        super().__init__(spans)
+        self.spans = spans
+
+
+class RecordSource(DataSource):  # type: ignore[misc]
+    """Records of topics, raw: bytes of keys and values with where they lie and when they were."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` is given."""
+        return "millstream"
+
+    def schema(self) -> str:
+        """The columns of raw records."""
+        given = str(self.options.get("include_headers", "true"))
+        return schema_text(include_headers=given.lower() != "false")
+
+    def reader(self, schema: Any) -> "BoundedReader":
+        """Reads what is there, from a start to an end."""
+        return BoundedReader(source_options(self.options, streaming=False))
+
+    def streamReader(self, schema: Any) -> "RecordStreamReader":
+        """Reads on and on."""
+        return RecordStreamReader(source_options(self.options, streaming=True))
+
+    def writer(self, schema: Any, overwrite: bool) -> RecordWriter:
+        """Writes what a query has found."""
+        return RecordWriter(sink_options(self.options), schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> RecordStreamWriter:
+        """Writes what a stream brings."""
+        return RecordStreamWriter(sink_options(self.options), schema)
+
+
+class BoundedReader(DataSourceReader):  # type: ignore[misc]
+    """Reads all between two places of each log, as they are when the query is planned."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        """Nothing is asked yet."""
+        self._options = options
+
+    def partitions(self) -> list[Any]:
+        """What each task reads."""
+        options = self._options
+        ends = LogEnds(options)
+        try:
+            start = ends.resolve(options.starting, EARLIEST)
+            end = ends.resolve(options.ending, LATEST)
+            found = spans(ends.check(start, end), end)
+        finally:
+            ends.close()
+        return _tasks(found, options)
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        """The records of a task."""
+        return _read(partition, self._options)
+
+
+class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    """Plans micro-batches in the driver and reads them in tasks."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        """Nothing is asked yet; workers get a copy that never asks."""
+        self._options = options
+        self._ends: LogEnds | None = None
+        self._target: dict[TopicPartition, int] | None = None
+        self._told: Offsets = {}
+
+    def __getstate__(self) -> dict[str, object]:
+        """Connections stay in the driver."""
+        return {**self.__dict__, "_ends": None}
+
+    @property
+    def _log_ends(self) -> LogEnds:
+        if self._ends is None:
+            self._ends = LogEnds(self._options)
+        return self._ends
+
+    # --- planning, in the driver --------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, dict[str, int]]:
+        """Where a query without a checkpoint begins."""
+        return to_tree(self._log_ends.resolve(self._options.starting, EARLIEST))
+
+    def getDefaultReadLimit(self) -> Any:
+        """How much a micro-batch may hold."""
+        most = self._options.max_offsets_per_trigger
+        return ReadMaxRows(most) if most else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Remember where the logs end now: the query ends there."""
+        self._target = self._log_ends.latest(self._log_ends.existing())
+
+    def reportLatestOffset(self) -> dict[str, dict[str, int]]:
+        """Where the logs end, for progress reports."""
+        ends = self._log_ends
+        return to_tree(ends.latest(ends.partitions()))
+
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, dict[str, int]]:
+        """Where the next micro-batch ends."""
+        begin = of_tree(start, CHECKPOINT)
+        self._tell(begin)
+        end = self._log_ends.ends_after(begin)
+        if self._target is not None:
+            end = {tp: min(at, self._target[tp]) for tp, at in end.items() if tp in self._target}
+        if isinstance(limit, ReadMaxRows):
+            end = share(self._with_new(begin, end), end, limit.max_rows)
+        return to_tree(end)
+
+    def _with_new(self, begin: Offsets, end: Offsets) -> Offsets:
+        """Also where partitions begin that came since."""
+        new = [tp for tp in end if tp not in begin]
+        return {**begin, **self._log_ends.earliest(new)} if new else begin
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Any]:
+        """What each task of a micro-batch reads."""
+        last = of_tree(end, CHECKPOINT)
+        first = self._log_ends.check(of_tree(start, CHECKPOINT), last)
+        return _tasks(spans(first, last), self._options)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """A micro-batch is done: tell the group."""
+        self._tell(of_tree(end, CHECKPOINT))
+
+    def _tell(self, done: Offsets) -> None:
+        """Commit for the group. Spark calls `commit` for no last batch, but asks what follows."""
+        if done != self._told:
+            self._log_ends.commit(done)
+            self._told = done
+
+    def stop(self) -> None:
+        """The query ends."""
+        if self._ends is not None:
+            self._ends.close()
+            self._ends = None
+
+    # --- reading, in workers ------------------------------------------------------------------
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        """The records of a task."""
+        return _read(partition, self._options)
+
+
+def _tasks(found: list[Span], options: SourceOptions) -> list[Any]:
+    packed = pack(found, least=options.min_partitions, most=options.tasks)
+    return [Spans(task) for task in packed] or [Spans([])]
+
+
+def _read(partition: Any, options: SourceOptions) -> Iterator[Any]:
+    # Spark asks with a partition of its own when there is nothing to read.
+    spans = partition.spans if isinstance(partition, Spans) else []
+    return read_spans(spans, options)

@@ -1,0 +1,72 @@
+"""A broker for the tests of the Spark source and sink, and records to put into it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from broker.client import admin, consumer, producer
+from broker.client.administration.values import NewTopic
+from broker.client.api import ConsumerRecord
+from broker.model import TopicPartition
+from sql.backends.spark.options import SourceOptions
+
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
+}
+
+
+def create(servers: str, topic: str, partitions: int = 2) -> str:
+    """A new topic; returns its name."""
+    with admin(servers) as asking:
+        asking.create_topics([NewTopic(topic, partitions=partitions)]).all()
+    return topic
+
+
+def fill(servers: str, topic: str, numbers: Iterable[int], partition: int | None = None) -> None:
+    """Records with numbers as keys and values, and as times."""
+    with producer(servers) as out:
+        for number in numbers:
+            text = b"%d" % number
+            out.send(topic, text, key=text, partition=partition, timestamp_ms=1_000 + number)
+
+
+def fill_and_abort(servers: str, topic: str, numbers: Iterable[int], partition: int) -> None:
+    """Records of a transaction that is aborted."""
+    with producer(servers, transactional_id=f"aborting-{topic}") as out:
+        out.init_transactions()
+        out.begin_transaction()
+        for number in numbers:
+            out.send(topic, b"aborted %d" % number, partition=partition)
+        out.flush()
+        out.abort_transaction()
+
+
+def committed_records(servers: str, topic: str) -> list[ConsumerRecord]:
+    """All records of a topic that a reader of committed data gets."""
+    found: list[ConsumerRecord] = []
+    with consumer(servers, isolation_level="read_committed", auto_offset_reset="earliest") as read:
+        places = [TopicPartition(topic, number) for number in read.partitions_for(topic)]
+        ends = read.end_offsets(places)
+        read.assign(places)
+        read.seek_to_beginning()
+        while any(read.position(tp) < end for tp, end in ends.items()):
+            found += read.poll(timeout_ms=1_000, max_records=100_000)
+    return found
+
+
+def numbers_in(servers: str, topic: str) -> list[int]:
+    """The values of a topic as numbers, in order."""
+    return sorted(int(record.value or b"-1") for record in committed_records(servers, topic))
+
+
+def drop_before(servers: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Delete the records below offsets, as retention does."""
+    with admin(servers) as asking:
+        asking.delete_records(offsets).all()
+
+
+def reading(servers: str, *topics: str, **changes: object) -> SourceOptions:
+    """Options of a source."""
+    # The fields have many types; a wrong one shows in the test.
+    return replace(SourceOptions(servers, topics), **changes)  # type: ignore[arg-type]

@@ -1,0 +1,56 @@
+"""`python -m tests.sql.backends.spark.query`: a query in a process of its own, to be killed.
+
+It copies the topic "in" to the topic "out" in small micro-batches, until it is through.
+"""
+
+import sys
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from sql.backends.spark.source import RecordSource
+
+
+def session() -> Any:
+    """Spark, as small as it gets; Any as long as PySpark need not be there."""
+    builder = SparkSession.builder.master("local[2,3]").appName("millstream tests")
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+    }.items():
+        builder = builder.config(name, value)
+    made = builder.getOrCreate()
+    made.sparkContext.setLogLevel("ERROR")
+    made.dataSource.register(RecordSource)
+    return made
+
+
+def source(spark: Any, servers: str, topic: str, **options: str) -> Any:
+    """A stream of a topic from its beginning."""
+    reader = spark.readStream.format("millstream").option("bootstrap_servers", servers)
+    given = {"starting_offsets": "earliest", "tasks": "2", **options}
+    return reader.option("topics", topic).options(**given).load()
+
+
+def sink(stream: Any, servers: str, topic: str, checkpoint: str, **options: str) -> Any:
+    """The query that writes a stream to a topic, all that is there now."""
+    writer = stream.writeStream.format("millstream").option("bootstrap_servers", servers)
+    writer = writer.option("topic", topic).option("checkpointLocation", checkpoint)
+    return writer.options(**options).trigger(availableNow=True).start()
+
+
+def main() -> None:
+    """Run the query to its end."""
+    servers, checkpoint, most = sys.argv[1:]
+    spark = session()
+    stream = source(spark, servers, "in", max_offsets_per_trigger=most, group_id="copying")
+    sink(
+        stream.select("key", "value"), servers, "out", checkpoint, sink_id="copy"
+    ).awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""Offsets of a checkpoint and the arithmetic of micro-batches."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.errors import ConfigError
+from broker.model import TopicPartition
+from sql.backends.spark.offsets import Span, of_text, of_tree, pack, share, spans, to_tree
+
+PARTITIONS = st.builds(TopicPartition, st.sampled_from(["a", "b", "c"]), st.integers(0, 9))
+LOGS = st.dictionaries(PARTITIONS, st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)))
+SPANS = st.dictionaries(PARTITIONS, st.tuples(st.integers(0, 10**6), st.integers(1, 5000))).map(
+    lambda found: [
+        Span(tp.topic, tp.partition, start, start + size) for tp, (start, size) in found.items()
+    ]
+)
+
+
+@given(st.dictionaries(PARTITIONS, st.integers(0, (1 << 63) - 1)))
+def test_offsets_come_back_from_a_checkpoint(offsets: dict[TopicPartition, int]) -> None:
+    assert of_text(json.dumps(to_tree(offsets)), "checkpoint") == offsets
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "sometimes",
+        "[]",
+        '{"a": 1}',
+        '{"a": {"x": 1}}',
+        '{"a": {"-1": 1}}',
+        '{"a": {"0": "1"}}',
+        '{"a": {"0": true}}',
+        '{"a": {"0": -3}}',
+        '{"a": {"0": 9223372036854775808}}',
+        '{"a": {"9999999999": 0}}',
+    ],
+)
+def test_what_is_no_offset_is_refused_by_name(text: str) -> None:
+    with pytest.raises(ConfigError, match="starting_offsets"):
+        of_text(text, "starting_offsets", least=-2)
+
+
+@given(st.dictionaries(st.text(max_size=3), st.none() | st.integers() | st.text(max_size=3)))
+def test_anything_else_is_refused_too(partitions: dict[str, object]) -> None:
+    try:
+        of_tree({"topic": partitions}, "checkpoint")
+    except ConfigError:
+        return
+
+
+@given(LOGS, st.integers(1, 10**7))
+def test_a_batch_takes_all_it_may_and_no_more(
+    logs: dict[TopicPartition, tuple[int, int]], limit: int
+) -> None:
+    start = {tp: at for tp, (at, _) in logs.items()}
+    end = {tp: at + size for tp, (at, size) in logs.items()}
+    reached = share(start, end, limit)
+    assert reached.keys() == end.keys()
+    assert all(start[tp] <= at <= end[tp] for tp, at in reached.items())
+    total = sum(size for _, size in logs.values())
+    assert sum(reached[tp] - start[tp] for tp in start) == min(limit, total)
+
+
+def test_partitions_share_a_batch_by_what_they_hold() -> None:
+    large, small = TopicPartition("a", 0), TopicPartition("a", 1)
+    assert share({large: 0, small: 0}, {large: 900, small: 100}, 100) == {large: 90, small: 10}
+
+
+def test_a_small_partition_does_not_wait_behind_a_large_one() -> None:
+    large, small = TopicPartition("a", 0), TopicPartition("a", 1)
+    assert share({large: 0, small: 0}, {large: 10**9, small: 1}, 100)[small] == 1
+
+
+def test_a_log_that_became_shorter_ends_where_it_ends() -> None:
+    short, other = TopicPartition("a", 0), TopicPartition("a", 1)
+    assert share({short: 50, other: 0}, {short: 10, other: 9}, 5) == {short: 10, other: 5}
+
+
+def test_spans_are_what_lies_between() -> None:
+    one, two, new = (TopicPartition("a", number) for number in range(3))
+    found = spans({one: 3, two: 7}, {one: 5, two: 7, new: 4})
+    assert found == [Span("a", 0, 3, 5)]
+
+
+@given(SPANS, st.integers(0, 40), st.integers(0, 12))
+def test_tasks_hold_every_offset_once(found: list[Span], least: int, most: int) -> None:
+    tasks = pack(found, least=least, most=most)
+    held = [
+        (span.topic, span.partition, offset)
+        for task in tasks
+        for span in task
+        for offset in (span.start, span.end - 1)
+    ]
+    assert sum(span.size for task in tasks for span in task) == sum(span.size for span in found)
+    pieces = sorted(span for task in tasks for span in task)
+    for before, after in pairwise(pieces):
+        if before.topic_partition == after.topic_partition:
+            assert before.end == after.start
+    assert {(span.topic, span.partition, span.start) for span in found} <= set(held)
+    assert all(task for task in tasks)
+    if most:
+        assert len(tasks) <= most
+    elif sum(span.size for span in found) >= least and found:
+        assert len(tasks) >= min(least, sum(span.size for span in found))
+
+
+@given(SPANS, st.randoms(use_true_random=False))
+def test_a_batch_done_again_has_the_same_tasks(found: list[Span], order: object) -> None:
+    again = list(found)
+    getattr(order, "shuffle")(again)  # noqa: B009 - hypothesis gives no type that has it
+    assert pack(found, least=7, most=3) == pack(again, least=7, most=3)
+
+
+def test_large_spans_are_spread_over_tasks() -> None:
+    found = [Span("a", number, 0, size) for number, size in enumerate([100, 50, 50])]
+    assert [sum(span.size for span in task) for task in pack(found, most=2)] == [100, 100]
