@@ -146,6 +146,7 @@ class Engine:
             self._processing_log(),
             self._supervisor,
             self._shared,
+            self.functions.places,
         )
 
     def _connect_client(self) -> ConnectClient | None:

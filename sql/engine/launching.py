@@ -59,6 +59,7 @@ class QueryLauncher:
     log: ProcessingLog
     supervisor: Supervisor
     shared: SharedRuntime | None = None  # None: each query is an application of its own
+    function_places: tuple[str, ...] = ()  # where other processes find users' functions
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     @property
@@ -109,6 +110,7 @@ class QueryLauncher:
                 config,
                 servers=check_servers(self.target),
                 checkpoints=self.data_directory / "spark",
+                functions=self.function_places,
             )
 
         return SparkRuntime(

@@ -201,7 +201,13 @@ class SparkRuntime:
 
 
 def spark_query(
-    application_id: str, plan: PlanNode, config: SqlConfig, *, servers: str, checkpoints: Path
+    application_id: str,
+    plan: PlanNode,
+    config: SqlConfig,
+    *,
+    servers: str,
+    checkpoints: Path,
+    functions: tuple[str, ...],
 ) -> "SparkQuery":
     """A query as Spark will run it; PySpark is imported here and nowhere before."""
     if not isinstance(plan, Sink):
@@ -217,6 +223,7 @@ def spark_query(
         dict.fromkeys((*topics_read(plan), plan.topic), 0),
         dict(config),
         config.text("ksql.schema.registry.url") or None,
+        functions,
     )
     place = SparkPlace(session, servers, checkpoints)
     return SparkQuery(job, place, starting=config.text("auto.offset.reset"))

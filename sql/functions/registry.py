@@ -156,6 +156,8 @@ class Family:
 
     category: str
     functions: dict[str, Function] = field(default_factory=dict)
+    # The file or folder that they were loaded from, if they were.
+    place: str | None = None
 
     def scalar(
         self,
@@ -224,7 +226,11 @@ class FunctionRegistry:
     def __init__(self, families: Iterable[Family]) -> None:
         """Take over the functions of families; a name belongs to one family only."""
         self._functions: dict[str, Function] = {}
+        # Where another process finds those that are users' own.
+        self.places: tuple[str, ...] = ()
         for family in families:
+            if family.place is not None:
+                self.places += (family.place,)
             for name, function in family.functions.items():
                 if name in self._functions:
                     raise SqlError(f'there are two functions "{name}"', hint="rename one of them")

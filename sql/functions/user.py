@@ -33,6 +33,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -41,14 +42,24 @@ from zlib import crc32
 
 from sql.datatypes import DecimalType
 from sql.errors import SqlError
+from sql.functions.builtin import FAMILIES, builtin_functions
 from sql.functions.decimals import HALF_AWAY_FROM_ZERO, rounded
-from sql.functions.registry import Family
+from sql.functions.registry import Family, FunctionRegistry
 from sql.functions.signature_text import read_signature
 from sql.functions.signatures import Parameter, Pattern, Signature
 from sql.functions.type_hints import Digits, is_nullable, parameter_of, pattern_of
 from sql.functions.user_aggregates import user_aggregate
 
-__all__ = ["Digits", "family_of", "load_functions", "udaf", "udf", "udtf"]
+__all__ = [
+    "Digits",
+    "families_at",
+    "family_of",
+    "load_functions",
+    "registry_with",
+    "udaf",
+    "udf",
+    "udtf",
+]
 
 USER_CATEGORY = "USER"
 
@@ -134,7 +145,7 @@ def load_functions(path: str | Path) -> Family:
     if not found.exists():
         raise SqlError(f'there is no "{found}" to load functions from')
     files = sorted(found.glob("[!_]*.py")) if found.is_dir() else [found]
-    family = Family(USER_CATEGORY)
+    family = Family(USER_CATEGORY, place=str(found.resolve()))
     for each in files:
         _collect(family, vars(_module(each)).values(), str(each))
     return family
@@ -147,6 +158,29 @@ def family_of(*functions: object, where: str = "here") -> Family:
         found = list(vars(each).values()) if isinstance(each, ModuleType) else [each]
         _collect(family, found, where)
     return family
+
+
+def families_at(place: str) -> list[Family]:
+    """The functions of a file or folder by its path, or those of a module by its name.
+
+    A module may have made families itself; if it has none, they are what it has declared.
+    """
+    if place.endswith(".py") or Path(place).is_absolute():
+        return [load_functions(place)]
+    try:
+        module = import_module(place)
+    except ImportError as error:
+        raise SqlError(
+            f'there is no module "{place}"', hint="it must be importable: see PYTHONPATH"
+        ) from error
+    made = [each for each in vars(module).values() if isinstance(each, Family)]
+    return made or [family_of(module, where=place)]
+
+
+def registry_with(places: Iterable[str]) -> FunctionRegistry:
+    """The built-in functions, and those of files, folders and modules; see `families_at`."""
+    families = [family for place in places for family in families_at(place)]
+    return FunctionRegistry([*FAMILIES, *families]) if families else builtin_functions()
 
 
 def _module(file: Path) -> ModuleType:

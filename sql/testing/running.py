@@ -11,8 +11,9 @@ from importlib import import_module
 from multiprocessing import get_context
 
 from broker.errors import MillstreamError
-from sql.functions.builtin import FAMILIES, builtin_functions
-from sql.functions.registry import Family, FunctionRegistry
+from sql.functions.builtin import builtin_functions
+from sql.functions.registry import FunctionRegistry
+from sql.functions.user import registry_with
 from sql.testing.cases import Case, CaseKind
 from sql.testing.failures import CaseFailed
 from sql.testing.query_cases import run_query_case
@@ -63,16 +64,8 @@ def functions_with(module: str | None) -> TestFunctions:
     """The built-in functions, and those of the families that a module has."""
     if module is None:
         return TestFunctions(builtin_functions())
-    try:
-        found = import_module(module)
-    except ImportError as error:
-        raise MillstreamError(
-            f'there is no module "{module}"', hint="it must be importable: see PYTHONPATH"
-        ) from error
-    families = [each for each in vars(found).values() if isinstance(each, Family)]
-    return TestFunctions(
-        FunctionRegistry([*FAMILIES, *families]), getattr(found, "before_case", _nothing)
-    )
+    registry = registry_with([module])
+    return TestFunctions(registry, getattr(import_module(module), "before_case", _nothing))
 
 
 def _nothing() -> None:

@@ -1,17 +1,17 @@
-"""SparkQuery: a persistent query as one streaming query of Spark.
+"""SparkQuery: persistent queries as one streaming query of Spark; mostly one.
 
-    source (all topics that the topology reads) -> task of each record
+    source (all topics that the topologies read) -> job and task of each record
         tasks with stores      groupBy(task).transformWithState(TaskProcessor)
-        tasks without          mapInPandas
-    -> sink (all topics that it writes, in one transaction per Spark task and batch)
+        tasks without          mapInArrow
+    -> sink (all topics that they write, in one transaction per Spark task and batch)
 
 What one sub-topology writes for another goes through its repartition topic, as in an application:
-it is read with the next batch.
+it is read with the next batch. Several jobs share the batches and nothing else.
 """
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,13 @@ from broker.client import admin
 from broker.client.api import Admin
 from sql.backends.spark.job import Job
 from sql.backends.spark.options import EARLIEST, LATEST
-from sql.backends.spark.processor import OUTPUT, TaskProcessor, stateless_batches
+from sql.backends.spark.processor import (
+    OUTPUT,
+    SEPARATOR,
+    TASK,
+    TaskProcessor,
+    stateless_batches,
+)
 from sql.backends.spark.task_work import work_of
 from sql.errors import SqlError
 from streams.runtime.internal_topics import existing_topics, prepare_topics
@@ -28,7 +34,6 @@ from streams.runtime.partitions import Layout
 
 SOURCE = "millstream"
 PLACES = {EARLIEST: -2, LATEST: -1}
-TASK = "task"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +48,33 @@ class SparkPlace:
     max_offsets_per_trigger: int | None = None
 
 
-class SparkQuery:
-    """One query; `start` may be called again after `stop`, and goes on from the checkpoint."""
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A job whose topics are there, and how its tasks lie on them."""
 
-    def __init__(self, job: Job, place: SparkPlace, *, starting: str = LATEST) -> None:
+    job: Job
+    layout: Layout
+
+
+class SparkQuery:
+    """One streaming query; `start` after `stop` goes on from the checkpoint."""
+
+    def __init__(
+        self,
+        jobs: Job | Sequence[Job],
+        place: SparkPlace,
+        *,
+        name: str | None = None,
+        starting: str = LATEST,
+    ) -> None:
         """Nothing runs yet.
 
-        `starting` says where topics are read from the first time, "earliest" or "latest", if the
-        query's group has committed nothing yet.
+        `name` is that of the group, the sink and the checkpoint; left out, it is the id of the
+        first job's application. `starting` says where topics are read from the first time,
+        "earliest" or "latest", if the group has committed nothing yet.
         """
-        self._job = job
+        self._jobs = (jobs,) if isinstance(jobs, Job) else tuple(jobs)
+        self._name = self._jobs[0].application_id if name is None else name
         self._place = place
         self._starting = starting
         self._streaming: Any = None  # Any: Spark's StreamingQuery
@@ -60,15 +82,15 @@ class SparkQuery:
     def start(self) -> None:
         """Make the internal topics and begin."""
         with admin(self._place.servers) as administration:
-            layout, job = self._prepared(administration)
-            starting = self._starting_offsets(administration, layout)
-        frame = self._results(self._records(layout, starting), layout, job)
+            prepared = self._prepared(administration)
+            starting = self._starting_offsets(administration, prepared)
+        frame = self._results(self._records(prepared, starting), prepared)
         self._streaming = (
             frame.writeStream.format(SOURCE)
             .options(**self._client())
-            .option("sink_id", job.application_id)
+            .option("sink_id", self._name)
             .option("checkpointLocation", self._checkpoint())
-            .queryName(job.application_id)
+            .queryName(self._name)
             .outputMode("append")
             .trigger(**self._place.trigger)
             .start()
@@ -87,13 +109,17 @@ class SparkQuery:
             shutil.rmtree(folder)
 
     def _checkpoint(self) -> str:
-        return f"{self._place.checkpoints}/{self._job.application_id}"
+        return f"{self._place.checkpoints}/{self._name}"
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the query has ended by itself; False when the time was up first."""
         if self._streaming is None:
             return True
         return bool(self._streaming.awaitTermination(timeout_s))
+
+    def process_all(self) -> None:
+        """Wait until all that is there now is processed; what Spark gave up is raised."""
+        self._streaming.processAllAvailable()
 
     @property
     def is_active(self) -> bool:
@@ -114,42 +140,38 @@ class SparkQuery:
 
     # --- inside -------------------------------------------------------------------------------
 
-    def _prepared(self, administration: Admin) -> tuple[Layout, Job]:
-        """The layout over the topics as they are, with the internal ones."""
+    def _prepared(self, administration: Admin) -> list[Prepared]:
+        """The jobs over the topics as they are, with the internal ones."""
         counts = existing_topics(administration)
-        missing = sorted(set(self._job.partition_counts) - set(counts))
+        needed = {topic for job in self._jobs for topic in job.partition_counts}
+        missing = sorted(needed - set(counts))
         if missing:
             raise SqlError(f"topics do not exist: {', '.join(missing)}")
-        named = {name: counts[name] for name in self._job.partition_counts}
-        job = replace(self._job, partition_counts=named)
-        topology = work_of(job.to_text()).topology
-        # Stores are in Spark's checkpoint: nobody reads changelogs.
-        layout = prepare_topics(
-            administration,
-            replace(topology, changelogs={}),
-            job.application_id,
-            window_retention_extra_ms=0,
-        )
-        return layout, job
+        return [_prepared(administration, job, counts) for job in self._jobs]
 
-    def _starting_offsets(self, administration: Admin, layout: Layout) -> str:
+    def _starting_offsets(self, administration: Admin, prepared: Sequence[Prepared]) -> str:
         """Where to read from without a checkpoint: what the group says, or the policy."""
-        places = [tp for task in layout.tasks() for tp in layout.inputs(task)]
-        committed = administration.list_group_offsets(self._job.application_id, places).values
+        policies = {
+            tp: EARLIEST if tp.topic in layout.repartition_topics else self._starting
+            for layout in (each.layout for each in prepared)
+            for task in layout.tasks()
+            for tp in layout.inputs(task)
+        }
+        committed = administration.list_group_offsets(self._name, list(policies)).values
         tree: dict[str, dict[str, int]] = {}
-        for tp in places:
-            policy = EARLIEST if tp.topic in layout.repartition_topics else self._starting
+        for tp, policy in policies.items():
             found = committed.get(tp)
             offset = PLACES[policy] if found is None else found.offset
             tree.setdefault(tp.topic, {})[str(tp.partition)] = offset
         return json.dumps(tree)
 
-    def _records(self, layout: Layout, starting: str) -> Any:
+    def _records(self, prepared: Sequence[Prepared], starting: str) -> Any:
+        topics = {topic for each in prepared for topic in each.layout.subscription()}
         reading = (
             self._place.session.readStream.format(SOURCE)
             .options(**self._client())
-            .option("topics", ",".join(sorted(layout.subscription())))
-            .option("group_id", self._job.application_id)
+            .option("topics", ",".join(sorted(topics)))
+            .option("group_id", self._name)
             .option("starting_offsets", starting)
         )
         if self._place.max_offsets_per_trigger is not None:
@@ -157,14 +179,15 @@ class SparkQuery:
             reading = reading.option("max_offsets_per_trigger", limit)
         return reading.load()
 
-    def _results(self, records: Any, layout: Layout, job: Job) -> Any:
+    def _results(self, records: Any, prepared: Sequence[Prepared]) -> Any:
         """What all tasks write."""
+        jobs = {each.job.application_id: each.job.to_text() for each in prepared}
         frames = []
         for has_stores in (False, True):
-            readers = _readers(layout, has_stores=has_stores)
+            readers = _readers(prepared, has_stores=has_stores)
             if readers:
                 rows = _with_tasks(records, readers)
-                frames.append(_processed(rows, job.to_text(), has_stores=has_stores))
+                frames.append(_processed(rows, jobs, has_stores=has_stores))
         first, *others = frames
         for other in others:
             first = first.unionByName(other)
@@ -174,37 +197,55 @@ class SparkQuery:
         return {"bootstrap_servers": self._place.servers, **self._place.client}
 
 
-def _readers(layout: Layout, *, has_stores: bool) -> dict[str, list[int]]:
+def _prepared(administration: Admin, job: Job, counts: Mapping[str, int]) -> Prepared:
+    """A job with the partitions that its topics have; its internal topics are made."""
+    found = replace(job, partition_counts={name: counts[name] for name in job.partition_counts})
+    work = work_of(found.to_text())
+    if not work.layout.repartition_topics:
+        return Prepared(found, work.layout)
+    layout = prepare_topics(
+        administration,
+        # Stores are in Spark's checkpoint: nobody reads changelogs.
+        replace(work.topology, changelogs={}),
+        job.application_id,
+        window_retention_extra_ms=0,
+    )
+    return Prepared(found, layout)
+
+
+def _readers(prepared: Sequence[Prepared], *, has_stores: bool) -> dict[str, list[str]]:
     """The sub-topologies that read each topic: those with stores, or those without."""
-    found: dict[str, list[int]] = {}
-    for sub in layout.topology.sub_topologies:
-        if bool(sub.stores) is has_stores:
-            for topic in layout.source_topics[sub.number]:
-                found.setdefault(topic, []).append(sub.number)
+    found: dict[str, list[str]] = {}
+    for each in prepared:
+        for sub in each.layout.topology.sub_topologies:
+            if bool(sub.stores) is has_stores:
+                name = f"{each.job.application_id}{SEPARATOR}{sub.number}"
+                for topic in each.layout.source_topics[sub.number]:
+                    found.setdefault(topic, []).append(name)
     return found
 
 
-def _with_tasks(records: Any, readers: Mapping[str, list[int]]) -> Any:
+def _with_tasks(records: Any, readers: Mapping[str, list[str]]) -> Any:
     """Each record once for each task that reads it, with the task's name."""
     from pyspark.sql import functions
 
     pairs: list[Any] = []
-    for topic, numbers in readers.items():
-        values = functions.array(*(functions.lit(str(number)) for number in numbers))
+    for topic, names in readers.items():
+        values = functions.array(*(functions.lit(name) for name in names))
         pairs += [functions.lit(topic), values]
-    number = functions.explode(functions.create_map(*pairs)[functions.col("topic")])
+    name = functions.explode(functions.create_map(*pairs)[functions.col("topic")])
     rows = records.where(functions.col("topic").isin(list(readers)))
-    rows = rows.withColumn("sub_topology", number)
+    rows = rows.withColumn("sub_topology", name)
     task = functions.concat_ws("_", "sub_topology", functions.col("partition").cast("string"))
     return rows.withColumn(TASK, task).drop("sub_topology")
 
 
-def _processed(rows: Any, job: str, *, has_stores: bool) -> Any:
+def _processed(rows: Any, jobs: Mapping[str, str], *, has_stores: bool) -> Any:
     if has_stores:
         grouped = rows.groupBy(TASK)
-        return grouped.transformWithStateInPandas(TaskProcessor(job), OUTPUT, "Append", "None")
+        return grouped.transformWithStateInPandas(TaskProcessor(jobs), OUTPUT, "Append", "None")
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        return stateless_batches(job, batches)
+        return stateless_batches(jobs, batches)
 
-    return rows.mapInPandas(run, OUTPUT)
+    return rows.mapInArrow(run, OUTPUT)

@@ -13,6 +13,7 @@ from sql.engine.settings import SqlConfig
 from sql.engine.spark_runtime import check_servers
 from sql.errors import SqlError, StatementFailed
 from sql.queries import QueryState
+from tests.support.spark import MASTER, shared_session
 
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
@@ -37,7 +38,7 @@ def test_a_broker_inside_the_process_cannot_be_reached_by_workers(tmp_path: Path
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
-    pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'millstream[spark]'")
+    shared_session()
     config = BrokerConfig.from_properties(SETTINGS)
     with (
         Broker(config, data_directory=str(tmp_path / "broker")) as broker,
@@ -45,13 +46,14 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
         Engine(
             server.bootstrap,
             data_directory=tmp_path / "sql",
-            config=SqlConfig({"auto.offset.reset": "earliest", "spark.master": "local[2]"}),
+            config=SqlConfig({"auto.offset.reset": "earliest", "spark.master": MASTER}),
         ) as opened,
     ):
         yield opened
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("spark")
 def test_a_query_on_spark_writes_what_the_native_one_writes(engine: Engine) -> None:
     engine.execute("""
         CREATE STREAM orders (id STRING KEY, amount INT, shop STRING)

@@ -6,6 +6,7 @@ from sql.analyse.replacement import altered, check_drop_type, created_type, drop
 from sql.analyse.sources import NoSchemas, SchemaSource, SourceAnalyser
 from sql.catalog import Catalog, SourceInfo
 from sql.functions.builtin import builtin_functions
+from sql.functions.registry import FunctionRegistry
 from sql.parse import parse
 from sql.planner import PlannedQuery, Planner
 from sql.syntax import statements as st
@@ -19,6 +20,7 @@ class Session:
     settings: dict[str, object] = field(default_factory=dict)
     schemas: SchemaSource = field(default_factory=NoSchemas)
     plans: list[PlannedQuery] = field(default_factory=list)
+    functions: FunctionRegistry = field(default_factory=builtin_functions)
 
     def run(self, text: str) -> "Session":
         """Carry out all statements of a text."""
@@ -38,7 +40,7 @@ class Session:
                 )
                 self._add(made)
             case st.CreateAsSelect() | st.InsertSelect() | st.Select():
-                planner = Planner(self.catalog, builtin_functions(), self.settings, self.schemas)
+                planner = Planner(self.catalog, self.functions, self.settings, self.schemas)
                 planned = planner.plan(statement, text)
                 if planned is not None:
                     self.plans.append(planned)

@@ -6,25 +6,8 @@ It copies the topic "in" to the topic "out" in small micro-batches, until it is 
 import sys
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from sql.backends.spark.source import RecordSource
-
-
-def session() -> Any:
-    """Spark, as small as it gets; Any as long as PySpark need not be there."""
-    builder = SparkSession.builder.master("local[2,3]").appName("millstream tests")
-    for name, value in {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-    }.items():
-        builder = builder.config(name, value)
-    made = builder.getOrCreate()
-    made.sparkContext.setLogLevel("ERROR")
-    made.dataSource.register(RecordSource)
-    return made
+from sql.backends.spark.session import open_session
+from tests.support.spark import MASTER, SETTINGS
 
 
 def source(spark: Any, servers: str, topic: str, **options: str) -> Any:
@@ -44,7 +27,7 @@ def sink(stream: Any, servers: str, topic: str, checkpoint: str, **options: str)
 def main() -> None:
     """Run the query to its end."""
     servers, checkpoint, most = sys.argv[1:]
-    spark = session()
+    spark = open_session(MASTER, SETTINGS)
     stream = source(spark, servers, "in", max_offsets_per_trigger=most, group_id="copying")
     sink(
         stream.select("key", "value"), servers, "out", checkpoint, sink_id="copy"

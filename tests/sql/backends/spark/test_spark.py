@@ -22,30 +22,19 @@ from broker.client import admin
 from broker.model import TopicPartition
 from sql.backends.spark.records import ARROW_SCHEMA, PLAIN_ARROW_SCHEMA
 from tests.sql.backends.spark.cluster import create, drop_before, fill, fill_and_abort, numbers_in
-from tests.sql.backends.spark.query import session, sink, source
+from tests.sql.backends.spark.query import sink, source
 from tests.support.peer import REPOSITORY, wait_until
+from tests.support.spark import MARKS, shared_session
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(1_800),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+pytestmark = MARKS
 
 RECORDS = 20_000
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
+def spark() -> Any:
     """A session whose workers find our modules."""
-    before = dict(os.environ)
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = str(REPOSITORY)
-    made = session()
-    yield made
-    made.stop()
-    os.environ.clear()
-    os.environ.update(before)
+    return shared_session()
 
 
 def bounded(spark: Any, servers: str, **options: str) -> Any:

@@ -1,0 +1,118 @@
+"""Queries on Spark: several in one streaming query, users' functions, records that are no rows."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.client import producer
+from sql.backends.spark.job import Job
+from sql.functions.user import registry_with
+from sql.planner import plan_to_json
+from tests.sql.backends.spark.cluster import committed_records, create
+from tests.sql.planner.session import Session
+from tests.support.spark import MARKS, shared_session
+
+pytestmark = MARKS
+
+FUNCTIONS = '''"""Functions of a user."""
+from sql.functions.user import udf
+
+@udf
+def twice(number: int) -> int:
+    "Two times a number."
+    return 2 * number
+'''
+NUMBERS = """
+    CREATE STREAM numbers (k STRING KEY, n INT) WITH (kafka_topic='{topic}', value_format='JSON');
+"""
+
+
+# Any, here and below: a SparkSession.
+@pytest.fixture(scope="module")
+def spark() -> Any:
+    return shared_session()
+
+
+@pytest.fixture
+def run(spark: Any, servers: str, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Starts a query of jobs; it is stopped in the end."""
+    from sql.backends.spark.query import SparkPlace, SparkQuery
+
+    started = []
+
+    def start(*jobs: Job) -> SparkQuery:
+        place = SparkPlace(spark, servers, tmp_path / "checkpoints")
+        query = SparkQuery(jobs, place, starting="earliest", name=f"run-{jobs[0].application_id}")
+        query.start()
+        started.append(query)
+        return query
+
+    yield start
+    for query in started:
+        query.stop()
+
+
+def job(application_id: str, statements: str, functions: tuple[str, ...] = ()) -> Job:
+    session = Session(functions=registry_with(functions)).run(statements)
+    plan: Any = session.plans[-1].plan
+    topics = {source.topic for source in session.catalog.sources.values()}
+    return Job(
+        application_id,
+        plan_to_json(plan),
+        dict.fromkeys(topics, 0),
+        function_modules=functions,
+    )
+
+
+def write(servers: str, topic: str, *values: str) -> None:
+    with producer(servers) as out:
+        for number, value in enumerate(values):
+            out.send(topic, value.encode(), key=b"k", timestamp_ms=number)
+
+
+def values(servers: str, topic: str) -> list[str]:
+    return [(each.value or b"").decode() for each in committed_records(servers, topic)]
+
+
+def test_several_jobs_share_batches_and_nothing_else(
+    run: Callable[..., Any], servers: str, tmp_path: Path
+) -> None:
+    functions = tmp_path / "functions.py"
+    functions.write_text(FUNCTIONS)
+    for topic in ("first", "second", "doubled", "counted", "again"):
+        create(servers, topic, 1)
+    first = NUMBERS.format(topic="first")
+    write(servers, "first", '{"N": 1}', "no JSON", '{"N": 4}')
+    write(servers, "second", '{"N": 7}', '{"N": 7}')
+    doubled = f"""{first} CREATE STREAM r WITH (kafka_topic='doubled') AS
+        SELECT k, TWICE(n) AS m FROM numbers;"""
+    counted = f"""{first} CREATE TABLE r WITH (kafka_topic='counted') AS
+        SELECT n, COUNT(*) AS m FROM numbers GROUP BY n;"""
+    query = run(
+        job("doubles", doubled, (str(functions),)),
+        job("counts", counted),
+        job("again", counted.replace("'first'", "'second'").replace("counted", "again")),
+    )
+    query.process_all()
+    assert values(servers, "doubled") == ['{"M":2}', '{"M":8}']
+    assert values(servers, "counted") == ['{"M":1}', '{"M":1}']
+    assert values(servers, "again") == ['{"M":1}', '{"M":2}']
+
+
+def test_a_task_that_fails_names_its_query(run: Callable[..., Any], servers: str) -> None:
+    for topic in ("strict", "copied"):
+        create(servers, topic, 1)
+    write(servers, "strict", "no JSON")
+    text = f"""{NUMBERS.format(topic="strict")}
+        CREATE STREAM r WITH (kafka_topic='copied') AS SELECT k, n FROM numbers;"""
+    made = job("copies", text)
+    settings = {"ksql.fail.on.deserialization.error": "true"}
+    query = run(
+        Job(made.application_id, made.plan, made.partition_counts, settings=settings),
+    )
+    with pytest.raises(Exception, match='task 0_0 of "copies" failed'):
+        query.process_all()
+    assert "copies" in (query.error or "")
+    assert values(servers, "copied") == []

@@ -1,0 +1,48 @@
+"""What all tests that start Spark share: their marks, and one session for the whole process.
+
+They run one after the other, in one worker of pytest: a session takes seconds to open and wants all
+cores.
+"""
+
+import importlib.util
+
+# Spark's sessions are Any: PySpark need not be there.
+from typing import Any
+
+import pytest
+
+from sql.backends.spark.session import check_java, open_session
+from sql.errors import SqlError
+
+MASTER = "local[2,3]"  # a task that fails is tried again, as on a cluster
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+MARKS = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.timeout(1_800),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+
+def missing() -> str | None:
+    """Why Spark cannot run here; None if it can."""
+    if importlib.util.find_spec("pyspark") is None:
+        return "Spark is not installed: pip install 'millstream[spark]'"
+    try:
+        check_java()
+    except SqlError as error:
+        return str(error)
+    return None
+
+
+def shared_session() -> Any:
+    """The session of this process; it ends with it."""
+    why = missing()
+    if why is not None:
+        pytest.skip(why)
+    return open_session(MASTER, SETTINGS)
