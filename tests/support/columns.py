@@ -80,7 +80,7 @@ def data_types(
             st.builds(StructType, fields.map(tuple)),
         )
 
-    return st.recursive(scalars or scalar_types(), compound, max_leaves=4)
+    return st.recursive(scalar_types() if scalars is None else scalars, compound, max_leaves=4)
 
 
 def values_of(data_type: DataType) -> st.SearchStrategy[object]:

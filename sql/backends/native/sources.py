@@ -55,7 +55,7 @@ def _records(step: Scan, context: QueryContext) -> RowStream:
     shape = step.shape
     topic_key = key_serde(step.key_format, shape.key, context.registry, shape.window)
     values = value_serde(step.value_format, step.value, context.registry)
-    extractor = _extractor(step, context)
+    extractor = extractor_of(step, context)
     if step.topic in context.shared_topics:
         raw = context.builder.stream(step.topic, key=BytesSerde(), value=BytesSerde())
         decoding = DecodeRecords(
@@ -145,7 +145,7 @@ class TopicRecords:
 
     def _open(self, context: NodeContext, no_key: Row) -> ReadRow:
         is_windowed = self.scan.shape.window is not None
-        header_values = [_header_reader(each) for each in self.scan.headers]
+        header_values = [header_reader(each) for each in self.scan.headers]
 
         def read(key: object, value: Row, timestamp_ms: int, headers: Headers) -> Row:
             position = context.position
@@ -197,7 +197,7 @@ class _PlainColumns:
         return Code(f"(None if key is None else key[{after - PLACES - 1}])")
 
 
-def _header_reader(column: HeaderColumn) -> Callable[[Headers], object]:
+def header_reader(column: HeaderColumn) -> Callable[[Headers], object]:
     wanted = column.key
     if wanted is None:
         return lambda headers: [{"KEY": key, "VALUE": value} for key, value in headers]
@@ -208,7 +208,7 @@ def _header_reader(column: HeaderColumn) -> Callable[[Headers], object]:
     return last
 
 
-def _extractor(step: Scan, context: QueryContext) -> TimestampExtractor | None:
+def extractor_of(step: Scan, context: QueryContext) -> TimestampExtractor | None:
     """The time of a row by its TIMESTAMP column; what has none is dropped, and logged."""
     if step.timestamp is None:
         return None

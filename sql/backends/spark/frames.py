@@ -1,0 +1,103 @@
+"""DataFrames of rows: of the records that a source reads, and to those that a sink writes."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import functions
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from sql.backends.spark.job import Job
+from sql.backends.spark.row_decoding import (
+    FAIL_ON_ERROR,
+    READ,
+    THROW_ON_INVALID,
+    Reading,
+    decoder_of,
+)
+from sql.backends.spark.row_encoding import WRITTEN, Writing, encoder_of
+from sql.plan import Scan, Sink
+
+# Spark's frames are Any in this module: PySpark has no types here.
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What rows need besides their plan."""
+
+    registry_url: str | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, job: Job) -> "Surroundings":
+        """Those of a query."""
+        return cls(job.registry_url, job.settings)
+
+    def flag(self, name: str) -> bool:
+        """A setting that is true or false; false if nobody set it."""
+        return str(self.settings.get(name, "false")).lower() == "true"
+
+
+def decoded(
+    scan: Scan,
+    records: Any,
+    surroundings: Surroundings | None = None,
+    *,
+    used: frozenset[int] | None = None,
+) -> Any:
+    """The rows of a source, of records as the "millstream" source gives them.
+
+    Columns: c0 .. cn as scan.shape.row has them, `present` (false for a deletion, whose columns of
+    values are null), `keyed` (false for a record without a key), and key, timestamp, topic,
+    partition, offset and headers of the record; the timestamp is that of the source's TIMESTAMP
+    column if it has one. Records of other topics, and those that cannot be read, are left out.
+    `used` are the places of columns that are needed; others are null.
+    """
+    about = surroundings or Surroundings()
+    reading = Reading(
+        scan,
+        about.registry_url,
+        used,
+        about.flag(FAIL_ON_ERROR),
+        about.flag(THROW_ON_INVALID),
+    )
+    if "headers" not in records.columns:
+        records = records.withColumn(
+            "headers", functions.lit(None).cast("array<struct<name: string, value: binary>>")
+        )
+    own = records.where(functions.col("topic") == scan.topic).select(*READ)
+
+    def decode(batches: Iterator[Any]) -> Iterator[Any]:
+        decoder = decoder_of(reading)
+        return map(decoder.decode, batches)
+
+    rows = own.mapInArrow(decode, from_arrow_schema(decoder_of(reading).schema))
+    return rows.withColumn("topic", functions.lit(scan.topic))
+
+
+def encoded(
+    sink: Sink, rows: Any, partitions: int, surroundings: Surroundings | None = None
+) -> Any:
+    """The records of rows, with the columns that the "millstream" sink takes.
+
+    Columns: c0 .. cn as sink.shape.row has them, k0 .. km as sink.shape.key, timestamp; with
+    windows windowstart and windowend; and if there are any, present, keyed and headers as `decoded`
+    gives them. `partitions` are those of the topic.
+    """
+    about = surroundings or Surroundings()
+    writing = Writing(
+        sink.topic,
+        partitions,
+        sink.shape,
+        sink.key_format,
+        sink.value_format,
+        sink.timestamp,
+        about.registry_url,
+        about.flag(THROW_ON_INVALID),
+    )
+
+    def encode(batches: Iterator[Any]) -> Iterator[Any]:
+        encoder = encoder_of(writing)
+        return map(encoder.encode, batches)
+
+    return rows.mapInArrow(encode, from_arrow_schema(WRITTEN))

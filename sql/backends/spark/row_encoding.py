@@ -1,0 +1,180 @@
+"""RowEncoder: Arrow batches of rows to Arrow batches of records, by our own serdes.
+
+    c0 .. cn, k0 .. km, timestamp, and if there are any windowstart, windowend, present, keyed,
+    headers -> the columns of a record for the sink
+
+A row that is not `present` is a deletion; a record that is not `keyed` has no key.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import repeat
+from typing import Any
+
+import pyarrow as pa
+
+from broker.client.partitioner import partition_for_key
+from broker.client.registry.api import SchemaRegistry
+from broker.client.registry.http_registry import HttpSchemaRegistry
+from broker.client.serde import BindableSerde, Serde
+from broker.client.serde.rows.row_format import Row
+from sql.backends.native.row_times import time_reader
+from sql.backends.native.rows import key_serde, plain_key_serde, value_serde
+from sql.backends.spark.arrow_values import ColumnValues
+from sql.backends.spark.records import HEADERS_TYPE
+from sql.backends.spark.row_decoding import KEYED, PRESENT
+from sql.catalog import FormatInfo, TimestampColumn
+from sql.errors import ProcessingFailed
+from sql.plan import Shape
+from streams.record import Windowed
+from streams.serdes import SessionWindowedSerde, WindowedSerde
+
+START, END = "windowstart", "windowend"
+WRITTEN = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("timestamp", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", HEADERS_TYPE),
+    ]
+)
+
+# Arrow's arrays and batches are Any in this module: the library has no types of its own.
+Encode = Callable[[Any], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What rows are written as, as data: a worker makes its encoder of it."""
+
+    topic: str
+    partitions: int
+    shape: Shape
+    key_format: FormatInfo
+    value_format: FormatInfo
+    timestamp: TimestampColumn | None = None
+    registry_url: str | None = None
+    throw_on_invalid_time: bool = False
+
+
+@lru_cache(maxsize=64)
+def encoder_of(writing: Writing) -> "RowEncoder":
+    """The encoder of some rows, made once for a process."""
+    url = writing.registry_url
+    return RowEncoder(writing, None if url is None else HttpSchemaRegistry(url))
+
+
+class RowEncoder:
+    """Encodes the rows of one sink."""
+
+    def __init__(self, writing: Writing, registry: SchemaRegistry | None = None) -> None:
+        """Open its serdes."""
+        shape = writing.shape
+        self._topic, self._partitions = writing.topic, writing.partitions
+        self._key = key_serde(writing.key_format, shape.key, registry, shape.window)
+        self._plain_key = plain_key_serde(writing.key_format, shape.key, registry)
+        self._value = value_serde(writing.value_format, shape.row, registry)
+        self._throws = writing.throw_on_invalid_time
+        self._time: Callable[[Row], int] | None = None
+        if writing.timestamp is not None:
+            self._time = time_reader(writing.timestamp, (*shape.row, *shape.key))
+        self._has_window = shape.window is not None
+        self._columns = [ColumnValues(each.type) for each in shape.row]
+        self._keys = [ColumnValues(each.type) for each in shape.key]
+
+    def encode(self, batch: Any) -> Any:
+        """The records of a batch; rows whose time column has no time are left out."""
+        names = set(batch.schema.names)
+        rows = _rows(batch, "c", self._columns)
+        keys = _rows(batch, "k", self._keys)
+        if PRESENT in names:
+            present = batch.column(PRESENT).to_pylist()
+            rows = [row if there else None for row, there in zip(rows, present, strict=True)]
+        if KEYED in names:
+            keyed = batch.column(KEYED).to_pylist()
+            keys = [key if there else None for key, there in zip(keys, keyed, strict=True)]
+        keys = [None if each is None or _is_no_key(each) else each for each in keys]
+        times = batch.column("timestamp")
+        if self._time is not None:
+            kept, found = self._timed(rows, keys, times.to_pylist())
+            rows, keys = [rows[place] for place in kept], [keys[place] for place in kept]
+            batch = batch.take(pa.array(kept, pa.int64()))
+            times = pa.array(found, pa.int64())
+        partitions, raw_keys = self._key_bytes(batch, keys)
+        count = len(rows)
+        headers = batch.column("headers") if "headers" in names else pa.nulls(count, HEADERS_TYPE)
+        columns = [
+            pa.repeat(pa.scalar(self._topic, pa.string()), count),
+            partitions,
+            times,
+            raw_keys,
+            pa.array(_encoded(self._value, self._topic, rows), pa.binary()),
+            headers,
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=WRITTEN)
+
+    def _timed(
+        self, rows: list[Row | None], keys: list[Row | None], times: list[int]
+    ) -> tuple[list[int], list[int]]:
+        """The places of rows that have a time, and the times; a deletion has that of its record."""
+        read = self._time
+        assert read is not None
+        kept, found = [], []
+        for place, (row, key, given_ms) in enumerate(zip(rows, keys, times, strict=True)):
+            try:
+                time_ms = given_ms if row is None else read((*row, *(key or ())))
+                if time_ms < 0:
+                    raise ProcessingFailed(f"the time of the record is negative: {time_ms}")
+            except Exception:  # whatever a text that is no time raises
+                if self._throws:
+                    raise
+                continue
+            kept.append(place)
+            found.append(time_ms)
+        return kept, found
+
+    def _key_bytes(self, batch: Any, keys: list[Row | None]) -> tuple[Any, Any]:
+        """Partitions and keys; a key with a window lies where it would without."""
+        topic = self._topic
+        if not self._has_window:
+            raw = _encoded(self._key, topic, keys)
+            return pa.nulls(len(keys), pa.int32()), pa.array(raw, pa.binary())
+        plain = _encoded(self._plain_key, topic, keys)
+        bounds = zip(batch.column(START).to_pylist(), batch.column(END).to_pylist(), strict=True)
+        assert isinstance(self._key, WindowedSerde | SessionWindowedSerde)
+        window = self._key.serialize_window
+        whole = [
+            None if inner is None else inner + window(Windowed(None, start, end))
+            for inner, (start, end) in zip(plain, bounds, strict=True)
+        ]
+        places = [
+            None if inner is None else partition_for_key(inner, self._partitions) for inner in plain
+        ]
+        return pa.array(places, pa.int32()), pa.array(whole, pa.binary())
+
+
+def _rows(batch: Any, prefix: str, columns: list[ColumnValues]) -> list[Row | None]:
+    lists = [
+        column.values(batch.column(f"{prefix}{place}")) for place, column in enumerate(columns)
+    ]
+    return list(zip(*lists, strict=True)) if lists else list(repeat((), batch.num_rows))
+
+
+def _is_no_key(key: Row) -> bool:
+    return not key or (len(key) == 1 and key[0] is None)
+
+
+# Any: the values of a serde.
+def _encoded(serde: Serde[Any], topic: str, values: list[Row | None]) -> list[bytes | None]:
+    encode: Encode = (
+        serde.encoder(topic)
+        if isinstance(serde, BindableSerde)
+        else partial(serde.serialize, topic)
+    )
+    try:
+        return [None if each is None else encode(each) for each in values]
+    except Exception:  # whatever it was, the serde itself says it better
+        return [serde.serialize(topic, each) for each in values]
