@@ -11,6 +11,8 @@ it is read with the next batch. Several jobs share the batches and nothing else.
 
 import json
 import shutil
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,13 +22,9 @@ from broker.client import admin
 from broker.client.api import Admin
 from sql.backends.spark.job import Job
 from sql.backends.spark.options import EARLIEST, LATEST
-from sql.backends.spark.processor import (
-    OUTPUT,
-    SEPARATOR,
-    TASK,
-    TaskProcessor,
-    stateless_batches,
-)
+from sql.backends.spark.processor import OUTPUT, SEPARATOR, TASK, TaskProcessor
+from sql.backends.spark.session import activate
+from sql.backends.spark.task_rows import stateless_batches
 from sql.backends.spark.task_work import work_of
 from sql.errors import SqlError
 from streams.runtime.internal_topics import existing_topics, prepare_topics
@@ -34,6 +32,11 @@ from streams.runtime.partitions import Layout
 
 SOURCE = "millstream"
 PLACES = {EARLIEST: -2, LATEST: -1}
+INITIALIZING = "Initializing sources"  # what Spark says of a query until its source is there
+SOURCE_LIMIT_S = 60.0
+SOURCE_LOOK_S = 0.05
+
+_starting_one = threading.Lock()  # many at once keep each other's processes from starting in time
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +87,9 @@ class SparkQuery:
         with admin(self._place.servers) as administration:
             prepared = self._prepared(administration)
             starting = self._starting_offsets(administration, prepared)
+        activate(self._place.session)
         frame = self._results(self._records(prepared, starting), prepared)
-        self._streaming = (
+        writing = (
             frame.writeStream.format(SOURCE)
             .options(**self._client())
             .option("sink_id", self._name)
@@ -93,8 +97,20 @@ class SparkQuery:
             .queryName(self._name)
             .outputMode("append")
             .trigger(**self._place.trigger)
-            .start()
         )
+        with _starting_one:
+            self._streaming = writing.start()
+            self._wait_for_source()
+
+    def _wait_for_source(self) -> None:
+        """Wait until Spark has the source's process: it gives that 10 s, with all its others."""
+        deadline = time.monotonic() + SOURCE_LIMIT_S
+        while (
+            self.is_active
+            and self._streaming.status["message"] == INITIALIZING
+            and time.monotonic() < deadline
+        ):
+            time.sleep(SOURCE_LOOK_S)
 
     def stop(self) -> None:
         """End after the batch that runs; offsets and state stay in the checkpoint."""

@@ -12,6 +12,7 @@ from sql.errors import SqlError
 LOCAL = "local[*]"
 JAVA_HINT = "install Java 17 (Debian: apt install openjdk-17-jre-headless), or set JAVA_HOME"
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+WORKER_DAEMON = "sql.backends.spark.worker_daemon"
 
 
 def open_session(master: str = LOCAL, settings: Mapping[str, str] | None = None) -> Any:
@@ -43,6 +44,14 @@ def open_session(master: str = LOCAL, settings: Mapping[str, str] | None = None)
     return session
 
 
+def activate(session: Any) -> None:
+    """Make a session that of this thread: Spark looks for our sink in the thread's session only."""
+    machine = getattr(session, "_jvm", None)  # there is none behind Spark Connect
+    if machine is not None:
+        inside = session._jsparkSession  # noqa: SLF001 - PySpark has no public way
+        machine.org.apache.spark.sql.classic.SparkSession.setActiveSession(inside)
+
+
 def check_java() -> None:
     """Refuse to start without Java, and say what to install."""
     home = os.environ.get("JAVA_HOME")
@@ -59,6 +68,9 @@ def _defaults() -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
         "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
+        "spark.python.daemon.module": WORKER_DAEMON,
+        # Each look for new records is some requests to the cluster, for each query.
+        "spark.sql.streaming.pollingDelay": "200ms",
     }
 
 

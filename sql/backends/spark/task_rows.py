@@ -1,0 +1,156 @@
+"""Rows of Spark through the tasks of queries: records in, records out, as Arrow or pandas has them.
+
+A row has the columns of records.py, and `task`: the application's id and the task's, "app/0_3".
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sql.backends.spark.processor import SEPARATOR, TASK
+from sql.backends.spark.records import HEADERS_TYPE
+from sql.backends.spark.task_work import OutputRecord, work_of
+from sql.backends.spark.writing import binary_list
+from streams.record import NO_HEADERS, Chunk, Headers
+from streams.runtime.partitions import TaskId
+from streams.state.paged import Pages
+
+COLUMNS = ("topic", "partition", "timestamp", "key", "value", "headers")
+TYPES = (pa.string(), pa.int32(), pa.int64(), pa.binary(), pa.binary(), HEADERS_TYPE)
+
+# Any, here and below: what Spark, pandas and Arrow give and take has no types.
+
+
+class NoPages:
+    """What tasks without stores keep between batches: nothing; see streams.state.paged.Pages."""
+
+    def get(self, store: str, number: int) -> bytes | None:
+        """None."""
+        return None
+
+    def put(self, store: str, number: int, page: bytes) -> None:
+        """Forget it."""
+
+    def remove(self, store: str, number: int) -> None:
+        """There is none."""
+
+
+def stateless_batches(jobs: Mapping[str, str], batches: Iterable[Any]) -> Iterator[Any]:
+    """What tasks without stores write, for Arrow batches; each may have records of several."""
+    for batch in batches:
+        for name, rows in _parts(batch, TASK):
+            partition = _task_of(name).partition
+            chunks = [_arrow_chunk(topic, partition, part) for topic, part in _parts(rows, "topic")]
+            written = _run(jobs, name, chunks, NoPages())
+            if written:
+                yield _arrow_batch(written)
+
+
+def stateful_rows(
+    jobs: Mapping[str, str], name: str, rows: Iterable[Any], pages: Pages
+) -> Iterator[Any]:
+    """What a task with stores writes, for pandas frames of a batch."""
+    ordered = pandas.concat(list(rows)).sort_values(["topic", "offset"], kind="stable")
+    partition = _task_of(name).partition
+    chunks = [
+        _chunk(str(topic), partition, part) for topic, part in ordered.groupby("topic", sort=False)
+    ]
+    written = _run(jobs, name, chunks, pages)
+    yield pandas.DataFrame([_row(record) for record in written], columns=COLUMNS)
+
+
+def _task_of(name: str) -> TaskId:
+    return TaskId.parse(name.rpartition(SEPARATOR)[2])
+
+
+def _run(
+    jobs: Mapping[str, str], name: str, chunks: Sequence[Chunk], pages: Pages
+) -> list[OutputRecord]:
+    """The records that a task writes when it reads some."""
+    application, _, task = name.rpartition(SEPARATOR)
+    return work_of(jobs[application]).run(TaskId.parse(task), chunks, pages)
+
+
+# --- Arrow ----------------------------------------------------------------------------------------
+
+
+def _parts(batch: Any, column: str) -> Iterator[tuple[str, Any]]:
+    """The rows of a batch by the value of a column, in the order in which they came."""
+    values = batch.column(column)
+    names = values.unique().to_pylist()
+    if len(names) == 1:
+        yield names[0], batch
+        return
+    for name in names:
+        yield name, batch.filter(pc.equal(values, pa.scalar(name, values.type)))
+
+
+def _arrow_chunk(topic: str, partition: int, rows: Any) -> Chunk:
+    """Records of one partition: they come in the order of their offsets."""
+    offsets = rows.column("offset").to_pylist()
+    headers = None
+    if "headers" in rows.schema.names and rows.column("headers").null_count < len(offsets):
+        headers = [_headers(each) for each in rows.column("headers").to_pylist()]
+    return Chunk(
+        topic,
+        partition,
+        offsets,
+        rows.column("timestamp").to_pylist(),
+        binary_list(rows.column("key")),
+        binary_list(rows.column("value")),
+        headers,
+        offsets[-1] + 1,
+    )
+
+
+def _arrow_batch(written: Sequence[OutputRecord]) -> Any:
+    *columns, headers = zip(*written, strict=True)
+    if any(headers):
+        found = [[{"name": name, "value": it} for name, it in each] for each in headers]
+        last = pa.array(found, HEADERS_TYPE)
+    else:
+        last = pa.nulls(len(written), HEADERS_TYPE)
+    arrays = [pa.array(each, kind) for each, kind in zip(columns, TYPES, strict=False)]
+    return pa.RecordBatch.from_arrays([*arrays, last], names=COLUMNS)
+
+
+# --- pandas ---------------------------------------------------------------------------------------
+
+
+def _chunk(topic: str, partition: int, part: Any) -> Chunk:
+    offsets = part["offset"].tolist()
+    headers = None
+    if "headers" in part.columns:
+        found = [_headers(each) for each in part["headers"]]
+        headers = found if any(found) else None
+    return Chunk(
+        topic,
+        partition,
+        offsets,
+        part["timestamp"].tolist(),
+        part["key"].tolist(),
+        part["value"].tolist(),
+        headers,
+        offsets[-1] + 1,
+    )
+
+
+def _headers(found: Any) -> Headers:
+    if found is None:
+        return NO_HEADERS
+    return tuple((each["name"], each["value"]) for each in found)
+
+
+def _row(record: OutputRecord) -> tuple[object, ...]:
+    headers = [{"name": name, "value": value} for name, value in record.headers]
+    return (
+        record.topic,
+        record.partition,
+        record.timestamp_ms,
+        record.key,
+        record.value,
+        headers,
+    )

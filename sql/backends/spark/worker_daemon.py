@@ -1,0 +1,23 @@
+"""The process that Spark forks its Python workers from: what they all need is loaded once.
+
+A worker alone takes seconds to import it, and a session has several for each query.
+"""
+
+import gc
+import importlib
+
+from pyspark.daemon import manager
+
+MODULES = ("sql.backends.spark.source", "sql.backends.spark.task_rows")
+
+
+def main() -> None:
+    """Load, then do what Spark's own daemon does."""
+    for name in MODULES:
+        importlib.import_module(name)
+    gc.freeze()  # so that collections in workers do not touch, and copy, pages that they share
+    manager()
+
+
+if __name__ == "__main__":
+    main()
