@@ -13,7 +13,7 @@ from sql.analyse.replacement import altered, check_drop_type, created_type, drop
 from sql.analyse.sources import SchemaSource, SourceAnalyser
 from sql.catalog import Catalog, SourceInfo
 from sql.datatypes import DataType
-from sql.engine.settings import SqlConfig, converted
+from sql.engine.settings import NATIVE, SqlConfig, converted
 from sql.engine.topics import TopicShape, check_size
 from sql.errors import StatementFailed
 from sql.functions.registry import FunctionRegistry
@@ -232,6 +232,7 @@ class Preparation:
         if before is None:
             self._check_limit()
         elif not self.replayed:
+            self._check_engine(before)
             check_upgrade(before.planned.plan, planned.plan)
         info = replace(self._sized(planned.sink, needed=False), query_id=query_id)
         planned = replace(planned, sink=info)
@@ -242,6 +243,16 @@ class Preparation:
             origins=planned.sources,
             query=QueryInfo(query_id, text, planned, self.properties),
         )
+
+    def _check_engine(self, before: QueryInfo) -> None:
+        """Refuse to replace a query by one on another engine, which would not find its state."""
+        was, wanted = (each.get("engine", NATIVE) for each in (before.properties, self.properties))
+        if was != wanted:
+            raise StatementFailed(
+                f"Cannot replace query '{before.id}': it runs on the {was} engine, and its state "
+                f"would be lost on {wanted}",
+                hint=f"SET 'engine'='{was}', or DROP what it makes and CREATE it anew",
+            )
 
     def _insert(self, statement: st.InsertSelect, text: str, number: int) -> Change:
         planned = self._plan(statement, text)

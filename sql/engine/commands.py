@@ -32,7 +32,7 @@ from sql.engine.changes import Command as CommandStatement
 from sql.engine.entities import CommandStatus, CurrentStatus, Entity, WarningEntity
 from sql.engine.launching import QueryLauncher
 from sql.engine.registered_schemas import StatementSchemas, register_schemas
-from sql.engine.settings import SqlConfig
+from sql.engine.settings import NATIVE, SqlConfig
 from sql.engine.topic_rules import matches_any
 from sql.engine.topics import Topics
 from sql.errors import StatementFailed
@@ -145,6 +145,7 @@ class Commands:
         properties: Mapping[str, object],
     ) -> Change:
         """What a statement would do to a state, which is changed; nothing else happens."""
+        properties = with_engine(properties, self.config)
         change = self._prepared(state, statement, text, properties, StatementSchemas(self.registry))
         if change.warning is None:
             state.apply(change)
@@ -154,6 +155,7 @@ class Commands:
         self, statement: CommandStatement, text: str, properties: Mapping[str, object]
     ) -> Entity:
         """Log a statement and carry it out."""
+        properties = with_engine(properties, self.config)
         with self._lock:
             if self.degraded is not None:
                 raise Degraded(
@@ -258,7 +260,7 @@ class Commands:
         change = preparation.prepare(statement, text, following if number is None else number)
         made, self._topology_made = self._topology_made, ""
         if change.query is not None and number is None and made != text:
-            self.launcher.topology(change.query)  # refuses what no topology can be made of
+            self.launcher.check(change.query)
             self._topology_made = text
         return change
 
@@ -355,6 +357,17 @@ class Commands:
         if query.id in self.state.paused:
             runtime.pause()
         runtime.start()
+
+
+def with_engine(properties: Mapping[str, object], config: SqlConfig) -> Mapping[str, object]:
+    """The settings of a statement, with the engine that its query stays on.
+
+    State and offsets are the engine's: a server that is started with another one must not take
+    queries along. The native engine is what a statement without a word of it means.
+    """
+    if "engine" in properties or config["engine"] == NATIVE:
+        return properties
+    return {**properties, "engine": config["engine"]}
 
 
 def _topic_configs(source: SourceInfo) -> dict[str, str]:

@@ -8,6 +8,8 @@ from sql.engine import entities as en
 from sql.engine.changes import QueryInfo, State
 from sql.engine.fields import column_fields, schema_fields
 from sql.engine.pushing import PushQuery, scanned_topics
+from sql.engine.spark_progress import SparkProgress
+from sql.engine.spark_runtime import SparkRuntime
 from sql.engine.topic_statistics import Statistics, TopicStatistics, of_host
 from sql.engine.topics import Topics
 from sql.errors import StatementFailed
@@ -51,6 +53,7 @@ class Describing:
             {state: 1},
             PERSISTENT,
             state,
+            self._progress_of(query.id),
         )
 
     def running_push(self, query: PushQuery) -> en.RunningQuery:
@@ -60,6 +63,10 @@ class Describing:
     def _state_of(self, query_id: str) -> str:
         runtime = self.runtimes.get(query_id)
         return RUNNING if runtime is None else shown_state(runtime.state)
+
+    def _progress_of(self, query_id: str) -> SparkProgress | None:
+        runtime = self.runtimes.get(query_id)
+        return runtime.progress if isinstance(runtime, SparkRuntime) else None
 
     def all_details(self) -> tuple[en.QueryDetails, ...]:
         """Everything about all queries."""
@@ -90,6 +97,7 @@ class Describing:
                 for each in failures
             ),
             state=state,
+            progress=self._progress_of(query.id),
         )
 
     def push_details(self, query: PushQuery) -> en.QueryDetails:

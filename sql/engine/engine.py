@@ -26,6 +26,7 @@ from sql.engine import entities as en
 from sql.engine.answering import Answering
 from sql.engine.asking import Asking, PullPeers
 from sql.engine.asserting import schema_problem, topic_problem, wait_until_holds
+from sql.engine.bounded import Tell, Wait, run_bounded
 from sql.engine.changes import COMMANDS, State, named
 from sql.engine.changes import Command as CommandStatement
 from sql.engine.commands import Commands
@@ -36,9 +37,12 @@ from sql.engine.inserting import InsertedRecord, Inserting, RowEncoders
 from sql.engine.launching import QueryLauncher
 from sql.engine.printed_topic import PrintedTopic
 from sql.engine.processing_log import COLUMNS, LogTopic, ProcessingLog
+from sql.engine.reaching import Reachable
 from sql.engine.results import QueryResult
 from sql.engine.session import SESSION_STATEMENTS, Session
-from sql.engine.settings import SqlConfig
+from sql.engine.settings import SPARK, SqlConfig
+from sql.engine.spark_launching import SparkLauncher
+from sql.engine.spark_runtime import SparkRuntime
 from sql.engine.topics import Topics
 from sql.engine.trial import Trial, WrongEndpoint
 from sql.errors import SqlError, StatementFailed, of_statement
@@ -81,9 +85,15 @@ class Engine:
         peers: PullPeers | None = None,
         headless: bool = False,
         follow: bool = False,
+        backend: str | None = None,
     ) -> None:
-        """Nothing runs before `start`; `follow` carries out what other servers write, too."""
+        """Nothing runs before `start`; `follow` carries out what other servers write, too.
+
+        `backend` is what new queries run on, "native" or "spark": the setting "engine".
+        """
         self.config = config or SqlConfig()
+        if backend is not None:
+            self.config = self.config.with_session({"engine": backend})
         self.functions = functions or builtin_functions()
         self.registry = registry
         self.clock = clock or SystemClock()
@@ -95,6 +105,7 @@ class Engine:
         self._log_topic = self._open_log_topic()
         self._supervisor = Supervisor(self.clock)
         self._shared = self._open_shared_runtime()
+        self._reachable = Reachable(target, registry)
         self._launcher = self._open_launcher(Path(data_directory))
         log = None if headless else CommandLog(target, self.command_topic)
         self.commands = Commands(
@@ -145,7 +156,19 @@ class Engine:
             data_directory,
             self._processing_log(),
             self._supervisor,
+            self._open_spark_launcher(data_directory),
             self._shared,
+        )
+
+    def _open_spark_launcher(self, data_directory: Path) -> SparkLauncher:
+        return SparkLauncher(
+            self._target if self._shared is None else self._shared.clients,
+            self.registry,
+            self.config,
+            self.clock,
+            data_directory,
+            self._supervisor,
+            self._reachable,
             self.functions.places,
         )
 
@@ -176,6 +199,8 @@ class Engine:
 
     def start(self) -> Self:
         """Replay what was logged, or run the file of a headless server, and start the queries."""
+        if self.config["engine"] == SPARK:
+            self._launcher.spark.check()
         self.commands.start()
         if self.headless and self.config["ksql.queries.file"]:
             self.execute(script_text(self.config.text("ksql.queries.file")))
@@ -209,6 +234,7 @@ class Engine:
             self._log_topic.close()
         if self._shared is not None:
             self._shared.close()
+        self._reachable.close()
         self._topics.close()
 
     def __enter__(self) -> Self:
@@ -364,6 +390,33 @@ class Engine:
             raise StatementFailed("KSQL is not configured to use a schema registry.")
         wait_until_holds(lambda: schema_problem(schema, registry), self.clock, timeout_ms)
         return en.AssertedSchema(text, schema.subject, schema.schema_id, schema.exists)
+
+    def spark_queries(self) -> dict[str, SparkRuntime]:
+        """The persistent queries that run on Spark, in the order in which they were made."""
+        running = dict(self.commands.running)
+        found = ((name, running[name].runtime) for name in self.state.queries if name in running)
+        return {name: each for name, each in found if isinstance(each, SparkRuntime)}
+
+    def run_bounded(self, tell: Tell | None = None, wait: Wait | None = None) -> bool:
+        """With spark.bounded: process all that the topics have, with all queries on Spark.
+
+        `tell` is called again and again with the id of a query, how far it is, and whether it has
+        done what there was; `wait` waits for milliseconds and says whether to give up. False: it
+        was given up.
+        """
+        queries = {name: each for name, each in self.spark_queries().items() if each.is_bounded}
+        return run_bounded(
+            queries,
+            self._launcher.clients,
+            tell=tell or (lambda query_id, progress, done: None),
+            wait=wait or self._wait,
+        )
+
+    def _wait(self, wait_ms: int) -> bool:
+        never = threading.Condition()
+        with never:
+            self.clock.wait(never, wait_ms)
+        return False
 
     # --- queries ------------------------------------------------------------------------------
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sql.engine.spark_progress import SparkProgress
+
 
 @dataclass(frozen=True, slots=True)
 class FieldSchema:
@@ -116,6 +118,7 @@ class RunningQuery:
     status_count: Mapping[str, int]
     query_type: str
     state: str
+    progress: SparkProgress | None = None  # of queries on Spark; ksqlDB has no such member
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +281,7 @@ class QueryDetails:
     query_errors: tuple[QueryFailure, ...] = ()
     tasks_metadata: tuple[object, ...] = ()
     state: str | None = None
+    progress: SparkProgress | None = None
 
 
 @dataclass(frozen=True, slots=True)

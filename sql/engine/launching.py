@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from broker.client.opening import Target
 from broker.client.registry.api import SchemaRegistry
@@ -28,8 +28,8 @@ from sql.engine.pushing import (
     tombstone_values,
 )
 from sql.engine.results import ResultRow, RowQueue
-from sql.engine.settings import SPARK, SqlConfig
-from sql.engine.spark_runtime import SparkRuntime, check_servers, spark_query
+from sql.engine.settings import SqlConfig
+from sql.engine.spark_launching import SparkLauncher, runs_on_spark, table_scan
 from sql.planner import PlannedQuery
 from sql.queries import AppRuntime, QueryRuntime, RetryPolicy, Supervisor, begin_at_end
 from streams.app import StreamsApp
@@ -37,9 +37,6 @@ from streams.dsl.builder import StreamsBuilder
 from streams.handlers import Answer
 from streams.runtime.shared_runtime import SharedRuntime
 from streams.topology import Topology
-
-if TYPE_CHECKING:
-    from sql.backends.spark.query import SparkQuery
 
 logger = logging.getLogger(__name__)
 
@@ -58,8 +55,8 @@ class QueryLauncher:
     data_directory: Path
     log: ProcessingLog
     supervisor: Supervisor
+    spark: SparkLauncher
     shared: SharedRuntime | None = None  # None: each query is an application of its own
-    function_places: tuple[str, ...] = ()  # where other processes find users' functions
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     @property
@@ -83,13 +80,22 @@ class QueryLauncher:
         log = self.log.of_query(query.id)
         settings = dict(self.config.with_session(query.properties))
         context = QueryContext(StreamsBuilder(), self.registry, log.row_failed, settings)
+        if runs_on_spark(query):
+            scan = table_scan(query)
+            return None if scan is None else where_rows_are(scan, context)
         return where_rows_are(query.planned.plan, context)
 
     def runtime(self, query: QueryInfo, tap: Tap) -> QueryRuntime:
         """A persistent query, ready to start."""
         config = self.config.with_session(query.properties)
-        if config.text("engine") == SPARK:
-            return self._on_spark(query, config)
+        if runs_on_spark(query):
+            return self.spark.runtime(
+                query,
+                config,
+                application_id=self.application_id(query.id),
+                describe=lambda: self.topology(query)[0].describe(),
+                retry=_retry_policy(config),
+            )
         return AppRuntime(
             self.application_id(query.id),
             lambda: self.topology(query, tap)[0],
@@ -100,28 +106,11 @@ class QueryLauncher:
             retry=_retry_policy(config),
         )
 
-    def _on_spark(self, query: QueryInfo, config: SqlConfig) -> QueryRuntime:
-        application = self.application_id(query.id)
-
-        def build() -> "SparkQuery":
-            return spark_query(
-                application,
-                query.planned.plan,
-                config,
-                servers=check_servers(self.target),
-                checkpoints=self.data_directory / "spark",
-                functions=self.function_places,
-            )
-
-        return SparkRuntime(
-            application,
-            build,
-            lambda: self.topology(query)[0].describe(),
-            target=self.clients,
-            clock=self.clock,
-            supervisor=self.supervisor,
-            retry=_retry_policy(config),
-        )
+    def check(self, query: QueryInfo) -> None:
+        """Refuse a query that no topology can be made of, or whose engine is not there."""
+        self.topology(query)
+        if runs_on_spark(query):
+            self.spark.check()
 
     def begin(self, query: QueryInfo) -> None:
         """Decide where a new persistent query begins, if that is the end of its topics."""

@@ -37,7 +37,8 @@ TAGS: Mapping[type, str] = {
 LEFT_OUT_IF_NULL: Mapping[type, frozenset[str]] = {
     entities.FieldInfo: frozenset({"type", "header_key"}),
     entities.FieldSchema: frozenset({"parameters"}),
-    entities.QueryDetails: frozenset({"state"}),
+    entities.QueryDetails: frozenset({"state", "progress"}),
+    entities.RunningQuery: frozenset({"progress"}),
 }
 # Connect's own words for what Python calls class.
 OTHER_NAMES: Mapping[type, Mapping[str, str]] = {

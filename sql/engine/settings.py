@@ -9,6 +9,7 @@ from streams.config import StreamsConfig
 from streams.runtime.shared_runtime import RUNNER_THREADS
 
 STREAMS_PREFIX = "ksql.streams."
+SPARK_PREFIX = "spark."
 CLIENT_PREFIXES = ("consumer.", "producer.", "main.consumer.", "restore.consumer.")
 
 NATIVE = "native"
@@ -18,6 +19,8 @@ ENGINES = (NATIVE, SPARK)
 # What a session may override with SET, and the defaults. None: no default.
 EDITABLE: Mapping[str, object] = {
     "engine": NATIVE,  # what persistent queries run on
+    "spark.trigger.ms": 0,  # how far batches are apart; 0: one begins when the last has ended
+    "spark.max.offsets.per.trigger": 0,  # how much a batch may read; 0: all that is there
     "ksql.persistence.default.format.key": "KAFKA",
     "ksql.persistence.default.format.value": None,
     # Unset: each format as it does by itself, which is not the same as saying "true".
@@ -110,7 +113,10 @@ FIXED: Mapping[str, object] = {
     "ksql.authentication.plugin.class": "",
     "ksql.advertised.listener": "",
     "listeners": "http://0.0.0.0:8088",
+    # Any other setting of Spark is given to the session as it is.
     "spark.master": "local[*]",
+    "spark.bounded": False,
+    "spark.checkpoints": "",
 }
 # Of the topologies; sessions may override them, with the prefix "ksql.streams." or without.
 STREAMS_DEFAULTS: Mapping[str, object] = {
@@ -161,6 +167,8 @@ class SqlConfig(Mapping[str, object]):
         self._given = {
             plain_name(name): converted(name, value) for name, value in (values or {}).items()
         }
+        if self._given.get("spark.bounded"):  # all history, if nobody says otherwise
+            self._given.setdefault("auto.offset.reset", "earliest")
 
     def __getitem__(self, name: str) -> object:
         """The value of a setting; of streams without the prefix."""
@@ -227,11 +235,20 @@ class SqlConfig(Mapping[str, object]):
                 found[name] = self[name]
         return found
 
+    def spark_settings(self) -> dict[str, str]:
+        """What Spark's session is given: settings of Spark that are none of ours."""
+        return {
+            name: str(value)
+            for name, value in self._given.items()
+            if name.startswith(SPARK_PREFIX) and name not in EDITABLE and name not in FIXED
+        }
+
     def check_override(self, name: str) -> None:
         """Refuse names that are unknown or that a session cannot set."""
         plain = plain_name(name)
         denied = [each.strip() for each in self.text(DENYLIST).split(",") if each.strip()]
-        if plain in FIXED or plain in NOT_OF_SESSIONS or plain in denied or name in denied:
+        fixed = plain in NOT_OF_SESSIONS or is_of_server(plain)
+        if fixed or plain in denied or name in denied:
             raise StatementFailed(
                 "One or more properties overrides set locally are prohibited by the KSQL server "
                 f"(use UNSET to reset their default value): [{name}]"
@@ -241,9 +258,14 @@ class SqlConfig(Mapping[str, object]):
 DENYLIST = "ksql.properties.overrides.denylist"
 
 
+def is_of_server(name: str) -> bool:
+    """Whether only the server's start decides a setting; all sessions share one of Spark."""
+    return name in FIXED or (name.startswith(SPARK_PREFIX) and name not in EDITABLE)
+
+
 def is_of_ksql(name: str) -> bool:
     """Whether a setting is of the server itself, not of what it runs on."""
-    return name.startswith(("ksql.", "spark.")) or name in ("engine", "listeners")
+    return name.startswith(("ksql.", SPARK_PREFIX)) or name in ("engine", "listeners")
 
 
 def plain_name(name: str) -> str:
@@ -251,7 +273,7 @@ def plain_name(name: str) -> str:
     plain = name[len(STREAMS_PREFIX) :] if name.startswith(STREAMS_PREFIX) else name
     if plain in EDITABLE or plain in FIXED or plain in STREAMS_DEFAULTS:
         return plain
-    if plain.startswith("ksql.functions."):
+    if plain.startswith(("ksql.functions.", SPARK_PREFIX)):
         return plain
     if plain.replace(".", "_") in OUR_STREAMS_NAMES or plain in KAFKA_CLIENT_NAMES:
         return plain
@@ -271,8 +293,8 @@ def converted(name: str, value: object) -> object:
     )
     if plain in UNSET_FLAGS:
         return None if value in (None, "") else _flag(name, value)
-    if plain == "engine" and str(value).lower() not in ENGINES:
-        raise _wrong(name, value, f"it must be one of {', '.join(ENGINES)}")
+    if plain == "engine":
+        return _engine(name, value)
     if default is None or isinstance(default, str):
         return value if value is None else str(value)
     if isinstance(default, bool):
@@ -283,6 +305,12 @@ def converted(name: str, value: object) -> object:
         return int(str(value))
     except ValueError:
         raise _wrong(name, value, "it must be a whole number") from None
+
+
+def _engine(name: str, value: object) -> str:
+    if str(value).lower() not in ENGINES:
+        raise _wrong(name, value, f"it must be one of {', '.join(ENGINES)}")
+    return str(value).lower()
 
 
 def _flag(name: str, value: object) -> bool:

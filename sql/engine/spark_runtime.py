@@ -1,21 +1,24 @@
-"""SparkRuntime: a persistent query on Spark, behind the same interface as a native one."""
+"""SparkRuntime: a persistent query on Spark, behind the same interface as a native one.
+
+Starting takes seconds, so it happens in a thread of its own: whoever starts a query does not wait.
+A bounded query is not started before it is its turn; see bounded.py.
+"""
 
 import logging
+import shutil
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from broker.client.opening import Target
 from broker.clock import Clock
 from broker.errors import MillstreamError
-from sql.backends.native.topology import topics_read
-from sql.backends.spark.job import Job
-from sql.backends.spark.session import open_session
-from sql.engine.settings import SqlConfig
+from sql.engine.sink_rows import SinkRows
+from sql.engine.spark_failures import shown_failure
+from sql.engine.spark_progress import SparkProgress, spark_progress
 from sql.errors import SqlError
-from sql.plan import PlanNode, Sink
-from sql.planner import plan_to_json
 from sql.queries import (
     FailureType,
     QueryState,
@@ -33,42 +36,53 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOOK_MS = 1_000  # how often it is looked whether Spark still runs the query
+CATCH_UP_MS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class SparkParts:
+    """What a query on Spark is made of; `build` is called at each start."""
+
+    application_id: str
+    build: "Callable[[], SparkQuery]"
+    describe: Callable[[], str]
+    checkpoint: Path | str
+    rows: SinkRows | None  # of the table that it makes, if it makes one
+    bounded: bool = False
 
 
 class SparkRuntime:
     """A query on Spark; see QueryRuntime. Any thread may call it."""
 
-    def __init__(  # noqa: PLR0913 - what a query must be given
+    def __init__(
         self,
-        application_id: str,
-        build: "Callable[[], SparkQuery]",
-        describe: Callable[[], str],
+        parts: SparkParts,
         *,
         target: Target,
         clock: Clock,
         supervisor: Supervisor,
         retry: RetryPolicy,
     ) -> None:
-        """Nothing runs before `start`; `build` is called at each start."""
-        self._application_id = application_id
-        self._build = build
-        self._describe = describe
+        """Nothing runs before `start`."""
+        self._parts = parts
         self._target = target
         self._clock = clock
         self._supervisor = supervisor
         self._retry = retry
-        self._lock = threading.RLock()
+        self._changed = threading.Condition(threading.RLock())
         self._query: SparkQuery | None = None
+        self._starting = False
         self._failures: list[RecordedFailure] = []
         self._attempts = 0
         self._failed = False
         self._paused = False
         self._wanted = False
+        self._last: SparkProgress | None = None
 
     @property
     def application_id(self) -> str:
         """The group whose offsets are committed, and the beginning of internal topics' names."""
-        return self._application_id
+        return self._parts.application_id
 
     @property
     def state(self) -> QueryState:
@@ -84,34 +98,68 @@ class SparkRuntime:
         """The latest failures."""
         return tuple(self._failures)
 
+    # --- start and end ------------------------------------------------------------------------
+
     def start(self) -> None:
         """Begin, or go on from the checkpoint; a failure is recorded, not raised."""
-        with self._lock:
+        with self._changed:
             self._wanted = True
-            if self._query is not None or self._paused:
+            if self._parts.bounded or not self._may_start:
                 return
             self._failed = False
-            try:
-                query = self._build()
-                query.start()
-            except Exception as error:  # whatever Spark raises is a failure of this query alone
-                self._fail(str(error), classified(error))
-                return
-            self._query = query
-            self._supervisor.after(LOOK_MS, self._look)
+            self._starting = True
+        threading.Thread(target=self._begin, name="spark-start", daemon=True).start()
 
-    def _look(self) -> None:
-        """Notice that Spark has given the query up."""
-        with self._lock:
-            query = self._query
-            if query is None or not self._wanted:
+    @property
+    def _may_start(self) -> bool:
+        is_idle = self._query is None and not self._starting
+        return is_idle and self._wanted and not self._paused
+
+    def _begin(self) -> None:
+        try:
+            query = self._parts.build()
+            query.start()
+        except Exception as error:  # whatever Spark raises is a failure of this query alone
+            with self._changed:
+                self._starting = False
+                if self._wanted:
+                    self._fail(shown_failure(str(error)), classified(error))
+                self._changed.notify_all()
+            return
+        with self._changed:
+            if self._wanted and not self._paused:
+                self._query = query
+                self._starting = False
+                self._supervisor.after(LOOK_MS, lambda: self._look(query))
+                self._changed.notify_all()
                 return
-            if query.is_active:
-                self._attempts = 0
-                self._supervisor.after(LOOK_MS, self._look)
+        # It was stopped or paused while it started.
+        _stop(query)
+        with self._changed:
+            self._starting = False
+            self._changed.notify_all()
+            if self._may_start:  # and then resumed
+                self.start()
+
+    def _look(self, query: "SparkQuery") -> None:
+        """Notice that Spark has given the query up, or has gone."""
+        with self._changed:
+            if self._query is not query:
+                return
+            try:
+                active = query.is_active
+                message = None if active else query.error
+            except Exception as error:  # Py4J's errors for a JVM that has died are of all types
+                active, message = False, f"Spark does not answer: {error}"
+            if active:
+                if self.progress is not None:
+                    self._attempts = 0
+                self._supervisor.after(LOOK_MS, lambda: self._look(query))
                 return
             self._query = None
-            self._fail(query.error or "Spark ended the query", FailureType.UNKNOWN)
+            shown = shown_failure(message or "Spark ended the query")
+            self._fail(shown, FailureType.UNKNOWN)
+            self._changed.notify_all()
 
     def _fail(self, message: str, kind: FailureType) -> None:
         self._failed = True
@@ -121,7 +169,7 @@ class SparkRuntime:
         self._attempts += 1
         logger.error(
             "query %s on Spark failed (%s), and starts again in %d ms: %s",
-            self._application_id,
+            self.application_id,
             kind.value,
             wait_ms,
             message,
@@ -129,60 +177,111 @@ class SparkRuntime:
         self._supervisor.after(wait_ms, self._try_again)
 
     def _try_again(self) -> None:
-        with self._lock:
-            if self._wanted and self._query is None:
+        with self._changed:
+            if self._may_start:
                 self.start()
 
     def stop(self) -> None:
-        """End after the batch that runs; state and offsets stay in the checkpoint."""
-        with self._lock:
+        """End; a batch that runs is given up, and done again from the checkpoint."""
+        with self._changed:
             self._wanted = False
             self._failed = False
+        self._end()
+        if self._parts.rows is not None:
+            self._parts.rows.close()
+
+    def _end(self) -> None:
+        """Stop Spark's query, also one that is just being started."""
+        with self._changed:
+            while self._starting:
+                self._clock.wait(self._changed, None)
+            if self._wanted and not self._paused:
+                return  # somebody has resumed it in the meantime
             query, self._query = self._query, None
         if query is not None:
-            query.stop()
+            _stop(query)
 
     def discard(self) -> None:
         """Stop, and delete state, offsets and internal topics."""
-        with self._lock:
-            query = self._query
         self.stop()
+        checkpoint = Path(self._parts.checkpoint)
         try:
-            (query or self._build()).discard_state()
-        except (MillstreamError, OSError) as error:
-            logger.warning("%s left its checkpoint behind: %s", self._application_id, error)
-        discard_application(self._target, self._application_id)
+            if checkpoint.is_dir():
+                shutil.rmtree(checkpoint)
+            if self._parts.rows is not None:
+                self._parts.rows.discard()
+        except OSError as error:
+            logger.warning("%s left its state behind: %s", self.application_id, error)
+        discard_application(self._target, self.application_id)
 
     def pause(self) -> None:
         """Stop Spark's query; the checkpoint stays."""
-        with self._lock:
+        with self._changed:
             self._paused = True
-            query, self._query = self._query, None
-        if query is not None:
-            query.stop()
+        self._end()
 
     def resume(self) -> None:
         """Go on from the checkpoint."""
-        with self._lock:
+        with self._changed:
             self._paused = False
             if self._wanted:
                 self.start()
 
     def wait_running(self, timeout_ms: int) -> bool:
-        """Whether Spark runs the query; it does when it was started."""
-        query = self._query
-        return query is not None and query.is_active
+        """Wait until Spark runs the query."""
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        with self._changed:
+            while self._starting:
+                left_ms = deadline_ms - self._clock.monotonic_ms()
+                if left_ms <= 0:
+                    return False
+                self._clock.wait(self._changed, left_ms)
+            return self._query is not None
 
-    # Any: there are none.
+    # --- what is there, at once ---------------------------------------------------------------
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it processes what is there when it is its turn, and ends."""
+        return self._parts.bounded and self._wanted and not self._paused
+
+    def begin_bounded(self) -> None:
+        """Begin with what is there now; failures are raised."""
+        query = self._parts.build()
+        try:
+            query.start()
+        except MillstreamError:
+            raise
+        except Exception as error:  # whatever Spark raises
+            raise SqlError(shown_failure(str(error))) from error
+        with self._changed:
+            self._query = query
+
+    def is_bounded_done(self) -> bool:
+        """Whether it has ended; its failure is raised."""
+        query = self._query
+        if query is None or query.is_active:
+            return query is None
+        progress, message = self.progress, query.error
+        with self._changed:
+            self._query, self._last = None, progress
+        if message is not None:
+            raise SqlError(shown_failure(message))
+        return True
+
+    # --- what is asked ------------------------------------------------------------------------
+
+    # Any: SinkRows here, see Materialized.
     def stores(self, name: str) -> list[Any]:
-        """Refused: the stores are in Spark's checkpoint."""
-        raise StoreNotReady(
-            f'store "{name}" cannot be read: its query runs on Spark',
-            hint="ask with a push query, or run the query on the native engine",
-        )
+        """The rows of the table that the query writes, as its topic has them now."""
+        rows = self._parts.rows
+        if rows is None:
+            raise StoreNotReady(f'there is no store "{name}": the query makes no table')
+        rows.catch_up(CATCH_UP_MS)
+        return [rows]
 
     def elsewhere(self, name: str) -> list[str]:
-        """Nobody has them."""
+        """Nobody: each server reads the whole topic."""
         return []
 
     def metrics(self) -> str:
@@ -190,50 +289,24 @@ class SparkRuntime:
         return ""
 
     @property
-    def progress(self) -> dict[str, object]:
-        """Spark's report of the last batch."""
+    def progress(self) -> SparkProgress | None:
+        """What Spark says about the last batch; None before the first, or if Spark is gone."""
         query = self._query
-        return {} if query is None else dict(query.progress)
+        if query is None:
+            return self._last
+        try:
+            return spark_progress(query.progress)
+        except Exception as error:  # as in `_look`, which will notice
+            logger.debug("no progress of %s: %s", self.application_id, error)
+            return self._last
 
     def describe(self) -> str:
         """The topology, as text."""
-        return self._describe()
+        return self._parts.describe()
 
 
-def spark_query(
-    application_id: str,
-    plan: PlanNode,
-    config: SqlConfig,
-    *,
-    servers: str,
-    checkpoints: Path,
-    functions: tuple[str, ...],
-) -> "SparkQuery":
-    """A query as Spark will run it; PySpark is imported here and nowhere before."""
-    if not isinstance(plan, Sink):
-        raise SqlError(
-            "a table that is only kept cannot run on Spark", hint="SET 'engine'='native'"
-        )
-    session = open_session(config.text("spark.master"))
-    from sql.backends.spark.query import SparkPlace, SparkQuery
-
-    job = Job(
-        application_id,
-        plan_to_json(plan),
-        dict.fromkeys((*topics_read(plan), plan.topic), 0),
-        dict(config),
-        config.text("ksql.schema.registry.url") or None,
-        functions,
-    )
-    place = SparkPlace(session, servers, checkpoints)
-    return SparkQuery(job, place, starting=config.text("auto.offset.reset"))
-
-
-def check_servers(target: Target) -> str:
-    """Where Spark's workers reach the broker."""
-    if isinstance(target, str):
-        return target
-    raise SqlError(
-        "Spark's workers are other processes and cannot reach a broker inside of this one",
-        hint="serve the broker, and give its address: --bootstrap host:port",
-    )
+def _stop(query: "SparkQuery") -> None:
+    try:
+        query.stop()
+    except Exception as error:  # a JVM that has died has stopped the query, too
+        logger.warning("Spark did not answer when a query was stopped: %s", error)

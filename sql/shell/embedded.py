@@ -51,6 +51,7 @@ def open_on_cluster(
         registry = None if registry_url is None else HttpSchemaRegistry(registry_url)
         if registry is not None:
             opening.callback(registry.close)
+            settings = {"ksql.schema.registry.url": registry_url, **settings}
         made = _engine(bootstrap, data_directory, registry, settings, functions)
         engine = opening.enter_context(made)
         where = f"an engine in this process, on {bootstrap}"
@@ -82,7 +83,7 @@ class EmbeddedSession:
     ) -> None:
         """An engine that runs; closing the stack ends it and all it stands on."""
         self.where = where
-        self._engine = engine
+        self.engine = engine
         self._closing = closing
         self._clock = clock or SystemClock()
 
@@ -92,22 +93,22 @@ class EmbeddedSession:
 
     def execute(self, text: str, scope: Scope) -> list[EntityJson]:
         """Carry out a statement that is no query."""
-        found = self._engine.execute(text, scope.properties, scope.variables)
+        found = self.engine.execute(text, scope.properties, scope.variables)
         return [entity_json(each) for each in found]
 
     def query(self, text: str, scope: Scope, timeout_ms: int | None) -> "EngineRows":
         """Begin a query."""
-        result = self._engine.query(text, scope.properties, scope.variables)
+        result = self.engine.query(text, scope.properties, scope.variables)
         return EngineRows(result, Deadline(self._clock, timeout_ms))
 
     def print_topic(self, text: str, scope: Scope, timeout_ms: int | None) -> "EngineLines":
         """Begin a PRINT."""
-        printed = self._engine.print_topic(text, scope.variables)
+        printed = self.engine.print_topic(text, scope.variables)
         return EngineLines(printed, Deadline(self._clock, timeout_ms))
 
     def check_property(self, name: str, value: str) -> None:
         """Refuse what sessions may not set."""
-        EngineSession.of(self._engine.config, {name: value})
+        EngineSession.of(self.engine.config, {name: value})
 
     def close(self) -> None:
         """End the engine, and what it stands on."""

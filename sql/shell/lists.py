@@ -43,7 +43,22 @@ def _partitions(topic: Json) -> int:
 def query_status(query: Json) -> str:
     """In which states a query is, and how often."""
     counts = query.get("statusCount") or {query.get("state") or "RUNNING": 1}
-    return ", ".join(f"{state}:{count}" for state, count in counts.items())
+    states = ", ".join(f"{state}:{count}" for state, count in counts.items())
+    return "\n".join([states, *progress_lines(query)])
+
+
+def progress_lines(query: Json) -> list[str]:
+    """How far a query on Spark is; nothing of others."""
+    found = query.get("progress")
+    if not found:
+        return []
+    behind = found.get("offsetsBehind")
+    return [
+        f"batch {found.get('batchId')} in {found.get('batchDurationMs'):,} ms",
+        f"{found.get('inputRowsPerSecond'):,.0f} rows/s in",
+        f"{found.get('processedRowsPerSecond'):,.0f} rows/s processed",
+        *([] if behind is None else [f"{behind:,} offsets behind"]),
+    ]
 
 
 TOPIC: Sequence[tuple[str, Cell]] = (

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sql.functions.json_documents import document_text
-from sql.shell.lists import LISTS, Cell, Json, ListRule, query_status
+from sql.shell.lists import LISTS, Cell, Json, ListRule, progress_lines, query_status
 from sql.shell.screen import clean
 from sql.shell.session import EntityJson
 
@@ -242,6 +242,7 @@ def _query_parts(query: Json, shape: Shapes) -> Iterator[RenderableType]:
             ("SQL", query.get("statementText")),
             ("Windows", query.get("windowType")),
             ("Status", query.get("state")),
+            ("On Spark", ", ".join(progress_lines(query))),
             ("Reads", query.get("sources")),
             ("Writes", query.get("sinks")),
         ]

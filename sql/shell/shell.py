@@ -59,6 +59,8 @@ class Shell:
     # Whether Ctrl-C ends only the query that runs.
     interactive: bool = False
     history: Callable[[], Sequence[str]] = tuple
+    # Called before each SELECT and PRINT: a bounded engine has no results by itself.
+    before_query: Callable[[], None] = lambda: None
     on_catalog_change: Callable[[], None] = lambda: None
 
     def run(self, text: str) -> None:
@@ -99,8 +101,10 @@ class Shell:
         if first in SESSION_WORDS:
             self._change_scope(asked.text)
         elif first == "SELECT":
+            self.before_query()
             self._query(asked)
         elif first == "PRINT":
+            self.before_query()
             self._print(asked.text)
         else:
             for entity in self.session.execute(asked.text, self.scope):

@@ -1,43 +1,73 @@
 """The Spark session that queries run on: Java, Python of the workers, our data source."""
 
+import importlib.util
 import os
+import re
 import shutil
+import subprocess
 import sys
+import threading
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sql.backends.spark.jvm_log import JvmLog
 from sql.errors import SqlError
 
 LOCAL = "local[*]"
-JAVA_HINT = "install Java 17 (Debian: apt install openjdk-17-jre-headless), or set JAVA_HOME"
+CONNECT = "sc://"  # begins the addresses of Spark Connect
+JAVA_LEAST = 17
+JAVA_HINT = (
+    f"install Java {JAVA_LEAST} or later (Debian: apt install openjdk-17-jre-headless; macOS: brew "
+    "install openjdk@17), or set JAVA_HOME"
+)
+JAVA_VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
+JAVA_LIMIT_S = 60
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 WORKER_DAEMON = "sql.backends.spark.worker_daemon"
+_opening = threading.Lock()  # a process has one session, whoever asks first
 
 
-def open_session(master: str = LOCAL, settings: Mapping[str, str] | None = None) -> Any:
+def open_session(
+    master: str = LOCAL, settings: Mapping[str, str] | None = None, *, log: Path | None = None
+) -> Any:
     """A session with our source registered; the one that there is, if there is one.
 
-    `master` is Spark's: local[2], spark://host:port, or sc://host:port for Spark Connect. Any: what
-    PySpark gives has no types here.
+    `master` is Spark's: local[2], spark://host:port, or sc://host:port for Spark Connect. What
+    Spark and its workers say goes to the file `log`, or to standard error if there is none. Any:
+    what PySpark gives has no types here.
     """
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise SqlError("Spark is not installed", hint="pip install 'millstream[spark]'") from error
+    check_spark(master)
+    with _opening:
+        return _opened(master, settings or {}, log)
+
+
+def _opened(master: str, settings: Mapping[str, str], log: Path | None) -> Any:
+    from pyspark.sql import SparkSession
+
     from sql.backends.spark.source import RecordSource
 
-    is_connect = master.startswith("sc://")
-    if not is_connect:
-        check_java()
+    is_connect = master.startswith(CONNECT)
     # Workers run the same Python, and find our packages where this process found them.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _add_to_python_path(Path(__file__).resolve().parents[3])
+    wanted = {**_defaults(), **settings, "spark.master": master}
     builder = SparkSession.builder
-    builder = builder.remote(master) if is_connect else builder.master(master)
-    for name, value in {**_defaults(), **(settings or {})}.items():
+    builder = builder.remote(wanted.pop("spark.master")) if is_connect else builder
+    for name, value in wanted.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    try:
+        if not is_connect:
+            _forget_dead_session()
+            _start_java(wanted, log)
+        session = builder.getOrCreate()
+    except Exception as error:  # whatever PySpark raises: it has no error for all of this
+        raise SqlError(
+            f'Spark does not start on "{master}": {_first_line(error)}',
+            hint="see whether spark.master and the other spark.* settings are right"
+            + ("" if log is None or is_connect else f"; Spark's own words are in {log}"),
+        ) from error
     if not is_connect:
         session.sparkContext.setLogLevel("ERROR")
     session.dataSource.register(RecordSource)
@@ -52,19 +82,58 @@ def activate(session: Any) -> None:
         machine.org.apache.spark.sql.classic.SparkSession.setActiveSession(inside)
 
 
+def check_spark(master: str = LOCAL) -> None:
+    """Refuse to begin without PySpark, and without Java where it is needed here."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise SqlError("Spark is not installed", hint="pip install 'millstream[spark]'")
+    if not master.startswith(CONNECT):
+        check_java()
+
+
 def check_java() -> None:
-    """Refuse to start without Java, and say what to install."""
+    """Refuse to start without Java, or with one that is too old, and say what to install."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java") if home is None else shutil.which("java", path=f"{home}/bin")
     if found is None:
         where = "" if home is None else f' in JAVA_HOME, "{home}"'
         raise SqlError(f"Spark needs Java, and there is none{where}", hint=JAVA_HINT)
+    version = _version_of(found)
+    if version < JAVA_LEAST:
+        raise SqlError(
+            f"Spark needs Java {JAVA_LEAST} or later, and {found} is Java {version}",
+            hint=JAVA_HINT,
+        )
+
+
+@cache
+def _version_of(java: str) -> int:
+    try:
+        said = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=JAVA_LIMIT_S, check=True
+        ).stderr
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SqlError(f"Java cannot be run: {error}", hint=JAVA_HINT) from error
+    return java_version(said)
+
+
+def java_version(said: str) -> int:
+    """The version in what `java -version` says; before Java 9 it began with "1.".
+
+    >>> java_version('openjdk version "17.0.15" 2025-04-15')
+    17
+    """
+    match = JAVA_VERSION.search(said)
+    if match is None:
+        raise SqlError(f"Java does not say which version it is: {said.strip()}", hint=JAVA_HINT)
+    first, second = match.groups()
+    return int(second) if first == "1" and second is not None else int(first)
 
 
 def _defaults() -> dict[str, str]:
     return {
         "spark.app.name": "millstream",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
         "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
@@ -72,6 +141,41 @@ def _defaults() -> dict[str, str]:
         # Each look for new records is some requests to the cluster, for each query.
         "spark.sql.streaming.pollingDelay": "200ms",
     }
+
+
+def _start_java(settings: Mapping[str, str], log: Path | None) -> None:
+    """Start Spark's JVM with its output in a file: Spark and its workers say a lot."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if log is None or SparkContext._gateway is not None:  # noqa: SLF001 - there is no other way
+        return
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    with JvmLog(log) as written:
+        gateway = launch_gateway(conf, {"stdout": written, "stderr": written})
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - nor to say it
+
+
+def _forget_dead_session() -> None:
+    """Let go of a session whose JVM has died, so that a new one can be made."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context = SparkContext._active_spark_context  # noqa: SLF001 - PySpark has no other way to ask
+    if context is None:
+        return
+    try:
+        if not context._jsc.sc().isStopped():  # noqa: SLF001
+            return
+        context.stop()
+    except Exception:  # Py4J's errors for a JVM that does not answer have no common type
+        SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    SparkSession._instantiatedSession = None  # noqa: SLF001
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _add_to_python_path(folder: Path) -> None:

@@ -56,3 +56,22 @@ def test_what_the_servers_start_decides_is_not_the_sessions(name: str) -> None:
 def test_values_must_be_what_the_setting_is(name: str, value: str) -> None:
     with pytest.raises(StatementFailed, match="Invalid value"):
         SqlConfig({name: value})
+
+
+def test_settings_of_spark_go_to_its_session() -> None:
+    config = SqlConfig({"spark.executor.memory": "4g", "spark.master": "local[2]"})
+    assert config.spark_settings() == {"spark.executor.memory": "4g"}
+    for name in ("spark.executor.memory", "spark.master", "spark.bounded"):
+        with pytest.raises(StatementFailed, match="prohibited by the KSQL server"):
+            config.check_override(name)
+
+
+def test_a_bounded_engine_reads_all_history_unless_it_is_told_otherwise() -> None:
+    assert SqlConfig({"spark.bounded": "true"})["auto.offset.reset"] == "earliest"
+    both = {"spark.bounded": "true", "auto.offset.reset": "latest"}
+    assert SqlConfig(both)["auto.offset.reset"] == "latest"
+    assert SqlConfig({"spark.bounded": "false"})["auto.offset.reset"] == "latest"
+
+
+def test_an_engine_may_be_written_in_capitals() -> None:
+    assert SqlConfig({"engine": "SPARK"})["engine"] == "spark"

@@ -1,26 +1,30 @@
-"""Persistent queries on Spark, from statements to rows."""
+"""Persistent queries on Spark, from statements to rows: their life, and what is asked of them."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from broker.broker import Broker
 from broker.config import BrokerConfig
-from broker.server import Server
+from sql.engine import entities as en
 from sql.engine.engine import Engine
 from sql.engine.settings import SqlConfig
-from sql.engine.spark_runtime import check_servers
-from sql.errors import SqlError, StatementFailed
+from sql.engine.spark_runtime import SparkRuntime
+from sql.errors import StatementFailed
 from sql.queries import QueryState
-from tests.support.spark import MASTER, shared_session
+from tests.sql.engine.conftest import SETTINGS
+from tests.sql.engine.engines import engine_of, rows
+from tests.support.peer import wait_until
+from tests.support.spark import MARKS, MASTER, shared_session
 
-SETTINGS = {
-    "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.num.partitions": "4",
-    "transaction.state.log.num.partitions": "4",
-    "listeners": "PLAINTEXT://127.0.0.1:0",
-}
+LIMIT_S = 600.0  # on a machine that is busy
+ORDERS = """
+    CREATE STREAM orders (id STRING KEY, amount INT, shop STRING)
+        WITH (kafka_topic='orders', value_format='JSON', partitions=2);
+"""
+TOTALS = "CREATE TABLE {} AS SELECT shop, COUNT(*) AS n, SUM(amount) s FROM orders GROUP BY shop;"
 
 
 def test_an_engine_that_nobody_has_is_refused() -> None:
@@ -28,46 +32,141 @@ def test_an_engine_that_nobody_has_is_refused() -> None:
         SqlConfig({"engine": "abacus"})
 
 
-def test_a_broker_inside_the_process_cannot_be_reached_by_workers(tmp_path: Path) -> None:
-    with (
-        Broker(data_directory=str(tmp_path)) as broker,
-        pytest.raises(SqlError, match="cannot reach a broker inside"),
-    ):
-        check_servers(broker)
+def test_a_query_stays_on_the_engine_that_it_was_made_for(broker: Broker, tmp_path: Path) -> None:
+    with engine_of(broker, tmp_path) as engine:
+        engine.execute(ORDERS + TOTALS.format("totals"))
+    again = engine_of(broker, tmp_path)
+    again.config.alter("engine", "spark")
+    again.commands.start()
+    try:
+        [running] = again.commands.running.values()
+        assert not isinstance(running.runtime, SparkRuntime)
+        with pytest.raises(StatementFailed, match="it runs on the native engine"):
+            again.execute(TOTALS.format("totals").replace("CREATE", "CREATE OR REPLACE"))
+    finally:
+        again.close()
 
 
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
+@contextmanager
+def engine_on_spark(folder: Path, **settings: object) -> Iterator[Engine]:
+    """An engine on a broker in this process, which Spark's workers must reach."""
     shared_session()
     config = BrokerConfig.from_properties(SETTINGS)
+    given = {"auto.offset.reset": "earliest", "spark.master": MASTER, **settings}
     with (
-        Broker(config, data_directory=str(tmp_path / "broker")) as broker,
-        Server(broker) as server,
+        Broker(config, data_directory=str(folder / "broker")) as broker,
         Engine(
-            server.bootstrap,
-            data_directory=tmp_path / "sql",
-            config=SqlConfig({"auto.offset.reset": "earliest", "spark.master": MASTER}),
+            broker, data_directory=folder / "sql", config=SqlConfig(given), backend="spark"
         ) as opened,
     ):
         yield opened
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("spark")
-def test_a_query_on_spark_writes_what_the_native_one_writes(engine: Engine) -> None:
-    engine.execute("""
-        CREATE STREAM orders (id STRING KEY, amount INT, shop STRING)
-            WITH (kafka_topic='orders', value_format='JSON', partitions=1);
-        CREATE TABLE here AS SELECT shop, COUNT(*) AS n, SUM(amount) s FROM orders GROUP BY shop;
-        SET 'engine'='spark';
-        CREATE TABLE there AS SELECT shop, COUNT(*) AS n, SUM(amount) s FROM orders GROUP BY shop;
-    """)
-    for number in range(12):
+def insert(engine: Engine, numbers: range) -> None:
+    for number in numbers:
         engine.execute(f"INSERT INTO orders VALUES ('o{number}', {number}, 's{number % 3}');")
-    rows = {}
-    for name in ("here", "there"):
-        changes = engine.query(f"SELECT * FROM {name} EMIT CHANGES LIMIT 12;")
-        rows[name] = sorted(row.values for row in changes.rows())
-    assert rows["there"] == rows["here"]
-    states = {found.runtime.state for found in engine.commands.running.values()}
-    assert states == {QueryState.RUNNING}
+
+
+def totals(numbers: range) -> list[tuple[object, ...]]:
+    """What the table has after some orders."""
+    shops: dict[str, list[int]] = {}
+    for number in numbers:
+        shops.setdefault(f"s{number % 3}", []).append(number)
+    return sorted((shop, len(each), sum(each)) for shop, each in shops.items())
+
+
+def found(engine: Engine, table: str) -> list[tuple[object, ...]]:
+    """What a pull query finds, in order."""
+    return sorted(rows(engine, f"SELECT * FROM {table};"), key=str)
+
+
+def until_totals(engine: Engine, name: str, numbers: range) -> None:
+    wait_until(
+        lambda: found(engine, name) == totals(numbers),
+        f"{name} of {numbers}",
+        timeout_s=LIMIT_S,
+    )
+
+
+class TestOnSpark:
+    """With a real Spark, in one session."""
+
+    pytestmark = MARKS
+
+    def test_a_query_goes_on_after_a_pause_a_replacement_and_a_restart(
+        self, tmp_path: Path
+    ) -> None:
+        with engine_on_spark(tmp_path) as engine:
+            engine.execute(f"""{ORDERS}
+                {TOTALS.format("there")}
+                SET 'engine'='native';
+                {TOTALS.format("here")}
+            """)
+            insert(engine, range(12))
+            until_totals(engine, "there", range(12))
+            until_totals(engine, "here", range(12))
+            assert rows(engine, "SELECT n, s FROM there WHERE shop = 's1';") == [(4, 22)]
+            there = next(each for each in engine.state.queries if "THERE" in each)
+            self._check_shown(engine, there)
+
+            engine.execute(f"PAUSE {there};")
+            assert engine.commands.running[there].runtime.state is QueryState.PAUSED
+            insert(engine, range(12, 15))
+            engine.execute(f"RESUME {there};")
+            until_totals(engine, "there", range(15))
+
+        with engine_on_spark(tmp_path) as engine:
+            insert(engine, range(15, 18))
+            until_totals(engine, "there", range(18))
+            engine.execute("""
+                CREATE OR REPLACE TABLE there AS SELECT shop, COUNT(*) AS n, SUM(amount) s
+                FROM orders WHERE amount < 1000 GROUP BY shop;
+            """)
+            insert(engine, range(18, 21))
+            until_totals(engine, "there", range(21))
+            # Each change once: the sink's records are counted, not only the last of each key.
+            changes = engine.query("SELECT n FROM there EMIT CHANGES LIMIT 21;")
+            counts = sorted(str(row.values[0]) for row in changes.rows())
+            assert counts == sorted(map(str, [*range(1, 8)] * 3))
+            changes.close()
+            checkpoint = next((tmp_path / "sql" / "spark" / "checkpoints").iterdir())
+            engine.execute("DROP TABLE there DELETE TOPIC;")
+            assert not checkpoint.exists()
+
+    def _check_shown(self, engine: Engine, query_id: str) -> None:
+        [shown] = engine.execute(f"EXPLAIN {query_id};")
+        assert isinstance(shown, en.QueryDescription)
+        progress = shown.query_description.progress
+        assert progress is not None
+        assert (progress.engine, progress.offsets_behind) == ("spark", 0)
+        assert progress.batch_duration_ms > 0
+        assert shown.query_description.overridden_properties == {"engine": "spark"}
+        [described] = engine.execute("DESCRIBE there EXTENDED;")
+        assert isinstance(described, en.SourceDescription)
+        [group] = described.source_description.query_offset_summaries
+        [topic] = group.topic_summaries
+        assert all(each.consumer_offset == each.log_end_offset for each in topic.offsets)
+
+    def test_a_bounded_engine_processes_what_is_there_and_then_what_is_new(
+        self, tmp_path: Path
+    ) -> None:
+        told: list[tuple[str, bool]] = []
+        with engine_on_spark(tmp_path, **{"spark.bounded": True}) as engine:
+            engine.execute(f"""{ORDERS}
+                {TOTALS.format("totals")}
+                CREATE TABLE large AS SELECT shop, s FROM totals WHERE s > 20;
+            """)
+            insert(engine, range(12))
+            assert rows(engine, "SELECT * FROM totals;") == []
+            assert engine.run_bounded(lambda name, progress, done: told.append((name, done)))
+            assert found(engine, "totals") == totals(range(12))
+            assert found(engine, "large") == [("s1", 22), ("s2", 26)]
+            assert {name for name, done in told if done} == set(engine.state.queries)
+            told.clear()
+            assert engine.run_bounded(lambda name, progress, done: told.append((name, done)))
+            assert told == []
+        with engine_on_spark(tmp_path, **{"spark.bounded": True}) as engine:
+            insert(engine, range(12, 15))
+            assert engine.run_bounded()
+            assert found(engine, "totals") == totals(range(15))
+            assert len(rows(engine, "SELECT * FROM large;")) == 3

@@ -1,0 +1,48 @@
+"""JvmLog: what Spark's JVM and its Python workers say, in a file that does not grow for ever."""
+
+import logging
+import os
+import threading
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from types import TracebackType
+
+FILE_BYTES = 4 << 20
+FILES_KEPT = 2
+
+
+class JvmLog:
+    """A pipe for a new process, and a thread that writes what comes through it to a file.
+
+    Inside `with` the pipe can be given away; the thread ends with the last process that has it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is opened yet."""
+        self._path = path
+        self._end = -1
+
+    def __enter__(self) -> int:
+        """The end to write to."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        reading, self._end = os.pipe()
+        threading.Thread(target=self._copy, args=(reading,), name="spark-log", daemon=True).start()
+        return self._end
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """The process has its own end now."""
+        os.close(self._end)
+
+    def _copy(self, reading: int) -> None:
+        file = RotatingFileHandler(
+            self._path, maxBytes=FILE_BYTES, backupCount=FILES_KEPT, encoding="utf-8"
+        )
+        with open(reading, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                file.emit(logging.makeLogRecord({"msg": line.rstrip("\n")}))
+        file.close()

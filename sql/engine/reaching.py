@@ -1,0 +1,54 @@
+"""Reachable: where other processes, as Spark's workers, reach the broker and the registry."""
+
+import threading
+from contextlib import ExitStack
+
+from broker.broker import Broker
+from broker.client.opening import Target
+from broker.client.registry.api import SchemaRegistry
+from broker.registry.registry import Registry
+from broker.registry.server import RegistryServer
+from broker.server import Server
+from sql.errors import SqlError
+
+LOOPBACK = "127.0.0.1:0"  # a free port that only this machine reaches
+
+
+class Reachable:
+    """Serves what is only in this process, when somebody first asks. Any thread may."""
+
+    def __init__(self, target: Target, registry: SchemaRegistry | None) -> None:
+        """Nothing is served yet."""
+        self._target = target
+        self._registry = registry
+        self._lock = threading.Lock()
+        self._serving = ExitStack()
+        self._servers: str | None = target if isinstance(target, str) else None
+        self._registry_url: str | None = None
+
+    def servers(self) -> str:
+        """The broker's address."""
+        with self._lock:
+            if self._servers is None:
+                if not isinstance(self._target, Broker):
+                    raise SqlError(
+                        "Spark's workers are other processes and cannot reach the broker through "
+                        "this engine's connections",
+                        hint="give the engine the broker's address, host:port",
+                    )
+                server = Server(self._target, listeners=(f"PLAINTEXT://{LOOPBACK}",))
+                self._servers = self._serving.enter_context(server).bootstrap
+            return self._servers
+
+    def registry_url(self) -> str | None:
+        """The address of a registry in this process; None if there is none."""
+        with self._lock:
+            if self._registry_url is None and isinstance(self._registry, Registry):
+                server = RegistryServer(self._registry, listen=LOOPBACK)
+                self._registry_url = self._serving.enter_context(server).url
+            return self._registry_url
+
+    def close(self) -> None:
+        """Serve no more."""
+        with self._lock:
+            self._serving.close()

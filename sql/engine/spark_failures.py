@@ -1,0 +1,33 @@
+"""What a user is told when Spark gives a query up: the reason, without the traces around it."""
+
+import re
+
+# How Python ends a trace: the type of the error, and what it says.
+RAISED = re.compile(r"^(?:[a-z_]\w*\.)*(?P<type>[A-Z]\w*): (?P<what>.+)$", re.MULTILINE)
+TRACE = re.compile(r"^\s+at [\w.$/<>]+\(.*\)$|^\s*\.\.\. \d+ more$", re.MULTILINE)
+LINES_MAX = 20
+
+
+def shown_failure(message: str) -> str:
+    """The error that a Python worker raised, if there is one; else the text without Java's trace.
+
+    >>> shown_failure('Job aborted\\n  File "x.py", line 1\\nsql.errors.SqlError: no such topic')
+    'no such topic'
+    """
+    if "Traceback (most recent call last)" in message or 'File "' in message:
+        found = [each for each in RAISED.finditer(message) if "Exception" not in each["type"]]
+        if found:
+            return _with_hint(message, found[-1])
+    lines = [each for each in TRACE.sub("", message).splitlines() if each.strip()]
+    return "\n".join(lines[:LINES_MAX]) or message
+
+
+def _with_hint(message: str, found: "re.Match[str]") -> str:
+    """What was said, and the lines after it that belong to it; ours say "hint:"."""
+    lines = [found["what"]]
+    for line in message[found.end() :].splitlines()[1:]:
+        if not line.startswith("  ") or TRACE.match(line):
+            break
+        lines.append(line)
+    named = f"{found['type']}: " if found["type"] in ("KeyError", "AssertionError") else ""
+    return named + "\n".join(lines)
