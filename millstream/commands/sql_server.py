@@ -14,6 +14,7 @@ from broker.client.registry.http_registry import HttpSchemaRegistry
 from broker.server.http_server import parse_listen
 from millstream.commands.options import BOOTSTRAP, json_option
 from millstream.commands.serving import Started, serve
+from millstream.commands.sql_spark import engine_options, engine_settings
 from millstream.output import Output
 
 LISTEN = "127.0.0.1:8088"
@@ -44,6 +45,8 @@ class SqlOptions:
     def given(self) -> dict[str, object]:
         """The server's settings that are not left at their defaults."""
         given: dict[str, object] = {**self.settings, "listeners": f"http://{self.listen}"}
+        if self.registry is not None:
+            given.setdefault("ksql.schema.registry.url", self.registry)
         if self.queries_file is not None:
             given["ksql.queries.file"] = str(self.queries_file)
         return given
@@ -69,6 +72,7 @@ class SqlOptions:
     "--setting", "-s", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of ksqlDB."
 )
 @functions_option
+@engine_options
 @json_option
 def server_command(  # noqa: PLR0913 - one argument per option
     bootstrap: str | None,
@@ -78,6 +82,8 @@ def server_command(  # noqa: PLR0913 - one argument per option
     queries_file: Path | None,
     settings: tuple[str, ...],
     functions: tuple[Path, ...],
+    engine: str | None,
+    spark_master: str | None,
     output: Output,
 ) -> None:
     """Serve SQL until interrupted.
@@ -89,9 +95,12 @@ def server_command(  # noqa: PLR0913 - one argument per option
         raise click.UsageError("give --bootstrap or --data-dir, not both")
     parse_listen(listen)  # refused before anything is started
     state_directory = Path(data_dir or ".") / STATE_DIRECTORY
-    options = SqlOptions(
-        state_directory, listen, registry, queries_file, _settings(settings), functions
-    )
+    given = {**_settings(settings), **engine_settings(engine, spark_master)}
+    if given.get("spark.bounded", "false").lower() != "false":
+        raise click.UsageError(
+            "a server has no end: for spark.bounded use `millstream sql --bounded -f FILE`"
+        )
+    options = SqlOptions(state_directory, listen, registry, queries_file, given, functions)
     with _target(bootstrap, data_dir) as target:
         serve([lambda: sql_service(target, options)], output)
 

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from millstream.commands.options import key_values
+from millstream.commands.sql_spark import engine_options, engine_settings, run_all, stay
 
 if TYPE_CHECKING:
+    from sql.engine.engine import Engine
     from sql.shell.session import Session
     from sql.shell.shell import Shell
 
@@ -36,7 +38,8 @@ class ShellByDefault(click.Group):
     "--file",
     "-f",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Carry out the statements of a file, and leave.",
+    help="Carry out the statements of a file, and leave; with --engine spark stay while its "
+    "queries run.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Answers and rows as lines of JSON.")
 @click.option("--define", "-d", multiple=True, metavar="NAME=VALUE", help="A variable; repeatable.")
@@ -73,6 +76,13 @@ class ShellByDefault(click.Group):
     metavar="NAME:PASSWORD",
     help="For a server that asks for it; better given by $MILLSTREAM_SQL_USER.",
 )
+@engine_options
+@click.option(
+    "--bounded",
+    is_flag=True,
+    help="With --engine spark: process all that the topics have, once, and leave. The next run "
+    "goes on from there.",
+)
 def shell_command(  # noqa: PLR0913 - one argument per option
     url: str | None,
     execute: str | None,
@@ -87,11 +97,18 @@ def shell_command(  # noqa: PLR0913 - one argument per option
     functions: tuple[Path, ...],
     registry: str | None,
     user: str | None,
+    engine: str | None,
+    spark_master: str | None,
+    bounded: bool,
 ) -> None:
     """Type SQL, or run it from a file.
 
     With a URL statements go to the server there. Without, an engine runs in this process, on the
     data directory or on the cluster of --bootstrap, until the shell is left.
+
+    With --engine spark queries run on Spark. A file of statements is then a job: it runs until
+    Ctrl-C, or with --bounded until all is processed. A file that is run again should say CREATE ...
+    IF NOT EXISTS.
     """
     from sql.shell.commands import run_command
     from sql.shell.screen import OutputFormat, Screen
@@ -105,16 +122,54 @@ def shell_command(  # noqa: PLR0913 - one argument per option
         screen.look.format = OutputFormat.JSON
     variables = {name.upper(): value for name, value in key_values(define).items()}
     limits = QueryLimits(query_row_limit, query_timeout)
+    given = {**key_values(properties), **engine_settings(engine, spark_master)}
+    if bounded:
+        given["spark.bounded"] = "true"
     where = Where(url, user, bootstrap, registry, data_dir, functions)
-    with closing(_opened(where)) as session:
-        settings = key_values(properties)
-        for name, value in settings.items():
+    of_engine, of_session = _settings(where, given)
+    with closing(_opened(where, of_engine)) as session:
+        for name, value in of_session.items():
             session.check_property(name, value)
-        shell = Shell(session, screen, run_command, limits, Scope({**settings}, variables))
+        shell = Shell(session, screen, run_command, limits, Scope({**of_session}, variables))
+        if bounded:
+            shell.before_query = lambda: _wait_for_spark(session, is_job=False)
         try:
             _run(shell, execute, file)
+            _wait_for_spark(session, is_job=file is not None)
         finally:
             shell.screen.spool(None)
+
+
+def _settings(where: "Where", given: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The settings that an engine in this process is started with, and those of the session."""
+    from sql.engine.settings import NATIVE, is_of_server
+
+    for name in ("spark.bounded", "spark.master"):
+        if name not in given:
+            continue
+        option = {"spark.bounded": "--bounded", "spark.master": "--spark-master"}[name]
+        if where.url is not None:
+            raise click.UsageError(f"{option} is for an engine in this process, not for a server")
+        if given.get("engine", NATIVE) == NATIVE:
+            raise click.UsageError(f"{option} needs --engine spark")
+    if where.url is not None:
+        return {}, given
+    own = {name: value for name, value in given.items() if is_of_server(name)}
+    own |= {name: value for name, value in given.items() if name == "engine"}
+    return own, {name: value for name, value in given.items() if name not in own}
+
+
+def _wait_for_spark(session: "Session", *, is_job: bool) -> None:
+    """Let queries on Spark do their work before the engine is closed."""
+    from sql.shell.embedded import EmbeddedSession
+
+    if not isinstance(session, EmbeddedSession):
+        return
+    engine: Engine = session.engine
+    if engine.config.flag("spark.bounded"):
+        run_all(engine)
+    elif is_job:
+        stay(engine)
 
 
 def _run(shell: "Shell", execute: str | None, file: Path | None) -> None:
@@ -155,7 +210,7 @@ class Where:
     functions: tuple[Path, ...]
 
 
-def _opened(where: Where) -> "Session":
+def _opened(where: Where, settings: dict[str, str]) -> "Session":
     if where.url is not None:
         from sql.client import SqlClient
         from sql.shell.remote import RemoteSession
@@ -165,7 +220,7 @@ def _opened(where: Where) -> "Session":
     from sql.shell.embedded import open_embedded, open_on_cluster
 
     if where.bootstrap is None:
-        return open_embedded(where.data_directory, {}, where.functions)
+        return open_embedded(where.data_directory, settings, where.functions)
     return open_on_cluster(
-        where.bootstrap, where.data_directory, where.registry, {}, where.functions
+        where.bootstrap, where.data_directory, where.registry, settings, where.functions
     )

@@ -72,6 +72,7 @@ def test_a_file_of_queries_runs_without_a_server(tmp_path: Path) -> None:
         (("-s", "nothing"), UsageError, "NAME=VALUE"),
         (("-d", "data", "-s", "no.such=1"), MillstreamError, "Unknown property: no.such"),
         (("-d", "data", "-l", "nowhere"), MillstreamError, "host:port"),
+        (("-d", "data", "-s", "spark.bounded=true"), UsageError, "a server has no end"),
     ],
 )
 def test_wrong_options_are_refused(

@@ -139,6 +139,24 @@ def test_wrong_options_are_refused(runner: Runner, tmp_path: Path) -> None:
     assert runner.result("-e", "x", "-d", "novalue").exit_code == 2
     with pytest.raises(MillstreamError, match=r"no\.such"):
         runner.result("-e", "SHOW STREAMS;", "-s", "no.such=1")
+    assert runner.result("--engine", "abacus").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--bounded",), "--bounded needs --engine spark"),
+        (("--spark-master", "local[2]"), "--spark-master needs --engine spark"),
+        (("http://x:1", "--engine", "spark", "--bounded"), "not for a server"),
+        (("http://x:1", "--engine", "spark", "--spark-master", "local"), "not for a server"),
+    ],
+)
+def test_options_of_spark_that_make_no_sense_are_refused(
+    runner: Runner, options: tuple[str, ...], why: str
+) -> None:
+    found = runner.result(*options, "-e", "SHOW STREAMS;")
+    assert found.exit_code == 2
+    assert why in found.output
 
 
 def test_the_data_directory_is_that_of_up() -> None:
