@@ -1,0 +1,454 @@
+"""Functions of ours that Spark has, too: a table of what their calls become.
+
+A function is here only if it gives the same for all values of its types, which a test checks with
+random ones. Many of the same name are not: positions in Spark's texts count characters and not
+UTF-16 units, its sines and logarithms have other last digits, its dates other patterns. Letters
+that came to Unicode after Python's tables were made have another case in Spark's.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sql.backends.spark.calculating import added_bigint
+from sql.backends.spark.casting import double_to_bigint, trimmed
+from sql.backends.spark.spark_code import (
+    Code,
+    NotNative,
+    any_of,
+    constant,
+    double_literal,
+    known_type,
+    text_literal,
+    unless,
+)
+from sql.backends.spark.text_units import found_at, length, part
+from sql.datatypes import (
+    BIGINT,
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+)
+from sql.expressions import FunctionValue
+from sql.functions.builtin import builtin_functions
+
+# A replacement may be so many times longer: no text of a record comes near the limit of ours then.
+GROWTH_MAX = 10
+# Doubles from here on have no digits behind the point.
+WHOLE_DOUBLES = double_literal(2.0**52)
+PLAIN = (BOOLEAN, INT, BIGINT, STRING, BYTES, DATE, TIME, TIMESTAMP)
+NUMBERS = (INT, BIGINT, DATE, TIME, TIMESTAMP)
+MILLISECONDS = {
+    "MILLISECONDS": 1,
+    "SECONDS": 1000,
+    "MINUTES": 60_000,
+    "HOURS": 3_600_000,
+    "DAYS": 86_400_000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function's call with its arguments as texts."""
+
+    node: FunctionValue
+    arguments: Sequence[Code]
+    # A lambda that says when the call's lambda fails, if it can.
+    lambda_failure: str | None = None
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of the arguments."""
+        return [each.text for each in self.arguments]
+
+    @property
+    def types(self) -> tuple[DataType | None, ...]:
+        """The types of the arguments; None of NULL and of units."""
+        return tuple(each.type for each in self.node.arguments)
+
+    def known_text(self, index: int) -> str:
+        """An argument that must be the same text for all rows."""
+        value = self.arguments[index].value
+        if not isinstance(value, str):
+            raise NotNative("a text that depends on the row")
+        return value
+
+
+Build = Callable[[Call], str]
+Fits = Callable[[tuple[DataType | None, ...]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How calls with arguments of some types are written."""
+
+    fits: Fits
+    build: Build
+    never_null: bool = False
+
+
+def called(call: Call) -> Code:
+    """The text of a call."""
+    node = call.node
+    function = node.function
+    if function.volatile or not _is_builtin(node):
+        raise NotNative(f"{function.signature.name} is our own")
+    if not function.nulls and any(each.is_null for each in call.arguments):
+        return constant(None, node.type)
+    for rule in FUNCTIONS.get(function.signature.name.upper(), ()):
+        if rule.fits(call.types):
+            return _written(call, rule)
+    raise NotNative(f"{function.signature} is our own")
+
+
+def _is_builtin(node: FunctionValue) -> bool:
+    name, registry = node.function.signature.name, builtin_functions()
+    return name in registry and any(node.function is each for each in registry.get(name).overloads)
+
+
+def _written(call: Call, rule: Rule) -> Code:
+    known_type(call.node.type)
+    text = rule.build(call)
+    failed = any_of((*(each.failed for each in call.arguments), _failure_of_lambda(call)))
+    if failed is None:
+        return Code(text, nullable=not rule.never_null)
+    text = unless(failed, text)
+    if rule.never_null:
+        return Code(text, nullable=False, can_fail=True)
+    return Code(text, can_fail=True, failure=failed)
+
+
+def _failure_of_lambda(call: Call) -> str | None:
+    """A lambda that fails for one element fails for all."""
+    if call.lambda_failure is None:
+        return None
+    array = call.arguments[0].text
+    return f"({array} IS NOT NULL AND exists({array}, {call.lambda_failure}))"
+
+
+def _of(*types: DataType) -> Fits:
+    """Arguments of these types."""
+
+    def fits(given: tuple[DataType | None, ...]) -> bool:
+        return len(given) == len(types) and all(
+            each is None or each == wanted for each, wanted in zip(given, types, strict=True)
+        )
+
+    return fits
+
+
+def _all_of(*types: DataType) -> Fits:
+    """Any number of arguments of one of these types."""
+
+    def fits(given: tuple[DataType | None, ...]) -> bool:
+        found = {each for each in given if each is not None}
+        return len(found) == 1 and found <= set(types)
+
+    return fits
+
+
+def _of_decimal(given: tuple[DataType | None, ...]) -> bool:
+    return len(given) == 1 and isinstance(given[0], DecimalType)
+
+
+def _alike(given: tuple[DataType | None, ...]) -> bool:
+    """Arguments of one type, whatever it is."""
+    return len({each for each in given if each is not None}) == 1
+
+
+def _plain(given: tuple[DataType | None, ...]) -> bool:
+    """Arguments of one type whose values are equal in Spark if they are equal for us."""
+    found = {each for each in given if each is not None}
+    return len(found) == 1 and all(map(_is_plain, found))
+
+
+def _is_plain(type_: DataType | None) -> bool:
+    return type_ in PLAIN or isinstance(type_, DecimalType)
+
+
+def _plain_arrays(given: tuple[DataType | None, ...]) -> bool:
+    """Arrays of such a type."""
+    found = {each for each in given if each is not None}
+    return len(found) == 1 and all(
+        isinstance(each, ArrayType) and _is_plain(each.element) for each in found
+    )
+
+
+def _array_and_element(given: tuple[DataType | None, ...]) -> bool:
+    array, element = given
+    return (
+        isinstance(array, ArrayType)
+        and _is_plain(array.element)
+        and element in (array.element, None)
+    )
+
+
+def _number_array(given: tuple[DataType | None, ...]) -> bool:
+    """One array of numbers whose order is the same everywhere."""
+    (array,) = given
+    return isinstance(array, ArrayType) and (
+        array.element in NUMBERS or isinstance(array.element, DecimalType)
+    )
+
+
+def _array_with(count: int) -> Fits:
+    return lambda given: len(given) == count and isinstance(given[0], ArrayType)
+
+
+def _map(given: tuple[DataType | None, ...]) -> bool:
+    return len(given) == 1 and isinstance(given[0], MapType)
+
+
+def _moved(*types: DataType) -> Fits:
+    """A unit, a count and a time."""
+    return lambda given: len(given) == 3 and given[0] is None and given[1:] == (INT, *types)
+
+
+def _as(template: str) -> Build:
+    """The arguments in a template."""
+    return lambda call: template.format(*call.texts)
+
+
+def _listed(template: str) -> Build:
+    """All arguments in one place of a template."""
+    return lambda call: template.format(", ".join(call.texts))
+
+
+def _absolute(call: Call) -> str:
+    """The lowest number has no opposite and stays."""
+    value = call.texts[0]
+    bits, type_ = (31, "INT") if call.types[0] is INT else (63, "BIGINT")
+    return f"if({value} = CAST('{-(2**bits)}' AS {type_}), {value}, abs({value}))"
+
+
+def _whole_double(call: Call, function: str) -> str:
+    """The next whole number as a double; large ones and zero stay, and so does the sign of zero."""
+    value = call.texts[0]
+    zero = f" WHEN {value} < 0D AND {value} > -1D THEN -0D" if function == "ceil" else ""
+    return (
+        f"CASE WHEN isnan({value}) OR abs({value}) >= {WHOLE_DOUBLES} OR {value} = 0D THEN {value}"
+        f"{zero} ELSE CAST({function}({value}) AS DOUBLE) END"
+    )
+
+
+def _rounded(call: Call) -> str:
+    """Halves become the larger number."""
+    value = call.texts[0]
+    up = f"if({value} - CAST(floor({value}) AS DOUBLE) >= 0.5D, 1L, 0L)"
+    return (
+        f"if(isnan({value}) OR abs({value}) >= {WHOLE_DOUBLES}, {double_to_bigint(value)},"
+        f" floor({value}) + {up})"
+    )
+
+
+def _sign(call: Call) -> str:
+    value = call.texts[0]
+    nan = f" WHEN isnan({value}) THEN 0" if call.types[0] is DOUBLE else ""
+    return (
+        f"CASE WHEN {value} IS NULL THEN NULL{nan} WHEN {value} > 0 THEN 1"
+        f" WHEN {value} < 0 THEN -1 ELSE 0 END"
+    )
+
+
+def _replaced(call: Call) -> str:
+    """Nothing is replaced in Spark by an empty text; and a text must not grow without end."""
+    old, new = call.known_text(1), call.known_text(2)
+    if not old or len(new) > GROWTH_MAX * len(old):
+        raise NotNative("a text that may grow")
+    return f"replace({', '.join(call.texts)})"
+
+
+def _split(call: Call) -> str:
+    delimiter = call.known_text(1)
+    if not delimiter:
+        raise NotNative("a text cut into its signs")
+    pattern = "".join(
+        each if each.isalnum() or ord(each) > 127 else f"\\x{ord(each):02x}" for each in delimiter
+    )
+    return f"split({call.texts[0]}, {text_literal(pattern)}, -1)"
+
+
+def _element(call: Call) -> str:
+    position, *choices = call.texts
+    cases = " ".join(f"WHEN {position} = {n} THEN {each}" for n, each in enumerate(choices, 1))
+    return f"CASE {cases} END" if choices else "CAST(NULL AS STRING)"
+
+
+def _position(call: Call) -> str:
+    value, *choices = call.texts
+    cases = " ".join(f"WHEN {value} = {each} THEN {n}" for n, each in enumerate(choices, 1))
+    return f"CASE {cases} ELSE 0 END" if choices else "0"
+
+
+def _substring(call: Call) -> str:
+    text, position, *count = call.texts
+    return part(text, position, count[0] if count else None)
+
+
+def _contains(call: Call) -> str:
+    array, value = call.texts
+    null = f"exists({array}, each -> each IS NULL)"
+    if call.arguments[1].is_null:
+        return f"coalesce({null}, FALSE)"
+    return (
+        f"CASE WHEN {array} IS NULL THEN FALSE WHEN {value} IS NULL THEN {null}"
+        f" ELSE coalesce(array_contains({array}, {value}), FALSE) END"
+    )
+
+
+def _array_concat(call: Call) -> str:
+    """A null array is an empty one."""
+    known = [each.text for each in call.arguments if not each.is_null]
+    if len(known) < 2:
+        return known[0]
+    return f"coalesce(concat({known[0]}, {known[1]}), {known[0]}, {known[1]})"
+
+
+def _sorted(call: Call) -> str:
+    order = call.known_text(1).upper()
+    if order in ("ASC", "ASCENDING"):
+        return f"array_sort({call.texts[0]})"
+    if order in ("DESC", "DESCENDING"):
+        return f"sort_array({call.texts[0]}, FALSE)"
+    raise NotNative("an order that is none")
+
+
+def _array_join(call: Call) -> str:
+    array, *delimiter = call.texts
+    between = f"coalesce({delimiter[0]}, '')" if delimiter else "','"
+    return f"array_join(CAST({array} AS array<string>), {between}, 'null')"
+
+
+def _encoding(names: dict[str, str]) -> Build:
+    def build(call: Call) -> str:
+        template = names.get(call.known_text(1).lower())
+        if template is None:
+            raise NotNative("an encoding of our own")
+        return template.format(call.texts[0])
+
+    return build
+
+
+def _later(sign: str) -> Build:
+    """A timestamp some units later or earlier."""
+
+    def build(call: Call) -> str:
+        unit = call.known_text(0)
+        size = MILLISECONDS.get(unit) or MILLISECONDS.get(f"{unit}S")
+        if size is None:
+            raise NotNative("a unit that is cut to milliseconds")
+        return added_bigint(call.texts[2], f"({sign}{size}L * CAST({call.texts[1]} AS BIGINT))")
+
+    return build
+
+
+SAME = _as("{0}")
+TO_BIGINT = _as("CAST({0} AS BIGINT)")
+
+# By name, the first rule that fits the types of the arguments.
+FUNCTIONS: dict[str, tuple[Rule, ...]] = {
+    # numbers
+    "ABS": (
+        Rule(_of(INT), _absolute),
+        Rule(_of(BIGINT), _absolute),
+        Rule(_of(DOUBLE), _as("abs({0})")),
+        Rule(_of_decimal, _as("abs({0})")),
+    ),
+    "CEIL": (
+        Rule(_of(INT), SAME),
+        Rule(_of(BIGINT), SAME),
+        Rule(_of(DOUBLE), lambda call: _whole_double(call, "ceil")),
+    ),
+    "FLOOR": (
+        Rule(_of(INT), SAME),
+        Rule(_of(BIGINT), SAME),
+        Rule(_of(DOUBLE), lambda call: _whole_double(call, "floor")),
+    ),
+    "ROUND": (
+        Rule(_of(INT), TO_BIGINT),
+        Rule(_of(BIGINT), SAME),
+        Rule(_of(DOUBLE), _rounded),
+    ),
+    "TRUNC": (
+        Rule(_of(INT), TO_BIGINT),
+        Rule(_of(BIGINT), SAME),
+        Rule(_of(DOUBLE), lambda call: double_to_bigint(call.texts[0])),
+    ),
+    "SIGN": tuple(Rule(_of(each), _sign) for each in (INT, BIGINT, DOUBLE)),
+    "SQRT": tuple(Rule(_of(each), _as("sqrt({0})")) for each in (INT, BIGINT, DOUBLE)),
+    "DEGREES": tuple(Rule(_of(each), _as("degrees({0})")) for each in (INT, BIGINT, DOUBLE)),
+    "RADIANS": tuple(Rule(_of(each), _as("radians({0})")) for each in (INT, BIGINT, DOUBLE)),
+    "GREATEST": (Rule(_all_of(*NUMBERS), _listed("greatest({0}, NULL)")),),
+    "LEAST": (Rule(_all_of(*NUMBERS), _listed("least({0}, NULL)")),),
+    # nulls
+    "COALESCE": (Rule(_alike, _listed("coalesce({0})")),),
+    "IFNULL": (Rule(_alike, _listed("coalesce({0})")),),
+    "NULLIF": (
+        Rule(_plain, _as("nullif({0}, {1})")),
+        Rule(_all_of(DOUBLE), _as("nullif({0}, {1})")),
+    ),
+    "AS_VALUE": (Rule(_alike, SAME),),
+    # texts
+    "LCASE": (Rule(_of(STRING), _as("lower({0})")),),
+    "UCASE": (Rule(_of(STRING), _as("upper({0})")),),
+    "TRIM": (Rule(_of(STRING), lambda call: trimmed(call.texts[0])),),
+    "LEN": (
+        Rule(_of(STRING), lambda call: length(call.texts[0])),
+        Rule(_of(BYTES), _as("octet_length({0})")),
+    ),
+    "MD5": (Rule(_of(STRING), _as("md5(CAST({0} AS BINARY))")),),
+    "CONCAT": (Rule(_all_of(STRING), _listed("concat_ws('', {0})"), never_null=True),),
+    "CONCAT_WS": (Rule(_all_of(STRING), _listed("concat_ws({0})")),),
+    "SUBSTRING": (Rule(_of(STRING, INT), _substring), Rule(_of(STRING, INT, INT), _substring)),
+    "INSTR": (Rule(_of(STRING, STRING), lambda call: found_at(*call.texts), never_null=True),),
+    "REPLACE": (Rule(_of(STRING, STRING, STRING), _replaced),),
+    "SPLIT": (Rule(_of(STRING, STRING), _split),),
+    "ELT": (Rule(lambda given: given[0] is INT and set(given[1:]) <= {STRING, None}, _element),),
+    "FIELD": (Rule(_all_of(STRING), _position, never_null=True),),
+    "URL_ENCODE_PARAM": (Rule(_of(STRING), _as("url_encode({0})")),),
+    # bytes
+    "TO_BYTES": (Rule(_of(STRING, STRING), _encoding({"utf8": "CAST({0} AS BINARY)"})),),
+    "FROM_BYTES": (Rule(_of(BYTES, STRING), _encoding({"hex": "hex({0})"})),),
+    # arrays and maps
+    "ARRAY_LENGTH": (Rule(_array_with(1), _as("array_size({0})")),),
+    "ARRAY_CONTAINS": (Rule(_array_and_element, _contains, never_null=True),),
+    "ARRAY_CONCAT": (Rule(_alike, _array_concat),),
+    "ARRAY_DISTINCT": (Rule(_plain_arrays, _as("array_distinct({0})")),),
+    "ARRAY_EXCEPT": (Rule(_plain_arrays, _as("array_except({0}, {1})")),),
+    "ARRAY_INTERSECT": (Rule(_plain_arrays, _as("array_intersect({0}, {1})")),),
+    "ARRAY_UNION": (Rule(_plain_arrays, _as("array_union({0}, {1})")),),
+    "ARRAY_REMOVE": (Rule(_array_and_element, _as("filter({0}, each -> NOT (each <=> {1}))")),),
+    "ARRAY_MAX": (Rule(_number_array, _as("array_max({0})")),),
+    "ARRAY_MIN": (Rule(_number_array, _as("array_min({0})")),),
+    "ARRAY_SORT": (
+        Rule(lambda given: len(given) == 1 and _number_array(given), _as("array_sort({0})")),
+        Rule(lambda given: len(given) == 2 and _number_array(given[:1]), _sorted),
+    ),
+    "ARRAY_JOIN": tuple(
+        rule
+        for each in (BOOLEAN, INT, BIGINT, STRING)
+        for rule in (
+            Rule(_of(ArrayType(each)), _array_join),
+            Rule(_of(ArrayType(each), STRING), _array_join),
+        )
+    ),
+    "MAP_KEYS": (Rule(_map, _as("map_keys({0})")),),
+    "MAP_VALUES": (Rule(_map, _as("map_values({0})")),),
+    "FILTER": (Rule(_array_with(2), _as("filter({0}, {1})")),),
+    "TRANSFORM": (Rule(_array_with(2), _as("transform({0}, {1})")),),
+    # times
+    "UNIX_DATE": (Rule(_of(DATE), SAME),),
+    "UNIX_TIMESTAMP": (Rule(_of(TIMESTAMP), SAME),),
+    "FROM_DAYS": (Rule(_of(INT), SAME),),
+    "FROM_UNIXTIME": (Rule(_of(BIGINT), SAME),),
+    "TIMESTAMPADD": (Rule(_moved(TIMESTAMP), _later("")),),
+    "TIMESTAMPSUB": (Rule(_moved(TIMESTAMP), _later("-")),),
+}

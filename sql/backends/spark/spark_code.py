@@ -1,0 +1,176 @@
+"""Pieces of Spark's SQL, and what is known of their values.
+
+An expression of ours has a value, has none (null), or fails, and what fails makes null of the whole
+column, or of the function's argument or cast that it is in. Spark knows null only. So a piece is
+null where its expression fails, and besides it is known whether it can fail, and when. No piece
+ever raises, whatever the settings of the session.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from math import isfinite
+
+from sql.backends.spark.types import has_spark_type, quoted_name, type_text
+from sql.datatypes import (
+    BIGINT,
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructType,
+)
+
+# Longer texts take Spark longer to analyse than rows take elsewhere.
+TEXT_MAX = 30_000
+INT_MAX = 2**31 - 1
+WHOLE = (BOOLEAN, INT, BIGINT, DATE, TIME, TIMESTAMP)
+
+
+class NotNative(Exception):
+    """An expression that Spark's own cannot compute, or not with equal results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A piece of SQL, safe to stand anywhere."""
+
+    text: str
+    # Whether it may be null although nothing has failed.
+    nullable: bool = True
+    can_fail: bool = False
+    # When it has failed, never null; needed only of what can fail and be null besides.
+    failure: str | None = None
+    # The value of what is the same for all rows.
+    is_constant: bool = False
+    value: object = None
+
+    @property
+    def failed(self) -> str | None:
+        """When it has failed, never null; None if it cannot."""
+        if not self.can_fail:
+            return None
+        if self.failure is not None:
+            return self.failure
+        assert not self.nullable, "null may be a failure or not"
+        return f"({self.text} IS NULL)"
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it is always null."""
+        return self.is_constant and self.value is None
+
+
+def certain(text: str) -> Code:
+    """What is never null."""
+    return Code(text, nullable=False)
+
+
+def failing(text: str) -> Code:
+    """What is null where it fails, and only there."""
+    return Code(text, nullable=False, can_fail=True)
+
+
+def any_of(conditions: Iterable[str | None]) -> str | None:
+    """One of some conditions, of which None can never be."""
+    found = list(dict.fromkeys(each for each in conditions if each is not None))
+    if not found:
+        return None
+    return found[0] if len(found) == 1 else f"({' OR '.join(found)})"
+
+
+def unless(failure: str | None, text: str) -> str:
+    """A text that is null where something has failed."""
+    return text if failure is None else f"if({failure}, NULL, {text})"
+
+
+def null_of(type_: DataType | None) -> str:
+    """NULL of a type."""
+    return "NULL" if type_ is None else f"CAST(NULL AS {known_type(type_)})"
+
+
+def known_type(type_: DataType) -> str:
+    """The text of a type, if Spark has it."""
+    if not has_spark_type(type_):
+        raise NotNative(f"Spark has no {type_}")
+    return type_text(type_)
+
+
+def constant(value: object, type_: DataType | None) -> Code:
+    """A value that is the same for all rows."""
+    if value is None:
+        return Code(null_of(type_), is_constant=True)
+    if type_ is None:
+        raise NotNative("a constant without a type")
+    return Code(literal(value, type_), nullable=False, is_constant=True, value=value)
+
+
+def literal(value: object, type_: DataType) -> str:
+    """A value as SQL; settings of the session cannot change what it means."""
+    if value is None:
+        return null_of(type_)
+    match type_, value:
+        case _, bool() | int() if type_ in WHOLE:
+            return _whole_literal(value, type_)
+        case _, float() if type_ is DOUBLE:
+            return double_literal(value)
+        case DecimalType(), Decimal():
+            return f"CAST('{value:f}' AS {known_type(type_)})"
+        case _, str() if type_ is STRING:
+            return text_literal(value)
+        case _, bytes() if type_ is BYTES:
+            return f"X'{value.hex()}'"
+        case _, list() | dict():
+            return _inner_literals(value, type_)
+    raise NotNative(f"a constant of {type_}")
+
+
+def _whole_literal(value: int, type_: DataType) -> str:
+    if type_ is BOOLEAN:
+        return "TRUE" if value else "FALSE"
+    if type_ in (BIGINT, TIMESTAMP):
+        return f"{value}L" if value >= 0 else f"CAST('{value}' AS BIGINT)"
+    return str(value) if 0 <= value <= INT_MAX else f"CAST('{value}' AS INT)"
+
+
+def _inner_literals(value: object, type_: DataType) -> str:
+    match type_, value:
+        case ArrayType(element), list():
+            shown = ", ".join(literal(each, element) for each in value)
+            return f"CAST(array({shown}) AS {known_type(type_)})"
+        case StructType(fields), dict():
+            parts = (
+                f"{literal(value.get(each.name), each.type)} AS {quoted_name(each.name)}"
+                for each in fields
+            )
+            return f"struct({', '.join(parts)})"
+        case MapType(key, inner), dict() if None not in value:
+            pairs = (f"{literal(one, key)}, {literal(each, inner)}" for one, each in value.items())
+            return f"CAST(map({', '.join(pairs)}) AS {known_type(type_)})"
+    raise NotNative(f"a constant of {type_}")
+
+
+def double_literal(number: float) -> str:
+    """A double as SQL."""
+    text = repr(number)
+    if not isfinite(number):
+        text = text.replace("nan", "NaN").replace("inf", "Infinity")
+    return f"CAST('{text}' AS DOUBLE)"
+
+
+def text_literal(text: str) -> str:
+    """A text as SQL: as bytes where signs of it could mean something else."""
+    if text.isascii() and text.isprintable() and "'" not in text and "\\" not in text:
+        return f"'{text}'"
+    try:
+        return f"CAST(X'{text.encode().hex()}' AS STRING)"
+    except UnicodeEncodeError:
+        raise NotNative("half a character is no text of Spark's") from None
