@@ -1,6 +1,8 @@
 """Examples run, and say what their files say."""
 
+import argparse
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,9 @@ from examples import (
     typed_orders,
     word_count,
 )
+from examples.spark_pipeline import __main__ as spark_pipeline
+from examples.spark_pipeline.results import differences
+from tests.support.spark import missing
 
 EXAMPLES = Path(embedded_broker.__file__).parent
 
@@ -112,6 +117,28 @@ def test_a_faust_application_counts_on_our_broker() -> None:
     from examples import faust_on_millstream
 
     assert faust_on_millstream.main() == {"mill": 3, "stream": 1, "water": 1}
+
+
+def pipeline(engine: str) -> argparse.Namespace:
+    day = datetime(2026, 1, 5, tzinfo=UTC).date().isoformat()
+    given = ["--engine", engine, "--events", "2000", "--day", day, "--master", "local[2]"]
+    return spark_pipeline.arguments([*given, "--limit", "900"])
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+@pytest.mark.timeout(1_800)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_both_engines_give_the_same_results_of_the_pipeline() -> None:
+    native = spark_pipeline.run("native", pipeline("native"))
+    rows = {each.name: each.rows for each in native}
+    assert all(rows.values())
+    assert rows["spending"] == rows["accounts"]
+    why = missing()
+    if why is not None:
+        pytest.skip(why)
+    assert differences(native, spark_pipeline.run("spark", pipeline("spark"))) == {}
 
 
 def test_every_example_is_in_the_table() -> None:

@@ -1,0 +1,101 @@
+"""What a run has written: counted and summed up so that two runs can be compared by content.
+
+A stream is the multiset of its rows: key, value and time. A table is the last value of each key,
+which for windowed tables has the window in it; how often a row changed on its way says nothing.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import orjson
+
+from broker.client import consumer
+from broker.client.api import ConsumerRecord
+from broker.model import TopicPartition
+
+RESULTS = {  # topics of results, and whether they are tables
+    "large_orders": False,
+    "orders_with_shops": False,
+    "shop_minutes": True,
+    "visits": True,
+    "views_before_orders": False,
+    "spending": True,
+    "accounts": True,
+}
+Content = Counter[bytes]  # rows, and how often they are there
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The rows of one topic."""
+
+    name: str
+    is_table: bool
+    content: Content
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return self.content.total()
+
+    @property
+    def checksum(self) -> str:
+        """A number that is the same for the same rows, in whatever order they came."""
+        total = 0
+        for row, times in self.content.items():
+            total += times * int.from_bytes(hashlib.blake2b(row, digest_size=8).digest())
+        return f"{total % (1 << 64):016x}"
+
+
+def read_results(bootstrap: str) -> list[Result]:
+    """All results, as a reader of committed records finds them."""
+    return [
+        Result(topic, is_table, _content(records(bootstrap, topic), is_table=is_table))
+        for topic, is_table in RESULTS.items()
+    ]
+
+
+def records(bootstrap: str, topic: str) -> Iterator[ConsumerRecord]:
+    """The committed records of a topic, up to its end."""
+    with consumer(
+        bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"
+    ) as reader:
+        places = [TopicPartition(topic, number) for number in reader.partitions_for(topic)]
+        ends = reader.end_offsets(places)
+        reader.assign(places)
+        while any(reader.position(tp) < end for tp, end in ends.items()):
+            yield from reader.poll(timeout_ms=1_000, max_records=100_000)
+
+
+def _content(found: Iterator[ConsumerRecord], *, is_table: bool) -> Content:
+    if not is_table:
+        return Counter(
+            b"%b %b %d" % (record.key or b"", _sorted(record.value), record.timestamp_ms)
+            for record in found
+        )
+    last: dict[bytes, bytes | None] = {}
+    for record in found:
+        last[record.key or b""] = record.value
+    return Counter(
+        b"%b %b" % (key, _sorted(value)) for key, value in last.items() if value is not None
+    )
+
+
+def _sorted(value: bytes | None) -> bytes:
+    """JSON with its fields in one order, whoever wrote it."""
+    return orjson.dumps(orjson.loads(value or b"null"), option=orjson.OPT_SORT_KEYS)
+
+
+def differences(ours: list[Result], theirs: list[Result]) -> Mapping[str, str]:
+    """What is not the same, by result, with a row that only one of them has."""
+    found = {}
+    for one, other in zip(ours, theirs, strict=True):
+        more, less = one.content - other.content, other.content - one.content
+        if more or less:
+            row = next(iter(more or less))
+            found[one.name] = (
+                f"{more.total()} rows only here, {less.total()} only there, such as {row!r}"
+            )
+    return found

@@ -1,0 +1,101 @@
+"""Runs the pipeline to the end of the data that is there, on either engine."""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker import Broker, BrokerConfig
+from broker.client import admin
+from broker.client.api import Admin
+from broker.model import LATEST_TIMESTAMP, TopicPartition
+from broker.server import Server
+from sql.backends.native.topology import topics_read
+from sql.engine.engine import Engine
+from sql.engine.settings import SqlConfig
+
+PIPELINE = Path(__file__).with_name("pipeline.sql")
+LOOK_S = 0.2
+BROKER = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.retention.ms": "-1"}
+
+
+class Unfinished(Exception):
+    """The pipeline did not come to the end of its data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A query, and the topics whose end it must have reached."""
+
+    group: str
+    topics: tuple[str, ...]
+
+
+@contextmanager
+def own_broker() -> Iterator[str]:
+    """A broker for one run, in this process; Spark's workers reach it through its port."""
+    config = BrokerConfig.from_properties(BROKER)
+    with (
+        tempfile.TemporaryDirectory(prefix="spark-pipeline-") as folder,
+        Broker(config, data_directory=folder) as broker,
+        Server(broker) as server,
+    ):
+        yield server.bootstrap
+
+
+def run_pipeline(bootstrap: str, settings: dict[str, object], *, limit_s: float) -> float:
+    """Run all queries until there is nothing left to read; how many seconds it took."""
+    with (
+        tempfile.TemporaryDirectory(prefix="spark-pipeline-") as folder,
+        Engine(bootstrap, data_directory=folder, config=SqlConfig(settings)) as engine,
+        admin(bootstrap) as administration,
+    ):
+        began = time.monotonic()
+        engine.execute(PIPELINE.read_text())
+        while not _is_done(administration, _readings(engine, administration)):
+            if time.monotonic() - began > limit_s:
+                raise Unfinished(f"not all was read in {limit_s:.0f} s", *_failures(engine))
+            time.sleep(LOOK_S)
+        return time.monotonic() - began
+
+
+def _failures(engine: Engine) -> list[str]:
+    """The last failure of each query; the engine has started them again."""
+    found = [(each.info.id, each.runtime.failures) for each in engine.commands.running.values()]
+    return [f"{name}: {failures[-1].message}" for name, failures in found if failures]
+
+
+def _readings(engine: Engine, administration: Admin) -> list[Reading]:
+    """What each query reads: its sources, and topics that it made to move rows by another key."""
+    existing = administration.list_topics()
+    found = []
+    for running in engine.commands.running.values():
+        group = running.runtime.application_id
+        own = [name for name in existing if name.startswith(f"{group}-")]
+        moved = [name for name in own if name.endswith("-repartition")]
+        found.append(Reading(group, (*topics_read(running.info.planned.plan), *moved)))
+    return found
+
+
+def _is_done(administration: Admin, readings: list[Reading]) -> bool:
+    """Whether all groups are at the ends of all they read.
+
+    What they have committed is asked first. If that reaches ends which are asked later, nothing
+    was on its way between two queries in the meantime.
+    """
+    committed = {each.group: administration.list_group_offsets(each.group) for each in readings}
+    for each in readings:
+        described = administration.describe_topics(each.topics)
+        places = [
+            TopicPartition(topic, number)
+            for topic in each.topics
+            for number in described[topic].partitions
+        ]
+        ends = administration.list_offsets(dict.fromkeys(places, LATEST_TIMESTAMP), committed=True)
+        for tp, end in ends.all().items():
+            found = committed[each.group].values.get(tp)
+            if end.offset > (0 if found is None else found.offset):
+                return False
+    return True
