@@ -15,11 +15,13 @@ CLIENT_PREFIXES = ("consumer.", "producer.", "main.consumer.", "restore.consumer
 NATIVE = "native"
 SPARK = "spark"
 ENGINES = (NATIVE, SPARK)
+CHOICES = {"engine": ENGINES, "spark.connector": ("auto", "millstream", "kafka")}
 
 # What a session may override with SET, and the defaults. None: no default.
 EDITABLE: Mapping[str, object] = {
     "engine": NATIVE,  # what persistent queries run on
     "spark.trigger.ms": 0,  # how far batches are apart; 0: one begins when the last has ended
+    "spark.connector": "auto",  # what reads topics: Spark's own connector if it is there, or ours
     "spark.max.offsets.per.trigger": 0,  # how much a batch may read; 0: all that is there
     "ksql.persistence.default.format.key": "KAFKA",
     "ksql.persistence.default.format.value": None,
@@ -293,8 +295,8 @@ def converted(name: str, value: object) -> object:
     )
     if plain in UNSET_FLAGS:
         return None if value in (None, "") else _flag(name, value)
-    if plain == "engine":
-        return _engine(name, value)
+    if plain in CHOICES:
+        return _choice(name, value, CHOICES[plain])
     if default is None or isinstance(default, str):
         return value if value is None else str(value)
     if isinstance(default, bool):
@@ -307,9 +309,9 @@ def converted(name: str, value: object) -> object:
         raise _wrong(name, value, "it must be a whole number") from None
 
 
-def _engine(name: str, value: object) -> str:
-    if str(value).lower() not in ENGINES:
-        raise _wrong(name, value, f"it must be one of {', '.join(ENGINES)}")
+def _choice(name: str, value: object, choices: tuple[str, ...]) -> str:
+    if str(value).lower() not in choices:
+        raise _wrong(name, value, f"it must be one of {', '.join(choices)}")
     return str(value).lower()
 
 

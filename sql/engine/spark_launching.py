@@ -129,6 +129,7 @@ class SparkLauncher:
             self._checkpoints,
             trigger=_trigger(config),
             max_offsets_per_trigger=config.whole("spark.max.offsets.per.trigger") or None,
+            connector=config.text("spark.connector"),
         )
         return SparkQuery(job, place, starting=config.text("auto.offset.reset"))
 

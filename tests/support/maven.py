@@ -33,6 +33,12 @@ def copy_jars(artifacts: Sequence[Artifact], folder: Path) -> None:
     _run_maven(artifacts, "dependency:copy-dependencies", f"-DoutputDirectory={folder}")
 
 
+def copy_alone(artifacts: Sequence[Artifact], folder: Path) -> None:
+    """Copies the jars of the artifacts into `folder`, without what they depend on."""
+    goal = ("dependency:copy-dependencies", f"-DoutputDirectory={folder}")
+    _run_maven(artifacts, *goal, transitive=False)
+
+
 def _run_maven(artifacts: Sequence[Artifact], *goal: str, transitive: bool = True) -> str:
     find_command("java")
     maven = find_command("mvn")

@@ -20,6 +20,7 @@ from typing import Any
 
 from broker.client import admin
 from broker.client.api import Admin
+from sql.backends.spark.connectors import AUTO, KAFKA, Subscription, connector, records
 from sql.backends.spark.job import Job
 from sql.backends.spark.options import EARLIEST, LATEST
 from sql.backends.spark.processor import OUTPUT, SEPARATOR, TASK, TaskProcessor
@@ -33,8 +34,10 @@ from streams.runtime.partitions import Layout
 SOURCE = "millstream"
 PLACES = {EARLIEST: -2, LATEST: -1}
 INITIALIZING = "Initializing sources"  # what Spark says of a query until its source is there
+WAITING = "Waiting for data to arrive"  # and when there is nothing to do
 SOURCE_LIMIT_S = 60.0
-SOURCE_LOOK_S = 0.05
+FIRST_BATCH_LIMIT_S = 15.0
+LOOK_S = 0.05
 
 _starting_one = threading.Lock()  # many at once keep each other's processes from starting in time
 
@@ -49,6 +52,7 @@ class SparkPlace:
     client: Mapping[str, str] = field(default_factory=dict)  # "kafka." settings
     trigger: Mapping[str, object] = field(default_factory=lambda: {"processingTime": "0 seconds"})
     max_offsets_per_trigger: int | None = None
+    connector: str = AUTO  # what reads topics; see connectors.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,7 @@ class SparkQuery:
         self._place = place
         self._starting = starting
         self._streaming: Any = None  # Any: Spark's StreamingQuery
+        self._listener: Any = None  # Any: a StreamingQueryListener
 
     def start(self) -> None:
         """Make the internal topics and begin."""
@@ -88,7 +93,8 @@ class SparkQuery:
             prepared = self._prepared(administration)
             starting = self._starting_offsets(administration, prepared)
         activate(self._place.session)
-        frame = self._results(self._records(prepared, starting), prepared)
+        reading = connector(self._place.session, self._place.connector)
+        frame = self._results(self._records(prepared, starting, reading), prepared)
         writing = (
             frame.writeStream.format(SOURCE)
             .options(**self._client())
@@ -98,25 +104,45 @@ class SparkQuery:
             .outputMode("append")
             .trigger(**self._place.trigger)
         )
+        if reading == KAFKA:
+            self._listen()
         with _starting_one:
             self._streaming = writing.start()
-            self._wait_for_source()
+            self._wait_for_processes()
 
-    def _wait_for_source(self) -> None:
-        """Wait until Spark has the source's process: it gives that 10 s, with all its others."""
-        deadline = time.monotonic() + SOURCE_LIMIT_S
-        while (
-            self.is_active
-            and self._streaming.status["message"] == INITIALIZING
-            and time.monotonic() < deadline
-        ):
-            time.sleep(SOURCE_LOOK_S)
+    def _listen(self) -> None:
+        """Commit what the connector reads, which does not do so itself."""
+        from sql.backends.spark.group_offsets import GroupOffsets
+
+        self._listener = GroupOffsets(self._place.servers, self._name)
+        self._place.session.streams.addListener(self._listener)
+
+    def _wait_for_processes(self) -> None:
+        """Wait until Spark has the query's Python processes: it gives each of them 10 s to come.
+
+        One is for the source; others come with the first batch, which may take long for itself.
+        """
+        wait = time.monotonic() + SOURCE_LIMIT_S
+        while self.is_active and self._is_said(INITIALIZING) and time.monotonic() < wait:
+            time.sleep(LOOK_S)
+        wait = time.monotonic() + FIRST_BATCH_LIMIT_S
+        while self.is_active and not self._has_done_a_batch() and time.monotonic() < wait:
+            time.sleep(LOOK_S)
+
+    def _is_said(self, message: str) -> bool:
+        return bool(self._streaming.status["message"] == message)
+
+    def _has_done_a_batch(self) -> bool:
+        return self._streaming.lastProgress is not None or self._is_said(WAITING)
 
     def stop(self) -> None:
         """End after the batch that runs; offsets and state stay in the checkpoint."""
         if self._streaming is not None:
             self._streaming.stop()
             self._streaming = None
+        if self._listener is not None:
+            self._place.session.streams.removeListener(self._listener)
+            self._listener = None
 
     def discard_state(self) -> None:
         """Delete the checkpoint; only when it has stopped. One that is not local stays."""
@@ -181,19 +207,17 @@ class SparkQuery:
             tree.setdefault(tp.topic, {})[str(tp.partition)] = offset
         return json.dumps(tree)
 
-    def _records(self, prepared: Sequence[Prepared], starting: str) -> Any:
+    def _records(self, prepared: Sequence[Prepared], starting: str, reading: str) -> Any:
         topics = {topic for each in prepared for topic in each.layout.subscription()}
-        reading = (
-            self._place.session.readStream.format(SOURCE)
-            .options(**self._client())
-            .option("topics", ",".join(sorted(topics)))
-            .option("group_id", self._name)
-            .option("starting_offsets", starting)
+        subscription = Subscription(
+            self._place.servers,
+            tuple(sorted(topics)),
+            self._name,
+            starting,
+            self._place.max_offsets_per_trigger,
+            self._place.client,
         )
-        if self._place.max_offsets_per_trigger is not None:
-            limit = str(self._place.max_offsets_per_trigger)
-            reading = reading.option("max_offsets_per_trigger", limit)
-        return reading.load()
+        return records(self._place.session, reading, subscription)
 
     def _results(self, records: Any, prepared: Sequence[Prepared]) -> Any:
         """What all tasks write."""

@@ -1,0 +1,115 @@
+"""Which data source reads the topics of a query: ours, or Spark's own connector for Kafka.
+
+The connector is there when its jars are: in SPARK_HOME/jars, named by "spark.jars", or fetched
+because of "spark.jars.packages" (org.apache.spark:spark-sql-kafka-0-10_2.13 of Spark's version).
+Both give the same columns, and both sources' records go through the same plan. The sink is always
+ours: the connector's writes are not transactional.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sql.errors import SqlError
+
+AUTO = "auto"
+OURS = "millstream"
+KAFKA = "kafka"
+CONNECTORS = (AUTO, OURS, KAFKA)
+HINT = (
+    "add its jar: 'spark.jars.packages' = "
+    "'org.apache.spark:spark-sql-kafka-0-10_2.13:<version of Spark>', or leave 'spark.connector'"
+)
+
+# Sessions, frames and columns are Any: PySpark has no types here.
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a query reads."""
+
+    servers: str
+    topics: tuple[str, ...]
+    group_id: str
+    starting_offsets: str  # as JSON: {"topic": {"partition": offset}}, -2 earliest, -1 latest
+    max_offsets_per_trigger: int | None = None
+    client: Mapping[str, str] = field(default_factory=dict)  # "kafka." settings
+
+
+def connector(session: Any, wanted: str) -> str:
+    """The one to read with; SqlError when one is wanted that is not there."""
+    if wanted == OURS:
+        return OURS
+    if has_kafka(session):
+        return KAFKA
+    if wanted == KAFKA:
+        raise SqlError("Spark's connector for Kafka is not there", hint=HINT)
+    return OURS
+
+
+def has_kafka(session: Any) -> bool:
+    """Whether Spark knows the format "kafka"; nothing is asked of a cluster."""
+    from pyspark.errors import PySparkException
+
+    reading = session.readStream.format(KAFKA).option("kafka.bootstrap.servers", "localhost:1")
+    try:
+        columns = reading.option("subscribe", "topic").load().columns
+    except PySparkException:
+        return False
+    return "value" in columns
+
+
+def records(session: Any, name: str, subscription: Subscription) -> Any:
+    """The records of topics as a streaming frame, with the columns of records.py."""
+    return (_of_kafka if name == KAFKA else _of_ours)(session, subscription)
+
+
+def _of_ours(session: Any, subscription: Subscription) -> Any:
+    reading = (
+        session.readStream.format(OURS)
+        .option("bootstrap_servers", subscription.servers)
+        .options(**subscription.client)
+        .option("topics", ",".join(subscription.topics))
+        .option("group_id", subscription.group_id)
+        .option("starting_offsets", subscription.starting_offsets)
+    )
+    if subscription.max_offsets_per_trigger is not None:
+        limit = str(subscription.max_offsets_per_trigger)
+        reading = reading.option("max_offsets_per_trigger", limit)
+    return reading.load()
+
+
+def _of_kafka(session: Any, subscription: Subscription) -> Any:
+    from pyspark.sql import functions
+
+    client = {name.replace("_", "."): value for name, value in subscription.client.items()}
+    reading = (
+        session.readStream.format(KAFKA)
+        .options(**client)
+        .option("kafka.bootstrap.servers", subscription.servers)
+        .option("kafka.isolation.level", "read_committed")
+        .option("subscribe", ",".join(subscription.topics))
+        .option("groupIdPrefix", subscription.group_id)
+        .option("startingOffsets", subscription.starting_offsets)
+        .option("failOnDataLoss", "true")
+        .option("includeHeaders", "true")
+    )
+    if subscription.max_offsets_per_trigger is not None:
+        limit = str(subscription.max_offsets_per_trigger)
+        reading = reading.option("maxOffsetsPerTrigger", limit)
+    return reading.load().select(
+        "topic",
+        "partition",
+        "offset",
+        functions.unix_millis("timestamp").alias("timestamp"),
+        functions.col("timestampType").alias("timestamp_type"),
+        "key",
+        "value",
+        functions.transform("headers", _header).alias("headers"),
+    )
+
+
+def _header(pair: Any) -> Any:
+    from pyspark.sql import functions
+
+    return functions.struct(pair["key"].alias("name"), pair["value"].alias("value"))

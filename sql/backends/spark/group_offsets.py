@@ -1,0 +1,51 @@
+"""GroupOffsets: commits for a group what Spark's own connector has read, so that its lag is seen.
+
+Our source does so itself. The connector keeps its place in the checkpoint alone.
+"""
+
+import logging
+from typing import Any
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from broker.client import admin
+from broker.client.api import OffsetAndMetadata
+from broker.errors import MillstreamError
+from sql.backends.spark.offsets import of_text
+
+LOG = logging.getLogger(__name__)
+
+
+class GroupOffsets(StreamingQueryListener):  # type: ignore[misc]  # Any: PySpark has no types here
+    """Listens to one query, which has the group's name."""
+
+    def __init__(self, servers: str, group_id: str) -> None:
+        """Nothing is asked yet."""
+        self._servers = servers
+        self._group_id = group_id
+
+    def onQueryStarted(self, event: Any) -> None:
+        """Nothing was read."""
+
+    def onQueryProgress(self, event: Any) -> None:
+        """A batch is done: tell the group."""
+        if event.progress.name == self._group_id:
+            for source in event.progress.sources:
+                self._commit(source.endOffset)
+
+    def onQueryIdle(self, event: Any) -> None:
+        """Nothing new was read."""
+
+    def onQueryTerminated(self, event: Any) -> None:
+        """What was read has been told."""
+
+    def _commit(self, place: str | None) -> None:
+        """Commit; it never fails a query."""
+        if not place:
+            return
+        offsets = {tp: OffsetAndMetadata(at) for tp, at in of_text(place, "endOffset").items()}
+        try:
+            with admin(self._servers) as asking:
+                asking.alter_group_offsets(self._group_id, offsets).all()
+        except MillstreamError as error:
+            LOG.warning("offsets of group %s were not committed: %s", self._group_id, error)
