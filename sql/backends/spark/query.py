@@ -10,7 +10,6 @@ it is read with the next batch. Several jobs share the batches and nothing else.
 """
 
 import json
-import shutil
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -136,19 +135,13 @@ class SparkQuery:
         return self._streaming.lastProgress is not None or self._is_said(WAITING)
 
     def stop(self) -> None:
-        """End after the batch that runs; offsets and state stay in the checkpoint."""
+        """End; a batch that runs is given up, and done again from the checkpoint."""
         if self._streaming is not None:
             self._streaming.stop()
             self._streaming = None
         if self._listener is not None:
             self._place.session.streams.removeListener(self._listener)
             self._listener = None
-
-    def discard_state(self) -> None:
-        """Delete the checkpoint; only when it has stopped. One that is not local stays."""
-        folder = Path(self._checkpoint())
-        if folder.is_dir():
-            shutil.rmtree(folder)
 
     def _checkpoint(self) -> str:
         return f"{self._place.checkpoints}/{self._name}"
