@@ -7,6 +7,7 @@ number of its orders: each of them must be there, and none twice.
 
 import sys
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -39,11 +40,12 @@ STATEMENTS = f"""
 
 
 def write_orders(servers: str, count: int) -> None:
-    """Orders of all shops, spread over the partitions."""
+    """Orders of all shops, spread over the partitions; of today, or a real Kafka deletes them."""
+    first_ms = int(time.time() * 1000) - count
     with producer(servers, linger_ms=20) as out:
         for number in range(count):
             value = orjson.dumps({"SHOP": f"shop-{number % SHOPS}", "CENTS": number})
-            out.send(ORDERS, value, key=b"%d" % number, timestamp_ms=1_000_000 + number)
+            out.send(ORDERS, value, key=b"%d" % number, timestamp_ms=first_ms + number)
 
 
 def check_counts(records: Iterable[ConsumerRecord], orders: int) -> None:
