@@ -57,7 +57,8 @@ SOURCE_NAMES = (
     "fail_on_data_loss",
     "include_headers",
 )
-SINK_NAMES = ("topic", "delivery", "sink_id")
+MICRO_BATCH = frozenset({"batch_id", "query_id", "sink_id"})
+SINK_NAMES = ("topic", "delivery", "sink_id", "query_id", "batch_id")
 
 Where = str | int | Mapping[TopicPartition, int]  # earliest or latest, a time in ms, or offsets
 
@@ -98,6 +99,9 @@ class SinkOptions:
     delivery: str = EXACTLY_ONCE
     sink_id: str | None = None
     client: Mapping[str, object] = field(default_factory=dict)
+    # The micro-batch that a bounded result is; written again, it is there once.
+    query_id: str | None = None
+    batch_id: int | None = None
 
 
 def source_options(given: Given, *, streaming: bool) -> SourceOptions:
@@ -138,8 +142,18 @@ def sink_options(given: Given) -> SinkOptions:
     _refuse_others(options, SINK_NAMES)
     delivery = options.get("delivery", EXACTLY_ONCE)
     one_of("delivery", delivery, (EXACTLY_ONCE, AT_LEAST_ONCE))
+    if ("batch_id" in options or "query_id" in options) and not set(options) >= MICRO_BATCH:
+        raise ConfigError(
+            "which micro-batch is it?", hint='give "batch_id", "query_id" and "sink_id" together'
+        )
     return SinkOptions(
-        servers, options.get("topic") or None, delivery, options.get("sink_id") or None, client
+        servers,
+        options.get("topic") or None,
+        delivery,
+        options.get("sink_id") or None,
+        client,
+        options.get("query_id") or None,
+        _as_number("batch_id", options["batch_id"]) if "batch_id" in options else None,
     )
 
 

@@ -70,7 +70,11 @@ class RecordStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
 
 
 class RecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
-    """Writes the result of a bounded query: with exactly_once each task in one transaction."""
+    """Writes the result of a bounded query: with exactly_once each task in one transaction.
+
+    A result that is a micro-batch says so: with "batch_id", "query_id" and "sink_id" it is written
+    once, however often it is done. Then each task must get the same rows again.
+    """
 
     def __init__(self, options: SinkOptions, schema: Any, *, overwrite: bool) -> None:
         """A run has a name of its own, so that only attempts of one task meet."""
@@ -86,9 +90,14 @@ class RecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
         assert context is not None, "a sink writes inside a task"
         if self._options.delivery == AT_LEAST_ONCE:
             return _write_plain(iterator, self._options)
-        sink_id = f"{self._options.sink_id or 'millstream'}-{self._run}"
-        part = TaskBatch(sink_id, context.partitionId(), self._run, 0)
-        return _write_once(iterator, self._options, part)
+        return _write_once(iterator, self._options, self._part(context.partitionId()))
+
+    def _part(self, task: int) -> TaskBatch:
+        given = self._options
+        if given.batch_id is not None and given.query_id is not None:
+            assert given.sink_id is not None
+            return TaskBatch(given.sink_id, task, given.query_id, given.batch_id)
+        return TaskBatch(f"{given.sink_id or 'millstream'}-{self._run}", task, self._run, 0)
 
 
 def _write_plain(batches: Iterator[Any], options: SinkOptions) -> Written:

@@ -95,6 +95,7 @@ def test_a_wrong_option_of_a_source_is_named(options: dict[str, str], message: s
         ({**SERVERS, "delivery": "twice"}, "delivery"),
         ({**SERVERS, "topics": "a"}, '"topic"'),
         ({**SERVERS, "kafka.transactional.id": "me"}, "decided"),
+        ({**SERVERS, "batch_id": "3", "sink_id": "s"}, "which micro-batch"),
     ],
 )
 def test_a_wrong_option_of_a_sink_is_named(options: dict[str, str], message: str) -> None:
