@@ -16,6 +16,7 @@ from sql.backends.native.materialized import Materialized, add_queryable, where_
 from sql.backends.native.steps import QueryContext
 from sql.backends.native.tap import Tap
 from sql.backends.native.topology import application_id
+from sql.backends.spark.per_batch_rules import PER_BATCH, SETTING, stateful_step
 from sql.engine.changes import QueryInfo
 from sql.engine.processing_log import ProcessingLog, QueryLog
 from sql.engine.pulling import PullPlan
@@ -30,6 +31,7 @@ from sql.engine.pushing import (
 from sql.engine.results import ResultRow, RowQueue
 from sql.engine.settings import SqlConfig
 from sql.engine.spark_launching import SparkLauncher, runs_on_spark, table_scan
+from sql.plan import Sink
 from sql.planner import PlannedQuery
 from sql.queries import AppRuntime, QueryRuntime, RetryPolicy, Supervisor, begin_at_end
 from streams.app import StreamsApp
@@ -107,10 +109,13 @@ class QueryLauncher:
         )
 
     def check(self, query: QueryInfo) -> None:
-        """Refuse a query that no topology can be made of, or whose engine is not there."""
+        """Refuse what no topology can be made of, or what its engine cannot do or is not there."""
         self.topology(query)
         if runs_on_spark(query):
             self.spark.check()
+            plan, config = query.planned.plan, self.config.with_session(query.properties)
+            if config[SETTING] == PER_BATCH and isinstance(plan, Sink):
+                stateful_step(plan)
 
     def begin(self, query: QueryInfo) -> None:
         """Decide where a new persistent query begins, if that is the end of its topics."""

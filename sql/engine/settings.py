@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
+from sql.backends.spark.per_batch_rules import PER_BATCH, PER_RECORD, SETTING
 from sql.errors import StatementFailed
 from streams.config import StreamsConfig
 from streams.runtime.shared_runtime import RUNNER_THREADS
@@ -15,11 +16,16 @@ CLIENT_PREFIXES = ("consumer.", "producer.", "main.consumer.", "restore.consumer
 NATIVE = "native"
 SPARK = "spark"
 ENGINES = (NATIVE, SPARK)
-CHOICES = {"engine": ENGINES, "spark.connector": ("auto", "millstream", "kafka")}
+CHOICES = {
+    "engine": ENGINES,
+    "spark.connector": ("auto", "millstream", "kafka"),
+    SETTING: (PER_RECORD, PER_BATCH),
+}
 
 # What a session may override with SET, and the defaults. None: no default.
 EDITABLE: Mapping[str, object] = {
     "engine": NATIVE,  # what persistent queries run on
+    SETTING: PER_RECORD,  # whether Spark tells each change, or the last one of a batch
     "spark.trigger.ms": 0,  # how far batches are apart; 0: one begins when the last has ended
     "spark.connector": "auto",  # what reads topics: Spark's own connector if it is there, or ours
     "spark.max.offsets.per.trigger": 0,  # how much a batch may read; 0: all that is there

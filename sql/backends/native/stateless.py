@@ -62,10 +62,8 @@ def exploded(step: Explode, rows: RowStream, context: QueryContext) -> RowStream
 
 def rekeyed(step: Rekey, rows: RowStream | RowTable, context: QueryContext) -> RowStream | RowTable:
     """Rows under another key; what of it was no column before becomes one."""
-    log = context.log_of(step.name)
-    values = row_function(step.expressions, log)
     key = internal_key_serde(step.key_format, step.shape.key, context.registry)
-    operator = RekeyRows(values, _row_of_new_key(step), _key_of_no_values(step, log))
+    operator = rekeying(step, context.log_of(step.name))
     if not isinstance(rows, Table):
         moved = then(rows, REKEY, operator, new_key=True)
         moved.node.key_serde = key
@@ -81,6 +79,12 @@ def rekeyed(step: Rekey, rows: RowStream | RowTable, context: QueryContext) -> R
     )
 
 
+def rekeying(step: Rekey, log: Log) -> "RekeyRows":
+    """What gives records their other key."""
+    values = row_function(step.expressions, log)
+    return RekeyRows(values, _row_of_new_key(step), _key_of_no_values(step, log))
+
+
 @dataclass(frozen=True, slots=True)
 class RekeyRows:
     """Gives each record another key; of a row without values, what its old key knows of it."""
@@ -91,18 +95,19 @@ class RekeyRows:
 
     def open(self, context: NodeContext) -> Process:
         """The node's code."""
-        forward, key_values, make_row = context.forward, self.key_values, self.make_row
-        key_of_no_values = self.key_of_no_values
+        forward, rekey = context.forward, self.rekey
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
-            if value is None:
-                forward(as_key(key_of_no_values(key)), None, timestamp_ms, headers)
-                return
-            row = cast("Row", value)
-            values = key_values(row)
-            forward(as_key(values), make_row(row, values), timestamp_ms, headers)
+            forward(*rekey(key, cast("Row | None", value)), timestamp_ms, headers)
 
         return process
+
+    def rekey(self, key: object, row: Row | None) -> tuple[Row | None, Row | None]:
+        """The other key, and the row with it."""
+        if row is None:
+            return as_key(self.key_of_no_values(key)), None
+        values = self.key_values(row)
+        return as_key(values), self.make_row(row, values)
 
 
 def as_key(values: Row) -> Row | None:

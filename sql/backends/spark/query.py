@@ -10,18 +10,21 @@ it is read with the next batch. Several jobs share the batches and nothing else.
 """
 
 import json
+import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from broker.client import admin
 from broker.client.api import Admin
+from broker.model import TopicPartition
 from sql.backends.spark.connectors import AUTO, KAFKA, Subscription, connector, records
 from sql.backends.spark.job import Job
 from sql.backends.spark.options import EARLIEST, LATEST
+from sql.backends.spark.per_batch import PerBatchQuery, runs_per_batch, topics_of
 from sql.backends.spark.processor import OUTPUT, SEPARATOR, TASK, TaskProcessor
 from sql.backends.spark.session import activate
 from sql.backends.spark.task_rows import stateless_batches
@@ -32,6 +35,7 @@ from streams.runtime.partitions import Layout
 
 SOURCE = "millstream"
 PLACES = {EARLIEST: -2, LATEST: -1}
+Offsets = dict[str, dict[str, int]]  # by topic and partition, as JSON writes it
 INITIALIZING = "Initializing sources"  # what Spark says of a query until its source is there
 WAITING = "Waiting for data to arrive"  # and when there is nothing to do
 SOURCE_LIMIT_S = 60.0
@@ -88,6 +92,9 @@ class SparkQuery:
 
     def start(self) -> None:
         """Make the internal topics and begin."""
+        if len(self._jobs) == 1 and runs_per_batch(self._jobs[0]):
+            self._start_per_batch(self._jobs[0])
+            return
         with admin(self._place.servers) as administration:
             prepared = self._prepared(administration)
             starting = self._starting_offsets(administration, prepared)
@@ -107,6 +114,29 @@ class SparkQuery:
             self._listen()
         with _starting_one:
             self._streaming = writing.start()
+            self._wait_for_processes()
+
+    def _start_per_batch(self, job: Job) -> None:
+        """Begin as Spark's own operators; nothing goes through internal topics."""
+        with admin(self._place.servers) as administration:
+            counts = self._counts(administration)
+            policies = {
+                TopicPartition(topic, number): self._starting
+                for topic in topics_of(job)
+                for number in range(counts[topic])
+            }
+            offsets = self._offsets(administration, policies)
+        activate(self._place.session)
+        reading = connector(self._place.session, self._place.connector)
+
+        def read(topic: str) -> Any:
+            return self._read([topic], json.dumps({topic: offsets[topic]}), reading)
+
+        query = PerBatchQuery(_counted(job, counts), self._place, self._name, read)
+        if reading == KAFKA:
+            self._listen()
+        with _starting_one:
+            self._streaming = query.start(self._client(), self._checkpoint())
             self._wait_for_processes()
 
     def _listen(self) -> None:
@@ -135,13 +165,19 @@ class SparkQuery:
         return self._streaming.lastProgress is not None or self._is_said(WAITING)
 
     def stop(self) -> None:
-        """End; a batch that runs is given up, and done again from the checkpoint."""
+        """End after the batch that runs; offsets and state stay in the checkpoint."""
         if self._streaming is not None:
             self._streaming.stop()
             self._streaming = None
         if self._listener is not None:
             self._place.session.streams.removeListener(self._listener)
             self._listener = None
+
+    def discard_state(self) -> None:
+        """Delete the checkpoint; only when it has stopped. One that is not local stays."""
+        folder = Path(self._checkpoint())
+        if folder.is_dir():
+            shutil.rmtree(folder)
 
     def _checkpoint(self) -> str:
         return f"{self._place.checkpoints}/{self._name}"
@@ -177,31 +213,43 @@ class SparkQuery:
 
     def _prepared(self, administration: Admin) -> list[Prepared]:
         """The jobs over the topics as they are, with the internal ones."""
+        counts = self._counts(administration)
+        return [_prepared(administration, job, counts) for job in self._jobs]
+
+    def _counts(self, administration: Admin) -> Mapping[str, int]:
+        """The partitions of all topics; those of the jobs must be there."""
         counts = existing_topics(administration)
         needed = {topic for job in self._jobs for topic in job.partition_counts}
         missing = sorted(needed - set(counts))
         if missing:
             raise SqlError(f"topics do not exist: {', '.join(missing)}")
-        return [_prepared(administration, job, counts) for job in self._jobs]
+        return counts
 
     def _starting_offsets(self, administration: Admin, prepared: Sequence[Prepared]) -> str:
-        """Where to read from without a checkpoint: what the group says, or the policy."""
+        """Where to read from without a checkpoint."""
         policies = {
             tp: EARLIEST if tp.topic in layout.repartition_topics else self._starting
             for layout in (each.layout for each in prepared)
             for task in layout.tasks()
             for tp in layout.inputs(task)
         }
+        return json.dumps(self._offsets(administration, policies))
+
+    def _offsets(self, administration: Admin, policies: Mapping[TopicPartition, str]) -> Offsets:
+        """What the group has committed, or as the policy says."""
         committed = administration.list_group_offsets(self._name, list(policies)).values
-        tree: dict[str, dict[str, int]] = {}
+        tree: Offsets = {}
         for tp, policy in policies.items():
             found = committed.get(tp)
             offset = PLACES[policy] if found is None else found.offset
             tree.setdefault(tp.topic, {})[str(tp.partition)] = offset
-        return json.dumps(tree)
+        return tree
 
     def _records(self, prepared: Sequence[Prepared], starting: str, reading: str) -> Any:
         topics = {topic for each in prepared for topic in each.layout.subscription()}
+        return self._read(topics, starting, reading)
+
+    def _read(self, topics: Iterable[str], starting: str, reading: str) -> Any:
         subscription = Subscription(
             self._place.servers,
             tuple(sorted(topics)),
@@ -230,9 +278,14 @@ class SparkQuery:
         return {"bootstrap_servers": self._place.servers, **self._place.client}
 
 
+def _counted(job: Job, counts: Mapping[str, int]) -> Job:
+    """A job with the partitions that its topics have."""
+    return replace(job, partition_counts={name: counts[name] for name in job.partition_counts})
+
+
 def _prepared(administration: Admin, job: Job, counts: Mapping[str, int]) -> Prepared:
     """A job with the partitions that its topics have; its internal topics are made."""
-    found = replace(job, partition_counts={name: counts[name] for name in job.partition_counts})
+    found = _counted(job, counts)
     work = work_of(found.to_text())
     if not work.layout.repartition_topics:
         return Prepared(found, work.layout)

@@ -96,34 +96,38 @@ class RowEncoder:
         if KEYED in names:
             keyed = batch.column(KEYED).to_pylist()
             keys = [key if there else None for key, there in zip(keys, keyed, strict=True)]
-        keys = [None if each is None or _is_no_key(each) else each for each in keys]
-        times = batch.column("timestamp")
-        if self._time is not None:
-            kept, found = self._timed(rows, keys, times.to_pylist())
-            rows, keys = [rows[place] for place in kept], [keys[place] for place in kept]
-            batch = batch.take(pa.array(kept, pa.int64()))
-            times = pa.array(found, pa.int64())
-        partitions, raw_keys = self._key_bytes(batch, keys)
-        count = len(rows)
-        headers = batch.column("headers") if "headers" in names else pa.nulls(count, HEADERS_TYPE)
+        times = batch.column("timestamp").to_pylist()
+        windows = None
+        if self._has_window:
+            bounds = batch.column(START).to_pylist(), batch.column(END).to_pylist()
+            windows = list(zip(*bounds, strict=True))
+        headers = batch.column("headers") if "headers" in names else None
+        return self.encode_rows(Rows(keys, rows, times, windows, headers))
+
+    def encode_rows(self, given: "Rows") -> Any:
+        """The same of Python values."""
+        found = given if self._time is None else self._timed(given)
+        partitions, raw_keys = self._key_bytes(found)
+        count = len(found.rows)
+        headers = pa.nulls(count, HEADERS_TYPE) if found.headers is None else found.headers
         columns = [
             pa.repeat(pa.scalar(self._topic, pa.string()), count),
             partitions,
-            times,
+            pa.array(found.times, pa.int64()),
             raw_keys,
-            pa.array(_encoded(self._value, self._topic, rows), pa.binary()),
+            pa.array(_encoded(self._value, self._topic, found.rows), pa.binary()),
             headers,
         ]
         return pa.RecordBatch.from_arrays(columns, schema=WRITTEN)
 
-    def _timed(
-        self, rows: list[Row | None], keys: list[Row | None], times: list[int]
-    ) -> tuple[list[int], list[int]]:
-        """The places of rows that have a time, and the times; a deletion has that of its record."""
+    def _timed(self, given: "Rows") -> "Rows":
+        """Only rows that have a time, with it; a deletion has that of its record."""
         read = self._time
         assert read is not None
-        kept, found = [], []
-        for place, (row, key, given_ms) in enumerate(zip(rows, keys, times, strict=True)):
+        kept, times = [], []
+        for place, (row, key, given_ms) in enumerate(
+            zip(given.rows, given.keys, given.times, strict=True)
+        ):
             try:
                 time_ms = given_ms if row is None else read((*row, *(key or ())))
                 if time_ms < 0:
@@ -133,27 +137,48 @@ class RowEncoder:
                     raise
                 continue
             kept.append(place)
-            found.append(time_ms)
-        return kept, found
+            times.append(time_ms)
+        return given.taken(kept, times)
 
-    def _key_bytes(self, batch: Any, keys: list[Row | None]) -> tuple[Any, Any]:
+    def _key_bytes(self, given: "Rows") -> tuple[Any, Any]:
         """Partitions and keys; a key with a window lies where it would without."""
-        topic = self._topic
+        keys = [None if each is None or _is_no_key(each) else each for each in given.keys]
         if not self._has_window:
-            raw = _encoded(self._key, topic, keys)
+            raw = _encoded(self._key, self._topic, keys)
             return pa.nulls(len(keys), pa.int32()), pa.array(raw, pa.binary())
-        plain = _encoded(self._plain_key, topic, keys)
-        bounds = zip(batch.column(START).to_pylist(), batch.column(END).to_pylist(), strict=True)
+        assert given.windows is not None
         assert isinstance(self._key, WindowedSerde | SessionWindowedSerde)
         window = self._key.serialize_window
+        plain = _encoded(self._plain_key, self._topic, keys)
         whole = [
-            None if inner is None else inner + window(Windowed(None, start, end))
-            for inner, (start, end) in zip(plain, bounds, strict=True)
+            None if inner is None else inner + window(Windowed(None, *bounds))
+            for inner, bounds in zip(plain, given.windows, strict=True)
         ]
         places = [
             None if inner is None else partition_for_key(inner, self._partitions) for inner in plain
         ]
         return pa.array(places, pa.int32()), pa.array(whole, pa.binary())
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows as Python values, on their way to records; None is no key, or a deletion."""
+
+    keys: list[Row | None]
+    rows: list[Row | None]
+    times: list[int]
+    windows: list[tuple[int, int]] | None = None
+    headers: Any = None
+
+    def taken(self, places: list[int], times: list[int]) -> "Rows":
+        """Some of them, with other times."""
+        return Rows(
+            [self.keys[place] for place in places],
+            [self.rows[place] for place in places],
+            times,
+            None if self.windows is None else [self.windows[place] for place in places],
+            None if self.headers is None else self.headers.take(pa.array(places, pa.int64())),
+        )
 
 
 def _rows(batch: Any, prefix: str, columns: list[ColumnValues]) -> list[Row | None]:
