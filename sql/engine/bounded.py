@@ -6,6 +6,7 @@ sub-topologies too; when all are done in one turn, nothing is left.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from broker.client.opening import Target, admin, consumer
 from sql.engine.spark_progress import SparkProgress
@@ -13,6 +14,7 @@ from sql.engine.spark_runtime import SparkRuntime
 from sql.errors import SqlError
 
 WAIT_MS = 200
+TOLD_LIMIT_MS = 10_000
 
 # Told the id of a query, how far it is, and at last that it is done with what there was.
 Tell = Callable[[str, SparkProgress | None, bool], None]
@@ -24,22 +26,56 @@ def run_bounded(
     queries: Mapping[str, SparkRuntime], target: Target, *, tell: Tell, wait: Wait
 ) -> bool:
     """Run all queries until nothing is left; False if it was given up before."""
+    turns = [_Turn(query_id, runtime, target, tell, wait) for query_id, runtime in queries.items()]
     while True:
-        is_left = False
-        for query_id, runtime in queries.items():
-            left = records_left(target, runtime.application_id)
-            while left != 0:
-                is_left = True
-                if not _run(query_id, runtime, tell, wait):
-                    return False
-                before, left = left, records_left(target, runtime.application_id)
-                if left is None or left == before:
-                    raise SqlError(
-                        f"query {query_id} does not move on: it has {left} offsets left to read",
-                        hint="see whether another process writes to its topics, or uses its group",
-                    )
-        if not is_left:
+        moved = False
+        for turn in turns:
+            found = turn.run()
+            if found is None:
+                return False
+            moved = moved or found
+        if not moved:
             return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """One query whose turn it is, again and again."""
+
+    query_id: str
+    runtime: SparkRuntime
+    target: Target
+    tell: Tell
+    wait: Wait
+
+    def run(self) -> bool | None:
+        """Process until nothing is left: whether there was something, None if it was given up."""
+        moved = False
+        left = self._left()
+        while left != 0:
+            if not _run(self.query_id, self.runtime, self.tell, self.wait):
+                return None
+            before, left = left, self._left_after(left)
+            if left is None:
+                break  # there was nothing to read, so nothing was told to the group
+            if left == before:
+                raise SqlError(
+                    f"query {self.query_id} does not move on: {left} offsets are left to read",
+                    hint="see whether another process writes to its topics, or uses its group",
+                )
+            moved = True
+        return moved
+
+    def _left(self) -> int | None:
+        return records_left(self.target, self.runtime.application_id)
+
+    def _left_after(self, before: int | None) -> int | None:
+        """What is left after a run; Spark's own connector tells the group a moment later."""
+        for _ in range(TOLD_LIMIT_MS // WAIT_MS):
+            left = self._left()
+            if left != before or self.wait(WAIT_MS):
+                break
+        return left
 
 
 def _run(query_id: str, runtime: SparkRuntime, tell: Tell, wait: Wait) -> bool:

@@ -1,6 +1,7 @@
 """The Spark session that queries run on: Java, Python of the workers, our data source."""
 
 import importlib.util
+import logging
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ from typing import Any
 from sql.backends.spark.jvm_log import JvmLog
 from sql.errors import SqlError
 
+LOG = logging.getLogger(__name__)
 LOCAL = "local[*]"
 CONNECT = "sc://"  # begins the addresses of Spark Connect
 JAVA_LEAST = 17
@@ -70,6 +72,8 @@ def _opened(master: str, settings: Mapping[str, str], log: Path | None) -> Any:
         ) from error
     if not is_connect:
         session.sparkContext.setLogLevel("ERROR")
+        if log is not None:
+            _keep_quiet(session)
     session.dataSource.register(RecordSource)
     return session
 
@@ -154,6 +158,18 @@ def _start_java(settings: Mapping[str, str], log: Path | None) -> None:
     with JvmLog(log) as written:
         gateway = launch_gateway(conf, {"stdout": written, "stderr": written})
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - nor to say it
+
+
+def _keep_quiet(session: Any) -> None:
+    """Show no traces when the JVM dies: whoever runs a query notices, and says so in one line."""
+    logging.getLogger().addFilter(_is_not_of_py4j)
+    server = session.sparkContext._accumulatorServer  # noqa: SLF001 - PySpark has no public way
+    server.handle_error = lambda request, address: LOG.debug("Spark's JVM has gone")
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Py4J logs with the root logger, before it raises the same."""
+    return Path(record.pathname).parent.name != "py4j"
 
 
 def _forget_dead_session() -> None:
