@@ -5,6 +5,7 @@ import re
 # How Python ends a trace: the type of the error, and what it says.
 RAISED = re.compile(r"^(?:[a-z_]\w*\.)*(?P<type>[A-Z]\w*): (?P<what>.+)$", re.MULTILINE)
 TRACE = re.compile(r"^\s+at [\w.$/<>]+\(.*\)$|^\s*\.\.\. \d+ more$", re.MULTILINE)
+ABOUT_QUERY = "=== Streaming Query ==="  # Spark goes on with offsets and the whole plan
 LINES_MAX = 20
 
 
@@ -18,7 +19,8 @@ def shown_failure(message: str) -> str:
         found = [each for each in RAISED.finditer(message) if "Exception" not in each["type"]]
         if found:
             return _with_hint(message, found[-1])
-    lines = [each for each in TRACE.sub("", message).splitlines() if each.strip()]
+    told = message.partition(ABOUT_QUERY)[0].strip() or message
+    lines = [each for each in TRACE.sub("", told).splitlines() if each.strip()]
     return "\n".join(lines[:LINES_MAX]) or message
 
 

@@ -237,6 +237,8 @@ def test_bounded_queries_run_when_it_is_their_turn_until_nothing_is_left(
 def test_a_failure_is_told_without_traces() -> None:
     java = "Job aborted due to stage failure\n\tat org.apache.X.run(X.scala:1)\n\t... 3 more\n"
     assert shown_failure(java) == "Job aborted due to stage failure"
+    plan = "Python worker failed to connect back.\n=== Streaming Query ===\nIdentifier: x\nProject"
+    assert shown_failure(plan) == "Python worker failed to connect back."
     python = (
         "[STREAM_FAILED] terminated with exception: Job aborted: Traceback (most recent call last):"
         '\n  File "log_ends.py", line 3, in lost\n    raise DataLost(\n'
