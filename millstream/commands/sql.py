@@ -23,7 +23,9 @@ sql.add_command(server_command)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
 @click.option("--only", metavar="GLOB", help="Only cases whose id matches a pattern.")
-@click.option("--engine", type=click.Choice(["native"]), default="native", show_default=True)
+@click.option(
+    "--engine", type=click.Choice(["native", "spark"]), default="native", show_default=True
+)
 @click.option("--functions", metavar="MODULE", help="A Python module with more SQL functions.")
 @click.option(
     "--scripts",
@@ -32,7 +34,11 @@ sql.add_command(server_command)
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Where RUN SCRIPT finds files too; beside the cases it always does.",
 )
-@click.option("--jobs", type=click.IntRange(1), help="How many processes; default: one per CPU.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    help="How many processes, or tasks of Spark at a time; default: one per CPU.",
+)
 def test(  # noqa: PLR0913 - one argument per option
     paths: tuple[Path, ...],
     as_json: bool,
@@ -49,10 +55,12 @@ def test(  # noqa: PLR0913 - one argument per option
     from sql.testing.cases import load_cases
     from sql.testing.results import Report
     from sql.testing.running import run_cases
+    from sql.testing.spark_cases import run_cases_on_spark
 
     search_working_directory()
     cases = load_cases(paths, only, scripts=scripts)
-    running = run_cases(cases, functions=functions, jobs=jobs)
+    run = run_cases_on_spark if engine == "spark" else run_cases
+    running = run(cases, functions=functions, jobs=jobs)
     if sys.stderr.isatty():
         with click.progressbar(running, len(cases), "cases", file=sys.stderr) as shown:
             report = Report(tuple(shown))

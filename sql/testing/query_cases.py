@@ -1,6 +1,6 @@
 """Query cases: statements are executed, inputs fed query by query, outputs compared."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -20,6 +20,7 @@ from sql.testing.records import Side, decode, encode
 from sql.testing.topic_setup import Surroundings, set_up_topics
 
 TIME_BYTES = 8
+STATEMENT, PROCESSING = "statement", "processing"
 # What ksqlDB's exceptions are here, by their names without a package; a syntax error is one of its
 # statement errors.
 ERROR_CLASSES: Mapping[str, tuple[type[SqlError], ...]] = {
@@ -31,30 +32,54 @@ ERROR_CLASSES: Mapping[str, tuple[type[SqlError], ...]] = {
 
 def run_query_case(case: Case, functions: FunctionRegistry) -> None:
     """Run a case; CaseFailed, or any other error, if it does not pass."""
+    engine = executed(case, functions)
+    if engine is None:
+        return
+    try:
+        internal = _process(engine, case.data)
+    except MillstreamError as error:
+        check_failure(case.data, error)
+        return
+    check_results(engine, case.data, internal)
+
+
+def executed(case: Case, functions: FunctionRegistry) -> TestEngine | None:
+    """The engine after all statements of a case; None if one fails as the case expects."""
     data = case.data
     expected: Mapping[str, Any] = data.get("expected_error") or {}
     engine = TestEngine(functions, data.get("properties") or {})
-    phase = expected.get("phase", "statement") if expected else None
+    fails_last = phase_of_failure(data) == STATEMENT
     try:
         script = parse("\n".join(data["statements"]))
         set_up_topics(engine, data, [each.statement for each in script])
-        _execute(engine, script, fails_last=phase == "statement")
+        _execute(engine, script, fails_last=fails_last)
     except SqlError as error:
-        if phase != "statement":
+        if not fails_last:
             raise
         check_error(error, expected, str(data["statements"][-1]))
-        return
-    if phase == "statement":
+        return None
+    if fails_last:
         raise CaseFailed(f"no statement fails; expected: {expected['message']}")
-    try:
-        internal = _process(engine, data)
-    except MillstreamError as error:
-        if phase != "processing":
-            raise
-        check_processing_error(error, expected)
-        return
-    if phase == "processing":
-        raise CaseFailed(f"no record fails; expected: {expected['message']}")
+    return engine
+
+
+def phase_of_failure(data: Mapping[str, Any]) -> str | None:
+    """When a case must fail: at a statement, or when records are processed; None if never."""
+    expected = data.get("expected_error")
+    return str(expected.get("phase", STATEMENT)) if expected else None
+
+
+def check_failure(data: Mapping[str, Any], error: Exception) -> None:
+    """Whether a case must fail with the error of a record; else it is raised again."""
+    if phase_of_failure(data) != PROCESSING:
+        raise error
+    check_processing_error(error, data["expected_error"])
+
+
+def check_results(engine: TestEngine, data: Mapping[str, Any], internal: list[str]) -> None:
+    """What must be true when all records of a case are processed."""
+    if phase_of_failure(data) == PROCESSING:
+        raise CaseFailed(f"no record fails; expected: {data['expected_error']['message']}")
     _compare(engine, data)
     check_post(engine, data.get("post"), internal)
 
@@ -118,7 +143,7 @@ def _process(engine: TestEngine, data: Mapping[str, Any]) -> list[str]:
                 QueryRun(query.query_id, query.plan, engine.registry, query.settings)
             )
             internal.extend(run.internal_topics)
-            for topic, record in list(_feed(engine, run, fed, given)):
+            for topic, record in list(records_for(engine, run.source_topics, fed, given)):
                 for result in run.feed(topic, record):
                     engine.append(run.sink_topic, result)
     return internal
@@ -129,12 +154,15 @@ def encoded_inputs(engine: Surroundings, data: Mapping[str, Any]) -> list[tuple[
     return [(each["topic"], _encoded(engine, each)) for each in data.get("inputs") or ()]
 
 
-def _feed(
-    engine: TestEngine, run: QueryRun, fed: set[str], given: Iterable[tuple[str, TopicRecord]]
+def records_for(
+    engine: TestEngine,
+    sources: Sequence[str],
+    fed: set[str],
+    given: Iterable[tuple[str, TopicRecord]],
 ) -> Iterator[tuple[str, TopicRecord]]:
     """What a query reads: the case's inputs, then all of its other topics."""
-    yield from (each for each in given if each[0] in run.source_topics)
-    for topic in run.source_topics:
+    yield from (each for each in given if each[0] in sources)
+    for topic in sources:
         if topic not in fed:
             yield from ((topic, record) for record in engine.topic(topic).records)
 

@@ -34,6 +34,7 @@ class Subscription:
     starting_offsets: str  # as JSON: {"topic": {"partition": offset}}, -2 earliest, -1 latest
     max_offsets_per_trigger: int | None = None
     client: Mapping[str, str] = field(default_factory=dict)  # "kafka." settings
+    tasks: int | None = None  # at most so many of Spark's tasks read; only ours can
 
 
 def connector(session: Any, wanted: str) -> str:
@@ -76,6 +77,8 @@ def _of_ours(session: Any, subscription: Subscription) -> Any:
     if subscription.max_offsets_per_trigger is not None:
         limit = str(subscription.max_offsets_per_trigger)
         reading = reading.option("max_offsets_per_trigger", limit)
+    if subscription.tasks is not None:
+        reading = reading.option("tasks", str(subscription.tasks))
     return reading.load()
 
 

@@ -1,11 +1,15 @@
 """Job: what a worker must know of a query to run its tasks; travels as text."""
 
 import json
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Self
 
 from sql.errors import SqlError
+
+PACKED_KEPT_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +36,16 @@ class Job:
             return cls(**found)
         except (ValueError, TypeError, KeyError) as error:
             raise SqlError(f"a job cannot be read: {error!r}") from error
+
+
+def packed(jobs: Iterable[Job]) -> bytes:
+    """Jobs for workers, small: Spark cannot start stateful operators that carry a megabyte."""
+    texts = {job.application_id: job.to_text() for job in jobs}
+    return zlib.compress(json.dumps(texts).encode())
+
+
+@lru_cache(maxsize=PACKED_KEPT_MAX)
+def unpacked(jobs: bytes) -> dict[str, str]:
+    """The texts of jobs, by their applications' ids."""
+    texts: dict[str, str] = json.loads(zlib.decompress(jobs))
+    return texts

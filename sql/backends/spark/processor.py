@@ -5,7 +5,7 @@ this module in a process of its own whenever a query starts, only to ask `init` 
 runs tasks is imported where they run.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
@@ -44,9 +44,9 @@ class MapPages:
 class TaskProcessor(StatefulProcessor):  # type: ignore[misc]
     """Runs the records of a batch through a task; the group's key is the task's name."""
 
-    def __init__(self, jobs: Mapping[str, str]) -> None:
-        """`jobs` are the texts of Jobs, by their applications' ids."""
-        self._jobs = dict(jobs)
+    def __init__(self, jobs: bytes) -> None:
+        """`jobs` are packed, see job.py."""
+        self._jobs = jobs
 
     def init(self, handle: Any) -> None:
         """Called before each batch."""

@@ -22,7 +22,7 @@ from broker.client import admin
 from broker.client.api import Admin
 from broker.model import TopicPartition
 from sql.backends.spark.connectors import AUTO, KAFKA, Subscription, connector, records
-from sql.backends.spark.job import Job
+from sql.backends.spark.job import Job, packed
 from sql.backends.spark.options import EARLIEST, LATEST
 from sql.backends.spark.per_batch import PerBatchQuery, runs_per_batch, topics_of
 from sql.backends.spark.processor import OUTPUT, SEPARATOR, TASK, TaskProcessor
@@ -56,6 +56,7 @@ class SparkPlace:
     trigger: Mapping[str, object] = field(default_factory=lambda: {"processingTime": "0 seconds"})
     max_offsets_per_trigger: int | None = None
     connector: str = AUTO  # what reads topics; see connectors.py
+    tasks: int | None = None  # how many read at most; None: one for each partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,12 +258,13 @@ class SparkQuery:
             starting,
             self._place.max_offsets_per_trigger,
             self._place.client,
+            self._place.tasks,
         )
         return records(self._place.session, reading, subscription)
 
     def _results(self, records: Any, prepared: Sequence[Prepared]) -> Any:
         """What all tasks write."""
-        jobs = {each.job.application_id: each.job.to_text() for each in prepared}
+        jobs = packed(each.job for each in prepared)
         frames = []
         for has_stores in (False, True):
             readers = _readers(prepared, has_stores=has_stores)
@@ -315,18 +317,15 @@ def _with_tasks(records: Any, readers: Mapping[str, list[str]]) -> Any:
     """Each record once for each task that reads it, with the task's name."""
     from pyspark.sql import functions
 
-    pairs: list[Any] = []
-    for topic, names in readers.items():
-        values = functions.array(*(functions.lit(name) for name in names))
-        pairs += [functions.lit(topic), values]
-    name = functions.explode(functions.create_map(*pairs)[functions.col("topic")])
-    rows = records.where(functions.col("topic").isin(list(readers)))
-    rows = rows.withColumn("sub_topology", name)
+    # One literal, however many topics there are; a topic that nobody reads has no rows.
+    names = functions.from_json(functions.lit(json.dumps(readers)), "map<string, array<string>>")
+    name = functions.explode(names[functions.col("topic")])
+    rows = records.withColumn("sub_topology", name)
     task = functions.concat_ws("_", "sub_topology", functions.col("partition").cast("string"))
     return rows.withColumn(TASK, task).drop("sub_topology")
 
 
-def _processed(rows: Any, jobs: Mapping[str, str], *, has_stores: bool) -> Any:
+def _processed(rows: Any, jobs: bytes, *, has_stores: bool) -> Any:
     if has_stores:
         grouped = rows.groupBy(TASK)
         return grouped.transformWithStateInPandas(TaskProcessor(jobs), OUTPUT, "Append", "None")

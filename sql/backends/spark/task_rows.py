@@ -3,13 +3,14 @@
 A row has the columns of records.py, and `task`: the application's id and the task's, "app/0_3".
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pandas
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sql.backends.spark.job import unpacked
 from sql.backends.spark.processor import SEPARATOR, TASK
 from sql.backends.spark.records import HEADERS_TYPE
 from sql.backends.spark.task_work import OutputRecord, work_of
@@ -38,7 +39,7 @@ class NoPages:
         """There is none."""
 
 
-def stateless_batches(jobs: Mapping[str, str], batches: Iterable[Any]) -> Iterator[Any]:
+def stateless_batches(jobs: bytes, batches: Iterable[Any]) -> Iterator[Any]:
     """What tasks without stores write, for Arrow batches; each may have records of several."""
     for batch in batches:
         for name, rows in _parts(batch, TASK):
@@ -49,9 +50,7 @@ def stateless_batches(jobs: Mapping[str, str], batches: Iterable[Any]) -> Iterat
                 yield _arrow_batch(written)
 
 
-def stateful_rows(
-    jobs: Mapping[str, str], name: str, rows: Iterable[Any], pages: Pages
-) -> Iterator[Any]:
+def stateful_rows(jobs: bytes, name: str, rows: Iterable[Any], pages: Pages) -> Iterator[Any]:
     """What a task with stores writes, for pandas frames of a batch."""
     ordered = pandas.concat(list(rows)).sort_values(["topic", "offset"], kind="stable")
     partition = _task_of(name).partition
@@ -66,12 +65,10 @@ def _task_of(name: str) -> TaskId:
     return TaskId.parse(name.rpartition(SEPARATOR)[2])
 
 
-def _run(
-    jobs: Mapping[str, str], name: str, chunks: Sequence[Chunk], pages: Pages
-) -> list[OutputRecord]:
+def _run(jobs: bytes, name: str, chunks: Sequence[Chunk], pages: Pages) -> list[OutputRecord]:
     """The records that a task writes when it reads some."""
     application, _, task = name.rpartition(SEPARATOR)
-    return work_of(jobs[application]).run(TaskId.parse(task), chunks, pages)
+    return work_of(unpacked(jobs)[application]).run(TaskId.parse(task), chunks, pages)
 
 
 # --- Arrow ----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="Spark's own tests: install pyspark, pandas<3 and pyarrow")
 
-from sql.backends.spark.job import Job
+from sql.backends.spark.job import Job, packed
 from sql.backends.spark.records import ARROW_SCHEMA, schema_text
 from sql.backends.spark.stateless import is_stateless, written_records
 from sql.backends.spark.task_rows import stateless_batches
@@ -83,7 +83,7 @@ def by_operators(plan: Sink) -> list[tuple[Any, ...]]:
     batch = pa.RecordBatch.from_arrays(columns, schema=ARROW_SCHEMA)
     batch = batch.append_column("task", pa.array(["app/0_0"] * batch.num_rows))
     found = []
-    for written in stateless_batches({"app": job.to_text()}, [batch]):
+    for written in stateless_batches(packed([job]), [batch]):
         found += [_record(each) for each in written.to_pylist()]
     return found
 
