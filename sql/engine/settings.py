@@ -19,6 +19,7 @@ ENGINES = (NATIVE, SPARK)
 CHOICES = {
     "engine": ENGINES,
     "spark.connector": ("auto", "millstream", "kafka"),
+    "spark.expressions": ("python", "spark"),
     SETTING: (PER_RECORD, PER_BATCH),
 }
 
@@ -28,6 +29,7 @@ EDITABLE: Mapping[str, object] = {
     SETTING: PER_RECORD,  # whether Spark tells each change, or the last one of a batch
     "spark.trigger.ms": 0,  # how far batches are apart; 0: one begins when the last has ended
     "spark.connector": "auto",  # what reads topics: Spark's own connector if it is there, or ours
+    "spark.expressions": "python",  # what computes filters and projections; see stateless.py
     "spark.max.offsets.per.trigger": 0,  # how much a batch may read; 0: all that is there
     "ksql.persistence.default.format.key": "KAFKA",
     "ksql.persistence.default.format.value": None,

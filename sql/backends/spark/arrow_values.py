@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
 
-from sql.backends.spark.types import spark_type
+from sql.backends.spark.column_types import spark_type
 from sql.datatypes import ArrayType, DataType, MapType, StructType
 
 # Arrow's types and arrays are Any in this module: the library has no types of its own.

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from sql.backends.native.evaluating import row_function
 from sql.backends.spark.calculating import calculated
 from sql.backends.spark.casting import cast
+from sql.backends.spark.column_types import quoted_name
 from sql.backends.spark.comparing import among, compared, matched
 from sql.backends.spark.functions import Call, called
 from sql.backends.spark.spark_code import (
@@ -27,7 +28,6 @@ from sql.backends.spark.spark_code import (
     null_of,
     unless,
 )
-from sql.backends.spark.types import quoted_name
 from sql.datatypes import BIGINT, INT, STRING, ArrayType, DataType, StructType
 from sql.expressions import (
     Among,

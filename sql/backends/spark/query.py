@@ -22,11 +22,13 @@ from broker.client import admin
 from broker.client.api import Admin
 from broker.model import TopicPartition
 from sql.backends.spark.connectors import AUTO, KAFKA, Subscription, connector, records
+from sql.backends.spark.frames import Surroundings
 from sql.backends.spark.job import Job, packed
 from sql.backends.spark.options import EARLIEST, LATEST
 from sql.backends.spark.per_batch import PerBatchQuery, runs_per_batch, topics_of
 from sql.backends.spark.processor import OUTPUT, SEPARATOR, TASK, TaskProcessor
 from sql.backends.spark.session import activate
+from sql.backends.spark.stateless import plan_of_columns, written_records
 from sql.backends.spark.task_rows import stateless_batches
 from sql.backends.spark.task_work import work_of
 from sql.errors import SqlError
@@ -264,6 +266,11 @@ class SparkQuery:
 
     def _results(self, records: Any, prepared: Sequence[Prepared]) -> Any:
         """What all tasks write."""
+        plan = plan_of_columns(prepared[0].job) if len(prepared) == 1 else None
+        if plan is not None:
+            job = prepared[0].job
+            partitions = job.partition_counts[plan.topic]
+            return written_records(plan, records, partitions, Surroundings.of(job))
         jobs = packed(each.job for each in prepared)
         frames = []
         for has_stores in (False, True):

@@ -16,7 +16,7 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 
 from sql.backends.native.evaluating import predicate, row_function
 from sql.backends.spark.arrow_values import ColumnValues
-from sql.backends.spark.types import spark_type
+from sql.backends.spark.column_types import spark_type
 from sql.expressions import ColumnValue, FunctionValue, TypedExpression
 from sql.functions.builtin import builtin_functions
 from sql.plan import Filter, Project

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
 
-from sql.backends.spark.types import has_spark_type, quoted_name, type_text
+from sql.backends.spark.column_types import has_spark_type, quoted_name, type_text
 from sql.datatypes import (
     BIGINT,
     BOOLEAN,

@@ -2,22 +2,38 @@
 
     records -> decoded rows -> where, select -> encoded records
 
-Nothing moves a row, so the records of a partition keep their order.
+Nothing moves a row, so the records of a partition keep their order. Queries run in this way with
+'spark.expressions'='spark': expressions that take long are faster in the JVM, while bytes become
+rows and rows bytes in Python either way.
 """
 
 from typing import Any
 
+from sql.backends.spark.column_types import has_spark_type
 from sql.backends.spark.expressions import is_native, spark_text
 from sql.backends.spark.frames import Surroundings, decoded, encoded
+from sql.backends.spark.job import Job
 from sql.backends.spark.row_functions import is_builtin, own_condition, own_values, used_places
-from sql.backends.spark.types import has_spark_type
 from sql.datatypes import ArrayType, DataType, MapType, StructType
 from sql.expressions import TypedExpression
+from sql.functions.user import registry_with
 from sql.plan import Filter, PlanNode, Project, Scan, Sink
+from sql.planner import plan_from_json
 
+SETTING = "spark.expressions"
+SPARK = "spark"
 KEPT = ("present", "keyed", "timestamp", "headers")
 
 # Spark's frames are Any in this module: PySpark has no types here.
+
+
+def plan_of_columns(job: Job) -> Sink | None:
+    """The plan of a query that is to run as columns; None if it is not to, or cannot."""
+    if job.settings.get(SETTING) != SPARK:
+        return None
+    plan = plan_from_json(job.plan, registry_with(job.function_modules))
+    assert isinstance(plan, Sink)
+    return plan if is_stateless(plan) else None
 
 
 def is_stateless(sink: Sink) -> bool:

@@ -11,8 +11,8 @@ from sql.analyse.expressions import ExpressionAnalyser
 from sql.analyse.scope import Columns, ScopeColumn
 from sql.backends.native.expressions import compile_row_function
 from sql.backends.spark.arrow_values import ColumnValues
+from sql.backends.spark.column_types import spark_type
 from sql.backends.spark.expressions import is_native, spark_text
-from sql.backends.spark.types import spark_type
 from sql.errors import StatementFailed
 from sql.expressions import ColumnValue, TypedExpression
 from sql.functions.builtin import builtin_functions

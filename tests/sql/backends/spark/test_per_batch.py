@@ -162,13 +162,22 @@ def native(name: str) -> list[Told]:
     return [each for partition in batches.results() for each in partition]
 
 
+QUICK = ("expression", "tumbling", "sessions", "inner")  # the others take as long again
+
+
 def last(told: Sequence[Told]) -> Mapping[bytes | None, object]:
     """What is told of each key in the end; of a deletion it is nothing."""
     found = {key: (value, time_ms) for key, value, time_ms in told}
     return {key: each for key, each in found.items() if each[0] is not None}
 
 
-@pytest.mark.parametrize("name", [*UPDATES, *FINAL])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in QUICK else pytest.param(name, marks=pytest.mark.long)
+        for name in (*UPDATES, *FINAL)
+    ],
+)
 def test_after_two_runs_all_is_as_the_native_engine_says(
     run: Callable[[str], None], servers: str, name: str
 ) -> None:

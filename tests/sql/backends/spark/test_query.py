@@ -1,6 +1,6 @@
 """Queries on Spark: several in one streaming query, users' functions, records that are no rows."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ def twice(number: int) -> int:
     "Two times a number."
     return 2 * number
 '''
+NO_SETTINGS: Mapping[str, object] = {}
 NUMBERS = """
     CREATE STREAM numbers (k STRING KEY, n INT) WITH (kafka_topic='{topic}', value_format='JSON');
 """
@@ -54,7 +55,12 @@ def run(spark: Any, servers: str, tmp_path: Path) -> Iterator[Callable[..., Any]
         query.stop()
 
 
-def job(application_id: str, statements: str, functions: tuple[str, ...] = ()) -> Job:
+def job(
+    application_id: str,
+    statements: str,
+    functions: tuple[str, ...] = (),
+    settings: Mapping[str, object] = NO_SETTINGS,
+) -> Job:
     session = Session(functions=registry_with(functions)).run(statements)
     plan: Any = session.plans[-1].plan
     topics = {source.topic for source in session.catalog.sources.values()}
@@ -62,6 +68,7 @@ def job(application_id: str, statements: str, functions: tuple[str, ...] = ()) -
         application_id,
         plan_to_json(plan),
         dict.fromkeys(topics, 0),
+        settings=settings,
         function_modules=functions,
     )
 
@@ -101,17 +108,31 @@ def test_several_jobs_share_batches_and_nothing_else(
     assert values(servers, "again") == ['{"M":1}', '{"M":2}']
 
 
+@pytest.mark.parametrize("computed_by", ["python", "spark"])
+def test_filters_and_projections_are_computed_by_either(
+    run: Callable[..., Any], servers: str, computed_by: str
+) -> None:
+    source, result = f"given-{computed_by}", f"chosen-{computed_by}"
+    create(servers, source, 1)
+    create(servers, result, 1)
+    write(servers, source, '{"N": 1}', "no JSON", '{"N": 4}', "{}", '{"n": 9}')
+    text = f"""{NUMBERS.format(topic=source)}
+        CREATE STREAM r WITH (kafka_topic='{result}') AS
+        SELECT k, n + 1 AS m, SIGN(n) AS s FROM numbers WHERE n > 2;"""
+    settings = {"spark.expressions": computed_by}
+    query = run(job(f"chosen-by-{computed_by}", text, settings=settings))
+    query.process_all()
+    assert values(servers, result) == ['{"M":5,"S":1}', '{"M":10,"S":1}']
+
+
 def test_a_task_that_fails_names_its_query(run: Callable[..., Any], servers: str) -> None:
     for topic in ("strict", "copied"):
         create(servers, topic, 1)
     write(servers, "strict", "no JSON")
     text = f"""{NUMBERS.format(topic="strict")}
         CREATE STREAM r WITH (kafka_topic='copied') AS SELECT k, n FROM numbers;"""
-    made = job("copies", text)
     settings = {"ksql.fail.on.deserialization.error": "true"}
-    query = run(
-        Job(made.application_id, made.plan, made.partition_counts, settings=settings),
-    )
+    query = run(job("copies", text, settings=settings))
     with pytest.raises(Exception, match='task 0_0 of "copies" failed'):
         query.process_all()
     assert "copies" in (query.error or "")

@@ -9,8 +9,6 @@ Times are the whole numbers that rows have: their range is Java's, they have no 
 setting of a session changes what they mean.
 """
 
-# ruff: noqa: A005  # no module of Python is imported by this name from within a package
-
 from typing import Any
 
 from pyspark.sql import types as spark

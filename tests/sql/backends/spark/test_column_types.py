@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="types of PySpark")
 
-from sql.backends.spark.types import has_spark_type, spark_type, type_text
+from sql.backends.spark.column_types import has_spark_type, spark_type, type_text
 from sql.datatypes import BIGINT, INT, STRING, ArrayType, DecimalType, Field, MapType, StructType
 from sql.errors import SqlError
 from tests.sql.analyse.typing_scope import COLUMNS
