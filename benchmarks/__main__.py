@@ -1,4 +1,4 @@
-"""`python -m benchmarks broker|streams|formats|sql`: measure, print a table, write JSON."""
+"""`python -m benchmarks broker|streams|formats|sql|spark`: measure, print a table, write JSON."""
 
 import argparse
 import sys
@@ -9,6 +9,7 @@ from benchmarks import broker, clients, scale
 from benchmarks.formats import comparison as formats_comparison
 from benchmarks.formats import registry_restart, rows
 from benchmarks.report import Report
+from benchmarks.spark import comparison as spark_comparison
 from benchmarks.sql import comparison as sql_comparison
 from benchmarks.sql import many, starting
 from benchmarks.streams import comparison, rebalance, state
@@ -27,6 +28,7 @@ SUITES: dict[str, dict[str, Callable[[Report, argparse.Namespace], None]]] = {
         "rows": rows.measure,
         "registry": registry_restart.measure,
     },
+    "spark": {"queries": spark_comparison.measure},
     "sql": {
         "filter": sql_comparison.measure_filter,
         "tumbling": sql_comparison.measure_tumbling,
@@ -51,7 +53,9 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", action="append", help="one part of the suite; repeatable")
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each side; medians count")
     parser.add_argument("--scale", type=float, default=1.0, help="broker: records, relative")
-    parser.add_argument("--records", type=int, default=1_000_000, help="streams, sql: how many")
+    parser.add_argument(
+        "--records", type=int, default=1_000_000, help="streams, sql, spark: how many"
+    )
     parser.add_argument("--queries", type=int, default=20, help="sql: how many at once; up to 200")
     parser.add_argument("--json", type=Path, help="where to write; default: benchmarks/results")
     options = parser.parse_args(argv)

@@ -54,11 +54,17 @@ def run_pipeline(bootstrap: str, settings: dict[str, object], *, limit_s: float)
     ):
         began = time.monotonic()
         engine.execute(PIPELINE.read_text())
-        while not _is_done(administration, _readings(engine, administration)):
-            if time.monotonic() - began > limit_s:
-                raise Unfinished(f"not all was read in {limit_s:.0f} s", *_failures(engine))
-            time.sleep(LOOK_S)
+        wait_for_end(engine, administration, limit_s=limit_s)
         return time.monotonic() - began
+
+
+def wait_for_end(engine: Engine, administration: Admin, *, limit_s: float) -> None:
+    """Wait until no query has anything left to read."""
+    deadline = time.monotonic() + limit_s
+    while not _is_done(administration, _readings(engine, administration)):
+        if time.monotonic() > deadline:
+            raise Unfinished(f"not all was read in {limit_s:.0f} s", *_failures(engine))
+        time.sleep(LOOK_S)
 
 
 def _failures(engine: Engine) -> list[str]:

@@ -1,0 +1,127 @@
+"""The workloads as one would write them in PySpark, with the same source and sink.
+
+Where Spark has no such thing the nearest is written: tables that do not change are read once, and
+an aggregate is told once for each batch. So this is the least that Spark itself takes for it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import functions as f
+
+ORDER = "ORDER_ID bigint, SHOP string, ITEM string, CENTS bigint"
+VIEW = "PAGE string, STAY int"
+SHOP = "CITY string, FEE bigint"
+CUSTOMER = "NAME string, COUNTRY string, LEVEL int"
+
+# Sessions and frames are Any: PySpark has no types here.
+
+
+class Topics:
+    """Reads and writes topics of one cluster."""
+
+    def __init__(self, spark: Any, servers: str) -> None:
+        """Nothing is read yet."""
+        self._spark = spark
+        self._servers = servers
+
+    def stream(self, topic: str, schema: str) -> Any:
+        """The rows of a topic, as they come."""
+        return self._rows(self._spark.readStream, topic, schema)
+
+    def table(self, topic: str, schema: str) -> Any:
+        """The last row of each key that a topic has now."""
+        rows = self._rows(self._spark.read, topic, schema)
+        last = rows.groupBy("key").agg(f.max_by(f.struct("*"), "offset").alias("row"))
+        return last.select("row.*").drop("offset", "moment")
+
+    def _rows(self, reader: Any, topic: str, schema: str) -> Any:
+        given = {"bootstrap_servers": self._servers, "topics": topic, "include_headers": "false"}
+        records = reader.format("millstream").options(starting_offsets="earliest", **given).load()
+        row = f.from_json(f.col("value").cast("string"), schema)
+        return records.select(
+            f.col("key").cast("string").alias("key"),
+            "offset",
+            f.timestamp_millis("timestamp").alias("moment"),
+            row.alias("row"),
+        ).select("key", "offset", "moment", "row.*")
+
+    def write(self, frame: Any, topic: str, checkpoint: str, *, mode: str = "append") -> Any:
+        """A query that writes `key` and the other columns as JSON, all that is there now."""
+        given = {"bootstrap_servers": self._servers, "topic": topic}
+        if mode == "append":
+            writer = _records(frame).writeStream.format("millstream").options(**given)
+        else:
+
+            def each(batch: Any, number: int) -> None:
+                # A Python sink takes no updates: the rows of a batch are written as a frame.
+                del number
+                _records(batch).write.format("millstream").mode("append").options(**given).save()
+
+            writer = frame.writeStream.foreachBatch(each).outputMode(mode)
+        return writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+
+
+def _records(frame: Any) -> Any:
+    columns = [name for name in frame.columns if name != "key"]
+    return frame.select("key", f.to_json(f.struct(*columns)).alias("value"))
+
+
+def filtered(topics: Topics) -> Any:
+    """Orders above a price."""
+    orders = topics.stream("orders", ORDER).where("CENTS > 9000")
+    item = f.upper("ITEM").alias("ITEM")
+    return orders.select("key", "ORDER_ID", item, "CENTS", f.expr("CENTS div 100 AS WHOLE"))
+
+
+def enriched(topics: Topics) -> Any:
+    """Orders with their shops, which are read once."""
+    shops = topics.table("shops", SHOP).withColumnRenamed("key", "shop_key")
+    joined = topics.stream("orders", ORDER).join(shops, f.col("SHOP") == f.col("shop_key"))
+    left = (f.col("CENTS") - f.col("FEE")).alias("CENTS_LEFT")
+    customer = f.col("key").alias("CUSTOMER")
+    return joined.select(f.col("SHOP").alias("key"), customer, "ORDER_ID", "CITY", left)
+
+
+def tumbling(topics: Topics) -> Any:
+    """Sales of a shop in a minute, told once for each batch."""
+    orders = topics.stream("orders", ORDER).withWatermark("moment", "1 day")
+    grouped = orders.groupBy(f.col("SHOP").alias("key"), f.window("moment", "1 minute"))
+    return grouped.agg(
+        f.count("*").alias("ORDERS"), f.sum("CENTS").alias("CENTS"), f.max("CENTS").alias("LARGEST")
+    )
+
+
+def sessions(topics: Topics) -> Any:
+    """Visits, told when they are over."""
+    views = topics.stream("views", VIEW).withWatermark("moment", "1 minute")
+    grouped = views.groupBy("key", f.session_window("moment", "30 seconds"))
+    return grouped.agg(f.count("*").alias("PAGES"), f.sum("STAY").alias("STAY"))
+
+
+def streams(topics: Topics) -> Any:
+    """Orders with the views of the seconds before them."""
+    orders = topics.stream("orders", ORDER).withWatermark("moment", "1 day").alias("o")
+    views = topics.stream("views", VIEW).withWatermark("moment", "1 day").alias("v")
+    close = f.expr("o.key = v.key AND v.moment BETWEEN o.moment - INTERVAL 3 SECONDS AND o.moment")
+    return orders.join(views, close).select("o.key", "ORDER_ID", "ITEM", "PAGE")
+
+
+def tables(topics: Topics) -> Any:
+    """What customers have spent, told once for each batch; customers are read once."""
+    customers = topics.table("customers", CUSTOMER)
+    spent = topics.stream("orders", ORDER).groupBy("key")
+    totals = spent.agg(f.count("*").alias("ORDERS"), f.sum("CENTS").alias("CENTS"))
+    bonus = f.expr("CENTS * LEVEL div 100 AS BONUS")
+    return totals.join(customers, "key").select("key", "NAME", "COUNTRY", "ORDERS", bonus)
+
+
+# How each is written, and in which mode of output.
+BY_HAND: dict[str, tuple[Callable[[Topics], Any], str]] = {
+    "filter": (filtered, "append"),
+    "enrich": (enriched, "append"),
+    "tumbling": (tumbling, "update"),
+    "session": (sessions, "append"),
+    "streams": (streams, "append"),
+    "tables": (tables, "update"),
+}

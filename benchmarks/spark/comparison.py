@@ -1,0 +1,153 @@
+"""The queries of examples/spark_pipeline on Spark, by hand in PySpark, and on the native engine.
+
+All sides read the same topics and write to topics of their own, one after the other in one
+process. A rate has in it what a side takes to start its query; Spark itself is up before.
+"""
+
+import argparse
+import itertools
+import statistics as stats
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from pathlib import Path
+
+# Sessions are Any: PySpark has no types here.
+from typing import Any
+
+from benchmarks.report import Report
+from benchmarks.spark.statements import WORKLOADS, statements
+from benchmarks.streams.comparison import broker_for_streams
+from broker.client import admin
+from broker.client.api import NewTopic
+from broker.model import LATEST_TIMESTAMP, TopicPartition
+from examples.spark_pipeline.events import PARTITIONS, Evening, write_events
+from examples.spark_pipeline.running import wait_for_end
+from sql.backends.spark.connectors import KAFKA, OURS
+from sql.backends.spark.session import open_session
+from sql.engine.engine import Engine
+from sql.engine.settings import SqlConfig
+from tests.support.peer import PeerMissing
+from tests.support.spark_connector import fetch_spark_connector
+
+MASTER = "local[2]"
+LIMIT_S = 3_600.0
+SEED = 7
+UPDATES = "spark.updates"  # once for each batch, as by hand
+READING = {"auto.offset.reset": "earliest"}
+PER_BATCH = ("tumbling",)
+WARM_UP = "filter"
+
+Side = Callable[[str], float]  # rows in a second, of a workload
+
+
+def measure(report: Report, options: argparse.Namespace) -> None:
+    """All workloads on all sides."""
+    jars = _jars(report)
+    with broker_for_streams() as servers, _session(jars) as spark:
+        report.say(f"   writing {options.records:,} events")
+        day = datetime.now(UTC).date() - timedelta(days=1)
+        write_events(servers, Evening(options.records, SEED, day))
+        bench = Bench(spark, servers)
+        ours = bench.engine("spark", {"spark.connector": OURS})
+        peers: dict[str, Side] = {"PySpark by hand": bench.by_hand}
+        if jars:
+            peers["the JVM connector"] = bench.engine("spark", {"spark.connector": KAFKA})
+        peers["the native engine"] = bench.engine("native", {})
+        for warming in (ours, *peers.values()):
+            warming(WARM_UP)
+        for workload in WORKLOADS:
+            _compare(report, options.rounds, workload, ours, peers)
+        per_batch = bench.engine("spark", {"spark.connector": OURS, UPDATES: "per-batch"})
+        by_hand = {"PySpark by hand": bench.by_hand}
+        for workload in PER_BATCH:
+            title = f"{workload}, once a batch"
+            _compare(report, options.rounds, workload, per_batch, by_hand, title)
+
+
+def _compare(
+    report: Report,
+    rounds: int,
+    workload: str,
+    ours: Side,
+    peers: Mapping[str, Side],
+    title: str | None = None,
+) -> None:
+    rate = stats.median(ours(workload) for _ in range(rounds))
+    for name, peer in peers.items():
+        theirs = stats.median(peer(workload) for _ in range(rounds))
+        report.add(title or workload, "rows/s", rate, theirs, peer=name)
+
+
+def _jars(report: Report) -> list[Path]:
+    try:
+        return fetch_spark_connector(version("pyspark"))
+    except PeerMissing as reason:
+        report.note(f"without the JVM connector: {reason}")
+        return []
+
+
+@contextmanager
+def _session(jars: list[Path]) -> Iterator[Any]:
+    named = {"spark.jars": ",".join(map(str, jars))} if jars else {}
+    spark = open_session(MASTER, {"spark.sql.shuffle.partitions": "2", **named})
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+@dataclass(slots=True)
+class Bench:
+    """One cluster with events, one session."""
+
+    spark: Any
+    servers: str
+    _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def engine(self, name: str, settings: dict[str, object]) -> Side:
+        """Our engine, with native queries or with queries on Spark."""
+
+        def run(workload: str) -> float:
+            suffix = f"{name}-{next(self._numbers)}"
+            sources, queries = statements(workload, suffix)
+            given = {**settings, "engine": name, "spark.master": MASTER, **READING}
+            config = SqlConfig({**given, "ksql.service.id": f"{suffix}_"})
+            with (
+                tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder,
+                Engine(self.servers, data_directory=folder, config=config) as engine,
+                admin(self.servers) as administration,
+            ):
+                engine.execute(sources)
+                began = time.perf_counter()
+                engine.execute(queries)
+                wait_for_end(engine, administration, limit_s=LIMIT_S)
+                return self._rows(workload) / (time.perf_counter() - began)
+
+        return run
+
+    def by_hand(self, workload: str) -> float:
+        """The same in PySpark."""
+        from benchmarks.spark.by_hand import BY_HAND, Topics
+
+        topic = f"by-hand-{next(self._numbers)}"
+        with admin(self.servers) as administration:
+            administration.create_topics([NewTopic(topic, partitions=PARTITIONS)]).all()
+        topics = Topics(self.spark, self.servers)
+        build, mode = BY_HAND[workload]
+        with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:
+            began = time.perf_counter()
+            topics.write(build(topics), topic, folder, mode=mode).awaitTermination()
+            return self._rows(workload) / (time.perf_counter() - began)
+
+    def _rows(self, workload: str) -> int:
+        """How many records a workload reads."""
+        _, names = WORKLOADS[workload]
+        places = [TopicPartition(name, number) for name in names for number in range(PARTITIONS)]
+        with admin(self.servers) as administration:
+            ends = administration.list_offsets(dict.fromkeys(places, LATEST_TIMESTAMP)).all()
+        return sum(end.offset for end in ends.values())
