@@ -13,7 +13,7 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from streams.runtime.partitions import Layout
 
 SOURCE = "millstream"
 PLACES = {EARLIEST: -2, LATEST: -1}
+Read = Callable[[Iterable[str]], Any]  # the records of topics, as a streaming frame
 Offsets = dict[str, dict[str, int]]  # by topic and partition, as JSON writes it
 INITIALIZING = "Initializing sources"  # what Spark says of a query until its source is there
 WAITING = "Waiting for data to arrive"  # and when there is nothing to do
@@ -103,7 +104,11 @@ class SparkQuery:
             starting = self._starting_offsets(administration, prepared)
         activate(self._place.session)
         reading = connector(self._place.session, self._place.connector)
-        frame = self._results(self._records(prepared, starting, reading), prepared)
+
+        def read(topics: Iterable[str]) -> Any:
+            return self._read(topics, starting, reading)
+
+        frame = self._results(prepared, read)
         writing = (
             frame.writeStream.format(SOURCE)
             .options(**self._client())
@@ -133,7 +138,7 @@ class SparkQuery:
         reading = connector(self._place.session, self._place.connector)
 
         def read(topic: str) -> Any:
-            return self._read([topic], json.dumps({topic: offsets[topic]}), reading)
+            return self._read([topic], offsets, reading)
 
         query = PerBatchQuery(_counted(job, counts), self._place, self._name, read)
         if reading == KAFKA:
@@ -228,7 +233,7 @@ class SparkQuery:
             raise SqlError(f"topics do not exist: {', '.join(missing)}")
         return counts
 
-    def _starting_offsets(self, administration: Admin, prepared: Sequence[Prepared]) -> str:
+    def _starting_offsets(self, administration: Admin, prepared: Sequence[Prepared]) -> Offsets:
         """Where to read from without a checkpoint."""
         policies = {
             tp: EARLIEST if tp.topic in layout.repartition_topics else self._starting
@@ -236,7 +241,7 @@ class SparkQuery:
             for task in layout.tasks()
             for tp in layout.inputs(task)
         }
-        return json.dumps(self._offsets(administration, policies))
+        return self._offsets(administration, policies)
 
     def _offsets(self, administration: Admin, policies: Mapping[TopicPartition, str]) -> Offsets:
         """What the group has committed, or as the policy says."""
@@ -248,35 +253,33 @@ class SparkQuery:
             tree.setdefault(tp.topic, {})[str(tp.partition)] = offset
         return tree
 
-    def _records(self, prepared: Sequence[Prepared], starting: str, reading: str) -> Any:
-        topics = {topic for each in prepared for topic in each.layout.subscription()}
-        return self._read(topics, starting, reading)
-
-    def _read(self, topics: Iterable[str], starting: str, reading: str) -> Any:
+    def _read(self, topics: Iterable[str], starting: Offsets, reading: str) -> Any:
+        names = tuple(sorted(topics))
         subscription = Subscription(
             self._place.servers,
-            tuple(sorted(topics)),
+            names,
             self._name,
-            starting,
+            json.dumps({name: starting[name] for name in names}),
             self._place.max_offsets_per_trigger,
             self._place.client,
             self._place.tasks,
         )
         return records(self._place.session, reading, subscription)
 
-    def _results(self, records: Any, prepared: Sequence[Prepared]) -> Any:
-        """What all tasks write."""
+    def _results(self, prepared: Sequence[Prepared], read: Read) -> Any:
+        """What all tasks write; those with stores and those without read their own topics."""
         plan = plan_of_columns(prepared[0].job) if len(prepared) == 1 else None
         if plan is not None:
             job = prepared[0].job
             partitions = job.partition_counts[plan.topic]
+            records = read(prepared[0].layout.subscription())
             return written_records(plan, records, partitions, Surroundings.of(job))
         jobs = packed(each.job for each in prepared)
         frames = []
         for has_stores in (False, True):
             readers = _readers(prepared, has_stores=has_stores)
             if readers:
-                rows = _with_tasks(records, readers)
+                rows = _with_tasks(read(readers), readers)
                 frames.append(_processed(rows, jobs, has_stores=has_stores))
         first, *others = frames
         for other in others:
