@@ -39,7 +39,8 @@ def grown(servers: str) -> int:
     return sum(end.offset for end in ends.values())
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kills", [3, 10])
 def test_a_query_with_state_whose_driver_is_killed_counts_exactly(
     kills: int, tmp_path: Path
 ) -> None:
