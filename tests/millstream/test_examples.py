@@ -23,7 +23,7 @@ from examples import (
 )
 from examples.spark_pipeline import __main__ as spark_pipeline
 from examples.spark_pipeline.results import differences
-from tests.support.spark import missing
+from tests.support.spark import MASTER, shared_session
 
 EXAMPLES = Path(embedded_broker.__file__).parent
 
@@ -121,7 +121,7 @@ def test_a_faust_application_counts_on_our_broker() -> None:
 
 def pipeline(engine: str) -> argparse.Namespace:
     day = datetime(2026, 1, 5, tzinfo=UTC).date().isoformat()
-    given = ["--engine", engine, "--events", "2000", "--day", day, "--master", "local[2]"]
+    given = ["--engine", engine, "--events", "2000", "--day", day, "--master", MASTER]
     return spark_pipeline.arguments([*given, "--limit", "900"])
 
 
@@ -135,9 +135,7 @@ def test_both_engines_give_the_same_results_of_the_pipeline() -> None:
     rows = {each.name: each.rows for each in native}
     assert all(rows.values())
     assert rows["spending"] == rows["accounts"]
-    why = missing()
-    if why is not None:
-        pytest.skip(why)
+    shared_session()  # the one that all tests have
     assert differences(native, spark_pipeline.run("spark", pipeline("spark"))) == {}
 
 

@@ -58,13 +58,9 @@ def jars_of(reading: str) -> list[Path]:
 
 
 @pytest.mark.peer
+@pytest.mark.long  # each opens Spark anew
 @pytest.mark.parametrize(
-    ("kind", "reading"),
-    [
-        pytest.param("ours", KAFKA, marks=pytest.mark.long),
-        pytest.param("apache", OURS, marks=pytest.mark.long),
-        ("apache", KAFKA),
-    ],
+    ("kind", "reading"), [("ours", KAFKA), ("apache", OURS), ("apache", KAFKA)]
 )
 def test_a_query_with_state_counts_exactly(kind: str, reading: str, tmp_path: Path) -> None:
     why = missing()
