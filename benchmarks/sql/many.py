@@ -1,4 +1,4 @@
-"""Many persistent queries over one source in one engine: memory, processor time, what is read."""
+"""Many persistent queries over one source in one engine: memory and processor time."""
 
 import argparse
 import time
@@ -41,7 +41,7 @@ def _measure(report: Report, bootstrap: str, queries: int, records: int) -> None
         report.add(f"{title}: at rest", "% of a core", share, higher_is_better=False)
         before, began = cpu_seconds(app.process_id), time.perf_counter()
         write(bootstrap, source, orders(records, begin_ms(records)))
-        read = _wait_for_all(bootstrap, app, service_id, source, records)
+        _wait_for_all(bootstrap, app, service_id, source, records)
         seconds = time.perf_counter() - began
         cpu_us = (cpu_seconds(app.process_id) - before) * 1e6 / records
         peak = peak_mb(app.process_id)
@@ -49,7 +49,6 @@ def _measure(report: Report, bootstrap: str, queries: int, records: int) -> None
     report.add(f"{title}: a record", "CPU µs", cpu_us, higher_is_better=False)
     report.add(f"{title}: a record, by query", "CPU µs", cpu_us / queries, higher_is_better=False)
     report.add(f"{title}: at work", "MB", peak, higher_is_better=False)
-    report.add(f"{title}: the source is read", "times", read / records, higher_is_better=False)
 
 
 def _cpu_share(app: AppProcess, seconds: float) -> float:
@@ -60,8 +59,8 @@ def _cpu_share(app: AppProcess, seconds: float) -> float:
 
 def _wait_for_all(
     bootstrap: str, app: AppProcess, service_id: str, source: str, records: int
-) -> int:
-    """Wait until every group has committed the whole source; how much they read together."""
+) -> None:
+    """Wait until every group has committed the whole source."""
     with admin(bootstrap) as cluster:
         groups = [each.group_id for each in cluster.list_groups() if service_id in each.group_id]
 
@@ -70,4 +69,3 @@ def _wait_for_all(
             return [committed_of(cluster, group, source) for group in groups]
 
         wait_until(lambda: min(read()) >= records, "reading the source", timeout_s=LIMIT_S)
-        return sum(read())
