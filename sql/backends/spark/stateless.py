@@ -3,8 +3,8 @@
     records -> decoded rows -> where, select -> encoded records
 
 Nothing moves a row, so the records of a partition keep their order. Queries run in this way with
-'spark.expressions'='spark': expressions that take long are faster in the JVM, while bytes become
-rows and rows bytes in Python either way.
+'spark.expressions'='spark': the JVM computes expressions, while bytes become rows and rows bytes in
+Python either way.
 """
 
 from typing import Any
