@@ -8,10 +8,12 @@ from benchmarks import librdkafka_load as load
 from benchmarks import raw_load
 from benchmarks.report import Report
 from benchmarks.sides import Side, both, resident_mb
+from benchmarks.streams.watching import cpu_seconds
 
 PARTITIONS = 4
 SIZES = {"100 B": (100, 1_000_000), "1 KiB": (1024, 400_000)}
 LATENCY_RECORDS = 10_000
+CONSUME_ROUNDS = 3  # for each round of the others
 TOPICS = (f"bench-{number}" for number in itertools.count())
 
 
@@ -20,9 +22,11 @@ def measure(report: Report, options: argparse.Namespace) -> None:
     with both(report) as sides:
         for side in sides:
             report.say(f"   warming up {side.name}")
-            _throughput(side, 100, int(200_000 * options.scale))
+            _produce(side, 100, int(200_000 * options.scale))
+            _consume(side, *_filled(side, 100, int(200_000 * options.scale)))
         for name, (size, count) in SIZES.items():
-            _compare_throughput(report, sides, name, size, int(count * options.scale), options)
+            _compare_produce(report, sides, name, size, int(count * options.scale), options)
+            _compare_consume(report, sides, name, size, int(count * options.scale), options)
         _compare_latency(report, sides, options)
         _compare_raw(report, sides, options)
         theirs = resident_mb(sides[1].process_id) if len(sides) > 1 else None
@@ -37,15 +41,24 @@ def _peer(sides: list[Side]) -> str:
     return sides[1].name if len(sides) > 1 else ""
 
 
-def _throughput(side: Side, size: int, count: int) -> tuple[float, float]:
+def _produce(side: Side, size: int, count: int) -> float:
     topic = next(TOPICS)
     load.create_topic(side.bootstrap, topic, PARTITIONS, {})
-    produced = load.in_process(load.produce, side.bootstrap, topic, count, size)
+    return load.in_process(load.produce, side.bootstrap, topic, count, size)
+
+
+def _filled(side: Side, size: int, count: int) -> tuple[str, int]:
+    """A topic to read, and how many records it has."""
     topic = next(TOPICS)
     load.create_topic(side.bootstrap, topic, PARTITIONS, {})
-    filled = load.in_process(load.fill, side.bootstrap, topic, PARTITIONS, count, size)
-    consumed = load.in_process(load.consume, side.bootstrap, topic, PARTITIONS, filled)
-    return produced, consumed
+    return topic, load.in_process(load.fill, side.bootstrap, topic, PARTITIONS, count, size)
+
+
+def _consume(side: Side, topic: str, count: int) -> tuple[float, float]:
+    """Records per second, and what a million of them costs the broker in CPU seconds."""
+    before = cpu_seconds(side.process_id)
+    rate = load.in_process(load.consume, side.bootstrap, topic, PARTITIONS, count)
+    return rate, (cpu_seconds(side.process_id) - before) / count * 1_000_000
 
 
 def _medians(rounds: list[list[tuple[float, ...]]], column: int) -> list[float]:
@@ -56,7 +69,7 @@ def _medians(rounds: list[list[tuple[float, ...]]], column: int) -> list[float]:
     ]
 
 
-def _compare_throughput(
+def _compare_produce(
     report: Report,
     sides: list[Side],
     name: str,
@@ -65,11 +78,38 @@ def _compare_throughput(
     options: argparse.Namespace,
 ) -> None:
     rounds: list[list[tuple[float, ...]]] = [
-        [_throughput(side, size, count) for side in sides] for _ in range(options.rounds)
+        [(_produce(side, size, count) / 1000,) for side in sides] for _ in range(options.rounds)
     ]
-    for column, what in enumerate(("produce", "consume")):
-        values = [value / 1000 for value in _medians(rounds, column)]
-        _add(report, sides, f"{what} {name}", "k records/s", values)
+    _add(report, sides, f"produce {name}", "k records/s", _medians(rounds, 0))
+
+
+def _compare_consume(
+    report: Report,
+    sides: list[Side],
+    name: str,
+    size: int,
+    count: int,
+    options: argparse.Namespace,
+) -> None:
+    """The client is the limit on both sides: short rounds, in turns, each side first in half."""
+    topics = [_filled(side, size, count) for side in sides]
+    rounds: list[list[tuple[float, ...]]] = []
+    for number in range(options.rounds * CONSUME_ROUNDS):
+        order = list(range(len(sides)))
+        if number % 2:
+            order.reverse()
+        taken = {each: _consume(sides[each], *topics[each]) for each in order}
+        rounds.append([taken[each] for each in range(len(sides))])
+    rates = [value / 1000 for value in _medians(rounds, 0)]
+    _add(report, sides, f"consume {name}", "k records/s", rates)
+    _add(
+        report,
+        sides,
+        f"broker's CPU for 1 M of {name}",
+        "s",
+        _medians(rounds, 1),
+        higher_is_better=False,
+    )
 
 
 def _compare_latency(report: Report, sides: list[Side], options: argparse.Namespace) -> None:

@@ -139,7 +139,8 @@ def test_rows_that_were_not_read_in_time_are_an_error(
     engine: Engine, broker: Broker, tmp_path: Path
 ) -> None:
     first = rows_of(engine, broker, tmp_path / "first", "TOTALS")
-    wait_until(lambda: asked(engine, first, "TOTALS", "SELECT * FROM totals;"), "the topic")
+    text = "SELECT * FROM totals;"
+    wait_until(lambda: asked(engine, first, "TOTALS", text) != [], "the topic")
     first.close()
     found = rows_of(engine, broker, tmp_path / "rows", "TOTALS")
     with pytest.raises(StoreNotReady, match=r'topic "TOTALS" are still being read: .* left'):
