@@ -1,0 +1,356 @@
+"""What the author of a connector, converter, transform or predicate implements.
+
+A connector decides what there is to copy and cuts it into task configurations; tasks copy. The
+worker sets `context` before `start`, runs every task on a thread of its own, and calls no two
+methods of one task at the same time, except `stop` of a source task.
+"""
+
+import enum
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from broker.client.api import RecordMetadata
+from broker.model import TopicPartition
+from connect.data import ConnectSchema
+from connect.records import Header, Record, SinkRecord, SourceRecord
+
+if TYPE_CHECKING:
+    from connect.config_def import ConfigDef
+
+
+def _no_settings() -> "ConfigDef":
+    from connect.config_def import ConfigDef
+
+    return ConfigDef()
+
+
+class ExactlyOnceSupport(enum.Enum):
+    """What a source connector says about exactly-once delivery with some configuration."""
+
+    SUPPORTED = "SUPPORTED"
+    UNSUPPORTED = "UNSUPPORTED"
+
+
+class OffsetReader(Protocol):
+    """Where a source connector left off."""
+
+    def offset(self, partition: Mapping[str, object]) -> Mapping[str, object] | None:
+        """The last committed offset of one partition of the source; None if there is none."""
+        ...
+
+    def offsets(
+        self, partitions: Iterable[Mapping[str, object]]
+    ) -> Sequence[Mapping[str, object] | None]:
+        """The last committed offsets of several partitions, in their order."""
+        ...
+
+
+class ConnectorContext(Protocol):
+    """What the worker does for a connector."""
+
+    @property
+    def offset_reader(self) -> OffsetReader:
+        """The offsets of a source connector."""
+        ...
+
+    def request_task_reconfiguration(self) -> None:
+        """Has `task_configs` called again: there is something new to copy, or something gone."""
+        ...
+
+    def raise_error(self, error: Exception) -> None:
+        """Fails the connector, for an error found outside its own methods."""
+        ...
+
+
+class TransactionContext(Protocol):
+    """Lets a source task say where transactions end, with transaction.boundary=connector."""
+
+    def commit_transaction(self, record: SourceRecord | None = None) -> None:
+        """Commits after the given record of the next batch, or after the whole next batch."""
+        ...
+
+    def abort_transaction(self, record: SourceRecord | None = None) -> None:
+        """Aborts after the given record of the next batch, or after the whole next batch."""
+        ...
+
+
+class SourceTaskContext(Protocol):
+    """What the worker does for a source task."""
+
+    @property
+    def offset_reader(self) -> OffsetReader:
+        """Where the connector left off."""
+        ...
+
+    @property
+    def transaction_context(self) -> TransactionContext | None:
+        """Where transactions end; None unless the connector defines that itself."""
+        ...
+
+    def configs(self) -> Mapping[str, str]:
+        """The task's configuration."""
+        ...
+
+    def stopping(self) -> threading.Event:
+        """Set when the task shall end: `poll` may wait on it instead of sleeping."""
+        ...
+
+
+class ErrantRecordReporter(Protocol):
+    """Takes single records that a sink task cannot deliver."""
+
+    def report(self, record: SinkRecord, error: Exception) -> None:
+        """Gives a record to the dead letter topic and the log, before its offset is committed."""
+        ...
+
+
+class SinkTaskContext(Protocol):
+    """What the worker does for a sink task."""
+
+    @property
+    def errant_record_reporter(self) -> ErrantRecordReporter | None:
+        """Takes single bad records; None when errors shall fail the task."""
+        ...
+
+    def configs(self) -> Mapping[str, str]:
+        """The task's configuration."""
+        ...
+
+    def offset(self, partition: TopicPartition, offset: int) -> None:
+        """Reads on from this offset."""
+        ...
+
+    def timeout(self, timeout_ms: int) -> None:
+        """How long to wait before `put` is called again after a RetriableError."""
+        ...
+
+    def assignment(self) -> set[TopicPartition]:
+        """The partitions this task has now."""
+        ...
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Gives no records of these partitions until they are resumed."""
+        ...
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Gives records of these partitions again."""
+        ...
+
+    def request_commit(self) -> None:
+        """Commits offsets soon, without waiting for the interval."""
+        ...
+
+
+class Connector(ABC):
+    """Decides what there is to copy, and cuts it into configurations of tasks."""
+
+    context: ConnectorContext
+
+    @classmethod
+    def version(cls) -> str:
+        """The version that the REST API shows."""
+        return "undefined"
+
+    @classmethod
+    def config(cls) -> "ConfigDef":
+        """The settings it knows; asked without starting it."""
+        return _no_settings()
+
+    def validate(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]] | None:
+        """Errors by setting that `config` cannot tell, such as a table that is not there."""
+        return None
+
+    @abstractmethod
+    def start(self, config: Mapping[str, str]) -> None:
+        """Gets ready to cut tasks for this configuration."""
+
+    @abstractmethod
+    def task_class(self) -> "type[SourceTask] | type[SinkTask]":
+        """The class of its tasks."""
+
+    @abstractmethod
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """One configuration per task; at most this many."""
+
+    def stop(self) -> None:  # noqa: B027 - most have nothing to close
+        """Lets go of what `start` took."""
+
+
+class SourceConnector(Connector):
+    """Reads from another system into topics."""
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport | None:
+        """Whether offsets tell exactly where to go on; None when the connector cannot say."""
+        return None
+
+    def can_define_transaction_boundaries(self, config: Mapping[str, str]) -> bool:
+        """Whether tasks use their transaction context."""
+        return False
+
+    def alter_offsets(
+        self,
+        config: Mapping[str, str],
+        offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]],
+    ) -> bool:
+        """Checks offsets that a user wants; True when all of them are managed by the worker."""
+        return False
+
+
+class SinkConnector(Connector):
+    """Writes topics into another system."""
+
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]
+    ) -> bool:
+        """Checks offsets that a user wants; True when all of them are managed by the worker."""
+        return False
+
+
+class SourceTask(ABC):
+    """Reads one part of a source."""
+
+    context: SourceTaskContext
+
+    @classmethod
+    def version(cls) -> str:
+        """The version that logs show."""
+        return "undefined"
+
+    @abstractmethod
+    def start(self, config: Mapping[str, str]) -> None:
+        """Opens the source, at the place where the context's offsets say."""
+
+    @abstractmethod
+    def poll(self) -> Sequence[SourceRecord] | None:
+        """The next records; may wait for them, but returns soon after `stop`."""
+
+    def commit(self) -> None:  # noqa: B027 - most sources need not know
+        """Called when everything polled so far is written and its offsets are stored."""
+
+    def commit_record(  # noqa: B027 - most sources need not know
+        self, record: SourceRecord, metadata: RecordMetadata | None
+    ) -> None:
+        """Called when a record is written; the metadata is None when a transform dropped it."""
+
+    def stop(self) -> None:  # noqa: B027 - most have nothing to close
+        """Asks `poll` to return; called from another thread, once."""
+
+
+class SinkTask(ABC):
+    """Writes some partitions of its topics."""
+
+    context: SinkTaskContext
+
+    @classmethod
+    def version(cls) -> str:
+        """The version that logs show."""
+        return "undefined"
+
+    @abstractmethod
+    def start(self, config: Mapping[str, str]) -> None:
+        """Opens the target."""
+
+    def open(self, partitions: Iterable[TopicPartition]) -> None:  # noqa: B027 - optional
+        """Called before records of these partitions come."""
+
+    @abstractmethod
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        """Takes records; RetriableError has the same records put again."""
+
+    def flush(self, offsets: Mapping[TopicPartition, int]) -> None:  # noqa: B027 - optional
+        """Makes everything put so far durable."""
+
+    def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """The offsets that may be committed: all of them, after a flush."""
+        self.flush(offsets)
+        return offsets
+
+    def close(self, partitions: Iterable[TopicPartition]) -> None:  # noqa: B027 - optional
+        """Called when these partitions go to another task, or at the end."""
+
+    def stop(self) -> None:  # noqa: B027 - most have nothing to close
+        """Lets go of the target; nothing is called after it."""
+
+
+class Converter(Protocol):
+    """Turns keys or values into bytes and back."""
+
+    def configure(self, config: Mapping[str, object], is_key: bool) -> None:
+        """Takes its settings, once, before anything else."""
+        ...
+
+    def from_connect_data(
+        self,
+        topic: str,
+        headers: Sequence[Header],
+        schema: ConnectSchema | None,
+        value: object,
+    ) -> bytes | None:
+        """The bytes of a value; None writes a null."""
+        ...
+
+    def to_connect_data(
+        self, topic: str, headers: Sequence[Header], data: bytes | None
+    ) -> tuple[ConnectSchema | None, object]:
+        """The schema and value of some bytes."""
+        ...
+
+
+class HeaderConverter(Protocol):
+    """Turns headers into bytes and back."""
+
+    def configure(self, config: Mapping[str, object], is_key: bool) -> None:
+        """Takes its settings, once, before anything else."""
+        ...
+
+    def from_connect_header(
+        self, topic: str, key: str, schema: ConnectSchema | None, value: object
+    ) -> bytes | None:
+        """The bytes of a header's value."""
+        ...
+
+    def to_connect_header(
+        self, topic: str, key: str, data: bytes | None
+    ) -> tuple[ConnectSchema | None, object]:
+        """The schema and value of a header's bytes."""
+        ...
+
+
+class Transformation(ABC):
+    """Changes or drops records, one at a time."""
+
+    @classmethod
+    def config(cls) -> "ConfigDef":
+        """The settings it knows."""
+        return _no_settings()
+
+    def configure(self, config: Mapping[str, str]) -> None:  # noqa: B027 - some have no settings
+        """Takes its settings, once, before anything else."""
+
+    @abstractmethod
+    def apply(self, record: Record) -> Record | None:
+        """The record that goes on; None drops it."""
+
+    def close(self) -> None:  # noqa: B027 - most have nothing to close
+        """Lets go of what it holds."""
+
+
+class Predicate(ABC):
+    """Says to which records a transform applies."""
+
+    @classmethod
+    def config(cls) -> "ConfigDef":
+        """The settings it knows."""
+        return _no_settings()
+
+    def configure(self, config: Mapping[str, str]) -> None:  # noqa: B027 - some have no settings
+        """Takes its settings, once, before anything else."""
+
+    @abstractmethod
+    def test(self, record: Record) -> bool:
+        """Whether the transform applies to this record."""
+
+    def close(self) -> None:  # noqa: B027 - most have nothing to close
+        """Lets go of what it holds."""

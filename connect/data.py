@@ -1,0 +1,443 @@
+"""Schemas and values of connect: what connectors, transforms and converters hand to each other.
+
+    schema = struct("customer", {"id": INT64, "name": OPTIONAL_STRING, "since": date()})
+    row = Struct.from_dict(schema, {"id": 7, "since": datetime.date(2024, 5, 17)})
+    row["id"]                                   # 7
+
+Values are natural Python:
+
+type      value          logical type    schema underneath      value
+INT8-64   int            Decimal         BYTES, scale           decimal.Decimal
+FLOAT32   float          Date            INT32, days            datetime.date
+FLOAT64   float          Time            INT32, milliseconds    datetime.time
+BOOLEAN   bool           Timestamp       INT64, milliseconds    datetime.datetime with a time zone
+STRING    str
+BYTES     bytes          ARRAY  list     MAP  dict     STRUCT  Struct
+"""
+
+import dataclasses
+import datetime
+import enum
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from decimal import Decimal
+from typing import Final, Self
+
+from connect.errors import DataError
+
+_LOGICAL = "org.apache.kafka.connect.data."
+DECIMAL_NAME: Final = _LOGICAL + "Decimal"
+DATE_NAME: Final = _LOGICAL + "Date"
+TIME_NAME: Final = _LOGICAL + "Time"
+TIMESTAMP_NAME: Final = _LOGICAL + "Timestamp"
+SCALE_PARAMETER: Final = "scale"
+
+# As in Kafka: a default of null is no default.
+NO_DEFAULT: Final = None
+
+
+class Type(enum.Enum):
+    """The types of values; each one's value is its name in the JSON converter's schemas."""
+
+    INT8 = "int8"
+    INT16 = "int16"
+    INT32 = "int32"
+    INT64 = "int64"
+    FLOAT32 = "float"
+    FLOAT64 = "double"
+    BOOLEAN = "boolean"
+    STRING = "string"
+    BYTES = "bytes"
+    ARRAY = "array"
+    MAP = "map"
+    STRUCT = "struct"
+
+    # Members are single objects, and enum's own hash is a Python function: too slow as a key.
+    __hash__ = object.__hash__
+
+    @property
+    def is_primitive(self) -> bool:
+        """Whether values of this type have no parts."""
+        return self not in (Type.ARRAY, Type.MAP, Type.STRUCT)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a struct's schema."""
+
+    name: str
+    schema: "ConnectSchema"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConnectSchema:
+    """What a value looks like; equal schemas are interchangeable, and all are hashable."""
+
+    type: Type
+    optional: bool = False
+    name: str | None = None
+    version: int | None = None
+    doc: str | None = None
+    parameters: Mapping[str, str] | None = None
+    default: object = NO_DEFAULT
+    fields: tuple[Field, ...] = ()
+    key_schema: "ConnectSchema | None" = None
+    value_schema: "ConnectSchema | None" = None
+    positions: Mapping[str, int] = dataclass_field(init=False, repr=False)
+    _hash: int = dataclass_field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Checks the parts against each other, and keeps what is asked for every record."""
+        positions = {field.name: position for position, field in enumerate(self.fields)}
+        object.__setattr__(self, "positions", positions)
+        object.__setattr__(self, "_hash", hash(_comparable(self)))
+        _check_parts(self)
+
+    def field(self, name: str) -> Field | None:
+        """The field of this name, if there is one."""
+        position = self.positions.get(name)
+        return None if position is None else self.fields[position]
+
+    def with_(self, **changes: object) -> Self:
+        """The same schema with some parts changed."""
+        # The names and types are checked by the constructor, not by the type checker.
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+
+    def as_optional(self) -> "ConnectSchema":
+        """The same schema, with null allowed."""
+        return self if self.optional else self.with_(optional=True)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all parts are equal."""
+        if self is other:
+            return True
+        if not isinstance(other, ConnectSchema) or self._hash != other._hash:
+            return False
+        return _comparable(self) == _comparable(other) and self.default == other.default
+
+    def __hash__(self) -> int:
+        """Computed once."""
+        return self._hash
+
+    def __str__(self) -> str:
+        """As Kafka's messages show it."""
+        return (
+            f"Schema{{{self.name}:{self.type.name}}}"
+            if self.name
+            else f"Schema{{{self.type.name}}}"
+        )
+
+
+def _comparable(schema: ConnectSchema) -> tuple[object, ...]:
+    # Without the default: lists and dicts have no hash.
+    parameters = schema.parameters
+    return (
+        schema.type,
+        schema.optional,
+        schema.name,
+        schema.version,
+        schema.doc,
+        None if parameters is None else frozenset(parameters.items()),
+        schema.fields,
+        schema.key_schema,
+        schema.value_schema,
+    )
+
+
+def _check_parts(schema: ConnectSchema) -> None:
+    if len(schema.positions) != len(schema.fields):
+        names = [field.name for field in schema.fields]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"Cannot create field because of field name duplication {twice}")
+    if schema.type in (Type.ARRAY, Type.MAP) and schema.value_schema is None:
+        raise DataError(f"{schema.type.name} schema must have a schema of its values")
+    if schema.type is Type.MAP and schema.key_schema is None:
+        raise DataError("MAP schema must have a schema of its keys")
+    if schema.default is not NO_DEFAULT:
+        try:
+            if isinstance(schema.default, Struct) and schema.type is Type.STRUCT:
+                schema.default.validate()  # its own schema cannot have it as the default yet
+            else:
+                validate(schema, schema.default)
+        except DataError as error:
+            raise DataError(f"Invalid default value: {error.message}", hint=error.hint) from None
+
+
+INT8: Final = ConnectSchema(Type.INT8)
+INT16: Final = ConnectSchema(Type.INT16)
+INT32: Final = ConnectSchema(Type.INT32)
+INT64: Final = ConnectSchema(Type.INT64)
+FLOAT32: Final = ConnectSchema(Type.FLOAT32)
+FLOAT64: Final = ConnectSchema(Type.FLOAT64)
+BOOLEAN: Final = ConnectSchema(Type.BOOLEAN)
+STRING: Final = ConnectSchema(Type.STRING)
+BYTES: Final = ConnectSchema(Type.BYTES)
+OPTIONAL_INT8: Final = INT8.as_optional()
+OPTIONAL_INT16: Final = INT16.as_optional()
+OPTIONAL_INT32: Final = INT32.as_optional()
+OPTIONAL_INT64: Final = INT64.as_optional()
+OPTIONAL_FLOAT32: Final = FLOAT32.as_optional()
+OPTIONAL_FLOAT64: Final = FLOAT64.as_optional()
+OPTIONAL_BOOLEAN: Final = BOOLEAN.as_optional()
+OPTIONAL_STRING: Final = STRING.as_optional()
+OPTIONAL_BYTES: Final = BYTES.as_optional()
+
+
+def struct(
+    name: str | None,
+    fields: Mapping[str, ConnectSchema] | Iterable[Field],
+    *,
+    optional: bool = False,
+) -> ConnectSchema:
+    """The schema of a struct, from its fields or from a mapping of names to schemas."""
+    if isinstance(fields, Mapping):
+        fields = (Field(field, schema) for field, schema in fields.items())
+    return ConnectSchema(Type.STRUCT, optional, name, fields=tuple(fields))
+
+
+def array(of: ConnectSchema, *, optional: bool = False) -> ConnectSchema:
+    """The schema of a list."""
+    return ConnectSchema(Type.ARRAY, optional, value_schema=of)
+
+
+def map_of(keys: ConnectSchema, values: ConnectSchema, *, optional: bool = False) -> ConnectSchema:
+    """The schema of a dict."""
+    return ConnectSchema(Type.MAP, optional, key_schema=keys, value_schema=values)
+
+
+def decimal(scale: int, *, optional: bool = False) -> ConnectSchema:
+    """The schema of decimal numbers that have this many digits after the point."""
+    parameters = {SCALE_PARAMETER: str(scale)}
+    return ConnectSchema(Type.BYTES, optional, DECIMAL_NAME, 1, parameters=parameters)
+
+
+def date(*, optional: bool = False) -> ConnectSchema:
+    """The schema of a day."""
+    return ConnectSchema(Type.INT32, optional, DATE_NAME, 1)
+
+
+def time(*, optional: bool = False) -> ConnectSchema:
+    """The schema of a time of day, to the millisecond."""
+    return ConnectSchema(Type.INT32, optional, TIME_NAME, 1)
+
+
+def timestamp(*, optional: bool = False) -> ConnectSchema:
+    """The schema of a point in time, to the millisecond."""
+    return ConnectSchema(Type.INT64, optional, TIMESTAMP_NAME, 1)
+
+
+class Struct:
+    """A row: values in the order of its schema's fields.
+
+    The constructor takes a list as it is; `put` and `from_dict` check what they are given.
+    """
+
+    __slots__ = ("schema", "values")
+
+    def __init__(self, schema: ConnectSchema, values: list[object] | None = None) -> None:
+        """A struct of these values (not copied and not checked), or an empty one to put into."""
+        if schema.type is not Type.STRUCT:
+            raise DataError(f"Not a struct schema: {schema}")
+        self.schema = schema
+        self.values: list[object] = [None] * len(schema.fields) if values is None else values
+
+    @classmethod
+    def from_dict(cls, schema: ConnectSchema, values: Mapping[str, object]) -> Self:
+        """A checked struct; dicts inside become structs where the schema has them."""
+        made = cls(schema)
+        for name, value in values.items():
+            made.put(name, _with_structs(made._field(name).schema, value))
+        made.validate()
+        return made
+
+    def __getitem__(self, name: str) -> object:
+        """The value of a field, or the field's default where there is none."""
+        position = self.schema.positions.get(name)
+        if position is None:
+            raise self._no_field(name)
+        value = self.values[position]
+        return self.schema.fields[position].schema.default if value is None else value
+
+    def get(self, name: str, *, with_default: bool = True) -> object:
+        """The value of a field; without its default if that is said."""
+        if with_default:
+            return self[name]
+        position = self.schema.positions.get(name)
+        if position is None:
+            raise self._no_field(name)
+        return self.values[position]
+
+    def put(self, name: str, value: object) -> Self:
+        """Sets a field's value, which must fit the field's schema."""
+        field = self._field(name)
+        _validate(field.schema, value, f'field: "{name}"')
+        self.values[self.schema.positions[name]] = value
+        return self
+
+    def validate(self) -> None:
+        """Checks every value against its field's schema."""
+        for field, value in zip(self.schema.fields, self.values, strict=True):
+            if value is not None or field.schema.default is NO_DEFAULT:
+                _validate(field.schema, value, f'field: "{field.name}"')
+
+    def to_dict(self) -> dict[str, object]:
+        """Names and values, with structs inside as dicts too."""
+        return {field.name: _without_structs(self[field.name]) for field in self.schema.fields}
+
+    def __eq__(self, other: object) -> bool:
+        """Whether schema and values are equal."""
+        if not isinstance(other, Struct):
+            return NotImplemented
+        return self.values == other.values and self.schema == other.schema
+
+    __hash__ = None  # type: ignore[assignment]  # values may change
+
+    def __repr__(self) -> str:
+        """As Kafka shows it: without fields that have no value."""
+        pairs = zip(self.schema.fields, self.values, strict=True)
+        shown = (f"{field.name}={value!r}" for field, value in pairs if value is not None)
+        return f"Struct{{{','.join(shown)}}}"
+
+    def _field(self, name: str) -> Field:
+        field = self.schema.field(name)
+        if field is None:
+            raise self._no_field(name)
+        return field
+
+    def _no_field(self, name: str) -> DataError:
+        names = ", ".join(self.schema.positions)
+        return DataError(f"{name} is not a valid field name", hint=f"the fields are {names}")
+
+
+def _with_structs(schema: ConnectSchema, value: object) -> object:
+    if isinstance(value, Mapping) and schema.type is Type.STRUCT:
+        return Struct.from_dict(schema, value)
+    if isinstance(value, list) and schema.type is Type.ARRAY and schema.value_schema is not None:
+        return [_with_structs(schema.value_schema, element) for element in value]
+    if isinstance(value, Mapping) and schema.type is Type.MAP and schema.value_schema is not None:
+        return {key: _with_structs(schema.value_schema, one) for key, one in value.items()}
+    return value
+
+
+def _without_structs(value: object) -> object:
+    if isinstance(value, Struct):
+        return value.to_dict()
+    if isinstance(value, list):
+        return [_without_structs(element) for element in value]
+    if isinstance(value, dict):
+        return {key: _without_structs(one) for key, one in value.items()}
+    return value
+
+
+def validate(schema: ConnectSchema, value: object) -> None:
+    """Checks that a value fits its schema; DataError, in Kafka's words, when it does not."""
+    _validate(schema, value, "value")
+
+
+def _validate(schema: ConnectSchema, value: object, where: str) -> None:
+    if value is None:
+        if schema.optional:
+            return
+        raise DataError(
+            f"Invalid value: null used for required {where}, schema type: {schema.type.name}"
+        )
+    fits = _LOGICAL_FITS.get(schema.name or "") or _FITS[schema.type]
+    if not fits(value):
+        raise _misfit(schema, value, where)
+    if isinstance(value, Struct):
+        if value.schema != schema:
+            raise DataError("Struct schemas do not match.")
+        value.validate()
+    elif isinstance(value, list) and schema.value_schema is not None:
+        for element in value:
+            _validate(schema.value_schema, element, f"element of array {where}")
+    elif isinstance(value, dict) and schema.key_schema and schema.value_schema:
+        for key, one in value.items():
+            _validate(schema.key_schema, key, f"key of map {where}")
+            _validate(schema.value_schema, one, f"value of map {where}")
+
+
+def _misfit(schema: ConnectSchema, value: object, where: str) -> DataError:
+    name = f' "{schema.name}"' if schema.name else ""
+    kind = type(value).__name__
+    hint = ""
+    if isinstance(value, int) and not isinstance(value, bool) and schema.type in _INTEGER_BITS:
+        hint = f"{value} does not fit {_INTEGER_BITS[schema.type]} bits"
+    elif isinstance(value, datetime.datetime):
+        hint = "a Timestamp is a datetime with a time zone: datetime.now(UTC)"
+    return DataError(
+        f"Invalid Python object for schema{name} with type {schema.type.name}: {kind} for {where}",
+        hint=hint,
+    )
+
+
+_INTEGER_BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
+
+
+def _is_integer(bits: int) -> Callable[[object], bool]:
+    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+    return lambda value: type(value) is int and low <= value <= high
+
+
+def _is(*kinds: type) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, kinds)
+
+
+# A bool is no number and a datetime no date, though Python's classes say so.
+_FITS: dict[Type, Callable[[object], bool]] = {
+    **{kind: _is_integer(bits) for kind, bits in _INTEGER_BITS.items()},
+    Type.FLOAT32: _is(float),
+    Type.FLOAT64: _is(float),
+    Type.BOOLEAN: _is(bool),
+    Type.STRING: _is(str),
+    Type.BYTES: _is(bytes, bytearray, memoryview),
+    Type.ARRAY: _is(list),
+    Type.MAP: _is(dict),
+    Type.STRUCT: _is(Struct),
+}
+_LOGICAL_FITS: dict[str, Callable[[object], bool]] = {
+    DECIMAL_NAME: _is(Decimal),
+    DATE_NAME: lambda value: type(value) is datetime.date,
+    TIME_NAME: _is(datetime.time),
+    TIMESTAMP_NAME: lambda value: isinstance(value, datetime.datetime) and value.tzinfo is not None,
+}
+
+
+def schema_of(value: object) -> ConnectSchema | None:
+    """The schema that fits a value; None where it cannot be told (null, empty or mixed lists)."""
+    match value:
+        case Struct():
+            return value.schema
+        case list():
+            return _schema_of_elements(value, array)
+        case dict():
+            keys = _schema_of_elements(value.keys(), _itself)
+            if keys is None:
+                return None
+            return _schema_of_elements(value.values(), lambda values: map_of(keys, values))
+        case Decimal():
+            exponent = value.as_tuple().exponent
+            return decimal(-exponent) if isinstance(exponent, int) else None
+    for schema in _INFERRED:
+        if (_LOGICAL_FITS.get(schema.name or "") or _FITS[schema.type])(value):
+            return schema
+    return None
+
+
+def _itself(schema: ConnectSchema) -> ConnectSchema:
+    return schema
+
+
+def _schema_of_elements(
+    elements: Iterable[object], make: Callable[[ConnectSchema], ConnectSchema]
+) -> ConnectSchema | None:
+    inferred = {schema_of(element) for element in elements if element is not None}
+    if len(inferred) != 1 or None in inferred:
+        return None
+    (schema,) = inferred
+    assert schema is not None
+    return make(schema.as_optional() if any(one is None for one in elements) else schema)
+
+
+_INFERRED = (STRING, BOOLEAN, INT64, FLOAT64, BYTES, timestamp(), date(), time())

@@ -1,0 +1,46 @@
+"""Errors of connect.
+
+MillstreamError
+└── ConnectError                anything that goes wrong in a worker, a connector or a task
+    ├── RetriableError          may succeed when it is tried again: a system that is away for now
+    ├── DataError               a value that does not fit its schema, or bytes that are no value
+    ├── ConfigError             an unknown or wrong setting of a worker, connector or transform
+    ├── AlreadyExists           the connector is there already                          (409)
+    ├── NotFound                no such connector, task, plugin or logger               (404)
+    ├── BadRequest              the request cannot be understood or is not allowed      (400)
+    └── Conflict                another operation is under way: try again later         (409)
+"""
+
+from broker.errors import MillstreamError
+
+
+class ConnectError(MillstreamError):
+    """Anything that goes wrong in a worker, a connector or a task."""
+
+
+class RetriableError(ConnectError):
+    """May succeed when it is tried again: a system that is away for now."""
+
+
+class DataError(ConnectError):
+    """A value that does not fit its schema, or bytes that are no value."""
+
+
+class ConfigError(ConnectError):
+    """An unknown or wrong setting of a worker, connector or transform."""
+
+
+class AlreadyExists(ConnectError):
+    """The connector is there already."""
+
+
+class NotFound(ConnectError):
+    """No such connector, task, plugin or logger."""
+
+
+class BadRequest(ConnectError):
+    """The request cannot be understood, or is not allowed now."""
+
+
+class Conflict(ConnectError):
+    """Another operation is under way: the same request may succeed later."""
