@@ -1,10 +1,9 @@
 """Functions of regular expressions, which are Java's."""
 
 import re
-from collections.abc import Callable
-from functools import lru_cache
 
-from sql.functions.java_patterns import bounded, compile_pattern
+from broker.schema.java_patterns import bounded, compile_pattern
+from broker.schema.java_replacements import replacement_filler
 from sql.functions.registry import Family
 
 patterns = Family("REGULAR EXPRESSION")
@@ -55,7 +54,7 @@ def replace(text: str, pattern: str, replacement: str) -> str:
     matches = list(compiled.finditer(bounded(text)))
     if not matches:
         return text
-    fill = _template(pattern, replacement)
+    fill = replacement_filler(pattern, replacement)
     if len(matches) * len(replacement) > RESULT_MAX:
         raise ValueError(f"the text would be longer than {RESULT_MAX}")
     parts: list[str] = []
@@ -64,49 +63,6 @@ def replace(text: str, pattern: str, replacement: str) -> str:
         parts += (text[place : found.start()], fill(found))
         place = found.end()
     return "".join([*parts, text[place:]])
-
-
-_PIECE = re.compile(
-    r"\\(?P<sign>.)|\$(?P<number>[0-9]+)|\$\{(?P<name>[A-Za-z][A-Za-z0-9]*)\}|(?P<wrong>[\\$])|[^\\$]+",
-    re.DOTALL | re.ASCII,
-)
-
-
-@lru_cache(maxsize=1000)
-def _template(pattern: str, replacement: str) -> Callable[[re.Match[str]], str]:
-    """The function that fills groups into a replacement."""
-    compiled = compile_pattern(pattern)
-    parts: list[str | int] = []
-    for found in _PIECE.finditer(replacement):
-        if found["wrong"] is not None:
-            raise ValueError(f"Illegal group reference in '{replacement}'")
-        if found["sign"] is not None:
-            parts.append(found["sign"])
-        elif found["number"] is not None:
-            parts += _numbered(found["number"], compiled.groups)
-        elif found["name"] is not None:
-            if found["name"] not in compiled.groupindex:
-                raise ValueError(f"No group with name {{{found['name']}}}")
-            parts.append(compiled.groupindex[found["name"]])
-        else:
-            parts.append(found[0])
-    if all(isinstance(each, str) for each in parts):
-        text = "".join(map(str, parts))
-        return lambda found: text
-    return lambda found: "".join(
-        [each if isinstance(each, str) else found[each] or "" for each in parts]
-    )
-
-
-def _numbered(digits: str, groups: int) -> list[str | int]:
-    """A group's number has as many of the digits as there is a group for."""
-    number, used = int(digits[0]), 1
-    if number > groups:
-        raise ValueError(f"No group {number}")
-    while used < len(digits) and number * 10 + int(digits[used]) <= groups:
-        number = number * 10 + int(digits[used])
-        used += 1
-    return [number, digits[used:]]
 
 
 @patterns.scalar(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sql.functions.java_patterns import PATTERN_MAX, TEXT_MAX, compile_pattern
+from broker.schema.java_patterns import PATTERN_MAX, TEXT_MAX, compile_pattern
 from tests.sql.functions.calls import call, same, typed
 
 NULL = typed("STRING", None)

@@ -16,7 +16,7 @@ exponentially many ways is slow here as it is in Java.
 import re
 from functools import lru_cache
 
-from sql.functions.java_classes import (
+from broker.schema.java_classes import (
     ANY_SIGN,
     escape_class,
     negated,
