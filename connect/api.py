@@ -9,21 +9,13 @@ import enum
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from broker.client.api import RecordMetadata
 from broker.model import TopicPartition
+from connect.config_def import ConfigDef
 from connect.data import ConnectSchema
 from connect.records import Header, Record, SinkRecord, SourceRecord
-
-if TYPE_CHECKING:
-    from connect.config_def import ConfigDef
-
-
-def _no_settings() -> "ConfigDef":
-    from connect.config_def import ConfigDef
-
-    return ConfigDef()
 
 
 class ExactlyOnceSupport(enum.Enum):
@@ -154,9 +146,9 @@ class Connector(ABC):
         return "undefined"
 
     @classmethod
-    def config(cls) -> "ConfigDef":
+    def config(cls) -> ConfigDef:
         """The settings it knows; asked without starting it."""
-        return _no_settings()
+        return ConfigDef()
 
     def validate(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]] | None:
         """Errors by setting that `config` cannot tell, such as a table that is not there."""
@@ -322,9 +314,9 @@ class Transformation(ABC):
     """Changes or drops records, one at a time."""
 
     @classmethod
-    def config(cls) -> "ConfigDef":
+    def config(cls) -> ConfigDef:
         """The settings it knows."""
-        return _no_settings()
+        return ConfigDef()
 
     def configure(self, config: Mapping[str, str]) -> None:  # noqa: B027 - some have no settings
         """Takes its settings, once, before anything else."""
@@ -341,9 +333,9 @@ class Predicate(ABC):
     """Says to which records a transform applies."""
 
     @classmethod
-    def config(cls) -> "ConfigDef":
+    def config(cls) -> ConfigDef:
         """The settings it knows."""
-        return _no_settings()
+        return ConfigDef()
 
     def configure(self, config: Mapping[str, str]) -> None:  # noqa: B027 - some have no settings
         """Takes its settings, once, before anything else."""

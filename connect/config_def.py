@@ -1,0 +1,428 @@
+"""ConfigDef: declared settings, how their texts become values, and what Kafka says of wrong ones.
+
+DEFINITION = (
+    ConfigDef()
+    .define("file", ConfigType.STRING, None, importance=Importance.HIGH, doc="The file to read.")
+    .define("batch.size", ConfigType.INT, 2000, validator=Range(1), importance=Importance.LOW)
+)
+DEFINITION.parse({"file": "a.txt"})         # {"file": "a.txt", "batch.size": 2000}
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Final, Protocol, Self
+
+from broker.schema.java_numbers import CONTROLS_AND_SPACE, double_text, parse_double, parse_integer
+from connect.config_validators import (
+    AllOf,
+    CaseInsensitiveValidString,
+    Check,
+    ListSize,
+    NonEmptyList,
+    NonEmptyString,
+    NonEmptyStringWithoutControlChars,
+    NonNull,
+    Password,
+    Range,
+    Regex,
+    Validator,
+    ValidList,
+    ValidString,
+    invalid,
+    shown,
+)
+from connect.errors import ConfigError
+
+__all__ = [
+    "REQUIRED",
+    "AllOf",
+    "CaseInsensitiveValidString",
+    "Check",
+    "ConfigDef",
+    "ConfigKey",
+    "ConfigType",
+    "ConfigValue",
+    "Importance",
+    "ListSize",
+    "NonEmptyList",
+    "NonEmptyString",
+    "NonEmptyStringWithoutControlChars",
+    "NonNull",
+    "Password",
+    "Range",
+    "Recommender",
+    "Regex",
+    "ValidList",
+    "ValidString",
+    "Validator",
+    "Width",
+    "invalid",
+    "parse_type",
+    "text_of",
+]
+
+
+class ConfigType(Enum):
+    """What kind of value a setting has."""
+
+    BOOLEAN = "BOOLEAN"
+    STRING = "STRING"
+    INT = "INT"
+    SHORT = "SHORT"
+    LONG = "LONG"
+    DOUBLE = "DOUBLE"
+    LIST = "LIST"
+    CLASS = "CLASS"
+    PASSWORD = "PASSWORD"
+
+
+class Importance(Enum):
+    """How much a setting matters."""
+
+    HIGH = "HIGH"
+    MEDIUM = "MEDIUM"
+    LOW = "LOW"
+
+
+class Width(Enum):
+    """How wide a field a form shows for the setting."""
+
+    NONE = "NONE"
+    SHORT = "SHORT"
+    MEDIUM = "MEDIUM"
+    LONG = "LONG"
+
+
+class _Required(Enum):
+    REQUIRED = "required"
+
+
+# The default of a setting that must be given.
+REQUIRED: Final = _Required.REQUIRED
+
+
+class Recommender(Protocol):
+    """Says which values a form may offer, and whether it shows the setting at all."""
+
+    def valid_values(self, name: str, parsed: Mapping[str, object]) -> Sequence[object]:
+        """The values to offer, given the other settings."""
+
+    def visible(self, name: str, parsed: Mapping[str, object]) -> bool:
+        """Whether the setting matters, given the other settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """One declared setting."""
+
+    name: str
+    type: ConfigType
+    default: object = REQUIRED
+    validator: Validator | None = None
+    importance: Importance = Importance.MEDIUM
+    doc: str = ""
+    group: str | None = None
+    order: int = -1
+    width: Width = Width.NONE
+    display_name: str = ""
+    dependents: tuple[str, ...] = ()
+    recommender: Recommender | None = None
+
+    @property
+    def required(self) -> bool:
+        """Whether it must be given."""
+        return self.default is REQUIRED
+
+
+@dataclass(slots=True)
+class ConfigValue:
+    """What validation found out about one setting."""
+
+    name: str
+    value: object = None
+    recommended_values: list[object] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    visible: bool = True
+
+
+# Gives the full name of a class by its name or alias, None if there is no such class.
+ClassFinder = Callable[[str], str | None]
+
+
+class ConfigDef:
+    """The settings that a worker, connector, converter or transform knows, in their order.
+
+    The value of a CLASS is its full name: `find_class` knows aliases, and what is missing.
+    """
+
+    def __init__(
+        self, keys: Iterable[ConfigKey] = (), *, find_class: ClassFinder | None = None
+    ) -> None:
+        self.keys: dict[str, ConfigKey] = {}
+        self.groups: list[str] = []
+        self._find_class = find_class
+        for key in keys:
+            self.add(key)
+
+    def define(  # noqa: PLR0913 - one call declares all there is to say of a setting
+        self,
+        name: str,
+        type_: ConfigType,
+        default: object = REQUIRED,
+        *,
+        validator: Validator | None = None,
+        importance: Importance = Importance.MEDIUM,
+        doc: str = "",
+        group: str | None = None,
+        order: int = -1,
+        width: Width = Width.NONE,
+        display_name: str | None = None,
+        dependents: Sequence[str] = (),
+        recommender: Recommender | None = None,
+    ) -> Self:
+        """Declares one more setting; a default that it may not have is an error at once."""
+        return self.add(
+            ConfigKey(
+                name,
+                type_,
+                default,
+                validator,
+                importance,
+                doc,
+                group,
+                order,
+                width,
+                name if display_name is None else display_name,
+                tuple(dependents),
+                recommender,
+            )
+        )
+
+    def add(self, key: ConfigKey) -> Self:
+        """Adds a setting that was declared elsewhere."""
+        if key.name in self.keys:
+            raise ConfigError(f"Configuration {key.name} is defined twice.")
+        if not key.required:
+            key = replace(key, default=parse_type(key.name, key.default, key.type))
+            if key.validator is not None:
+                key.validator.ensure_valid(key.name, key.default)
+        if key.group is not None and key.group not in self.groups:
+            self.groups.append(key.group)
+        self.keys[key.name] = key
+        return self
+
+    def embed(self, prefix: str, group: str, first_order: int, child: "ConfigDef") -> None:
+        """Adds the settings of another definition under a prefix, in a group of their own."""
+        for order, key in enumerate(child.sorted_keys(), start=first_order):
+            self.add(
+                replace(
+                    key,
+                    name=prefix + key.name,
+                    validator=key.validator and _Embedded(prefix, key.validator),
+                    group=group if key.group is None else f"{group}: {key.group}",
+                    order=order,
+                    dependents=tuple(prefix + name for name in key.dependents),
+                    recommender=key.recommender and _EmbeddedRecommender(prefix, key.recommender),
+                )
+            )
+
+    def sorted_keys(self) -> list[ConfigKey]:
+        """By group and order; without those, what must be given first, then by importance."""
+        importances = list(Importance)
+
+        def place(key: ConfigKey) -> tuple[int, int, bool, int, str]:
+            group = -1 if key.group is None else self.groups.index(key.group)
+            importance = importances.index(key.importance)
+            return group, key.order, not key.required, importance, key.name
+
+        return sorted(self.keys.values(), key=place)
+
+    def parse(self, config: Mapping[str, object]) -> dict[str, object]:
+        """The value of every setting; ConfigError for the first one that is wrong."""
+        undefined = self._undefined_dependents()
+        if undefined:
+            raise ConfigError(
+                "Some configurations in are referred in the dependents, but not defined: "
+                + ",".join(undefined)
+            )
+        return {key.name: self._parse_one(key, config) for key in self.keys.values()}
+
+    def validate(self, config: Mapping[str, object]) -> list[ConfigValue]:
+        """What is to say about every setting: value, errors, what a form may offer."""
+        return list(self.validate_all(config).values())
+
+    def validate_all(self, config: Mapping[str, object]) -> dict[str, ConfigValue]:
+        """The same by name."""
+        found = {name: ConfigValue(name) for name in self.keys}
+        for name in self._undefined_dependents():
+            wrong = f"{name} is referred in the dependents, but not defined."
+            found[name] = ConfigValue(name, errors=[wrong], visible=False)
+        for key in self.keys.values():
+            self._check_one(key, config, found[key.name])
+        parsed = {name: found[name].value for name in self.keys}
+        for key in self.keys.values():
+            if key.recommender is not None:
+                _recommend(key, key.recommender, parsed, found[key.name])
+        return found
+
+    def _parse_one(self, key: ConfigKey, config: Mapping[str, object]) -> object:
+        value = self._value(key, config)
+        if isinstance(key.validator, ValidList) and isinstance(value, list):
+            value = list(dict.fromkeys(value))
+        if key.validator is not None:
+            key.validator.ensure_valid(key.name, value)
+        return value
+
+    def _value(self, key: ConfigKey, config: Mapping[str, object]) -> object:
+        if key.name in config:
+            return self._resolved(key, parse_type(key.name, config[key.name], key.type))
+        if key.required:
+            raise ConfigError(
+                f'Missing required configuration "{key.name}" which has no default value.'
+            )
+        return key.default
+
+    def _resolved(self, key: ConfigKey, value: object) -> object:
+        if key.type is not ConfigType.CLASS or self._find_class is None or value is None:
+            return value
+        full_name = self._find_class(str(value))
+        if full_name is None:
+            raise invalid(key.name, value, f"Class {value} could not be found.")
+        return full_name
+
+    def _check_one(self, key: ConfigKey, config: Mapping[str, object], found: ConfigValue) -> None:
+        try:
+            found.value = self._value(key, config)
+        except ConfigError as error:
+            found.errors.append(error.message)
+        if key.validator is not None:
+            # A value that could not be read is checked too, as none: Kafka lists both errors.
+            try:
+                key.validator.ensure_valid(key.name, found.value)
+            except ConfigError as error:
+                found.errors.append(error.message)
+
+    def _undefined_dependents(self) -> list[str]:
+        named = (name for key in self.keys.values() for name in key.dependents)
+        return [name for name in dict.fromkeys(named) if name not in self.keys]
+
+
+def _recommend(
+    key: ConfigKey, recommender: Recommender, parsed: Mapping[str, object], found: ConfigValue
+) -> None:
+    try:
+        found.recommended_values = list(recommender.valid_values(key.name, parsed))
+        found.visible = recommender.visible(key.name, parsed)
+    except ConfigError as error:
+        found.errors.append(error.message)
+
+
+@dataclass(frozen=True, slots=True)
+class _Embedded:
+    """A validator that knows its setting by the name without the prefix."""
+
+    prefix: str
+    inner: Validator
+
+    def ensure_valid(self, name: str, value: object) -> None:
+        self.inner.ensure_valid(name.removeprefix(self.prefix), value)
+
+    def __str__(self) -> str:
+        return str(self.inner)
+
+
+@dataclass(frozen=True, slots=True)
+class _EmbeddedRecommender:
+    """A recommender that knows its settings by their names without the prefix."""
+
+    prefix: str
+    inner: Recommender
+
+    def valid_values(self, name: str, parsed: Mapping[str, object]) -> Sequence[object]:
+        return self.inner.valid_values(name.removeprefix(self.prefix), self._inside(parsed))
+
+    def visible(self, name: str, parsed: Mapping[str, object]) -> bool:
+        return self.inner.visible(name.removeprefix(self.prefix), self._inside(parsed))
+
+    def _inside(self, parsed: Mapping[str, object]) -> dict[str, object]:
+        return {
+            name.removeprefix(self.prefix): value
+            for name, value in parsed.items()
+            if name.startswith(self.prefix)
+        }
+
+
+_COMMA = re.compile(r"\s*,\s*", re.ASCII)
+_BITS = {ConfigType.INT: 32, ConfigType.SHORT: 16, ConfigType.LONG: 64}
+# What values that are no texts have to be, and what is said of others.
+_OWN_TYPES: dict[ConfigType, tuple[type, ...]] = {
+    ConfigType.BOOLEAN: (bool,),
+    ConfigType.INT: (int,),
+    ConfigType.SHORT: (int,),
+    ConfigType.LONG: (int,),
+    ConfigType.DOUBLE: (int, float),
+    ConfigType.LIST: (list, tuple),
+    ConfigType.PASSWORD: (Password,),
+    ConfigType.STRING: (),
+    ConfigType.CLASS: (),
+}
+_REFUSALS = {
+    ConfigType.BOOLEAN: "Expected value to be either true or false",
+    ConfigType.INT: "Expected value to be a 32-bit integer, but it was a {}",
+    ConfigType.SHORT: "Expected value to be a 16-bit integer (short), but it was a {}",
+    ConfigType.LONG: "Expected value to be a 64-bit integer (long), but it was a {}",
+    ConfigType.DOUBLE: "Expected value to be a double, but it was a {}",
+    ConfigType.LIST: "Expected a comma separated list.",
+    ConfigType.PASSWORD: "Expected value to be a string, but it was a {}",
+    ConfigType.STRING: "Expected value to be a string, but it was a {}",
+    ConfigType.CLASS: "Expected a Class instance or class name.",
+}
+
+
+def parse_type(name: str, value: object, type_: ConfigType) -> object:
+    """A text as a value of the type; values that have the type already are taken as they are."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return _parse_text(name, value, type_)
+    if type(value) not in _OWN_TYPES[type_]:
+        raise invalid(name, value, _REFUSALS[type_].format(type(value).__name__))
+    if type_ is ConfigType.DOUBLE and isinstance(value, int):
+        return float(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _parse_text(name: str, text: str, type_: ConfigType) -> object:
+    trimmed = text.strip(CONTROLS_AND_SPACE)
+    try:
+        match type_:
+            case ConfigType.BOOLEAN:
+                if trimmed.lower() not in ("true", "false"):
+                    raise invalid(name, text, "Expected value to be either true or false")
+                return trimmed.lower() == "true"
+            case ConfigType.INT | ConfigType.SHORT | ConfigType.LONG:
+                bound = 1 << (_BITS[type_] - 1)
+                return parse_integer(trimmed, -bound, bound - 1)
+            case ConfigType.DOUBLE:
+                return parse_double(trimmed)
+            case ConfigType.LIST:
+                return _COMMA.split(trimmed) if trimmed else []
+            case ConfigType.PASSWORD:
+                return Password(trimmed)
+            case ConfigType.STRING | ConfigType.CLASS:
+                return trimmed
+    except ValueError:
+        raise invalid(name, text, f"Not a number of type {type_.value}") from None
+
+
+def text_of(value: object, type_: ConfigType | None) -> str | None:
+    """A value as the REST API shows it; passwords stay hidden."""
+    if value is None:
+        return None
+    if type_ is ConfigType.LIST and isinstance(value, list):
+        return ",".join(map(shown, value))
+    if type_ is ConfigType.DOUBLE and isinstance(value, float):
+        return double_text(value)
+    return shown(value)
