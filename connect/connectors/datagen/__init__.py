@@ -1,0 +1,6 @@
+"""Generated records: quickstarts, or an Avro schema that says which values to make."""
+
+from connect.connectors.datagen.connector import DatagenConnector
+from connect.connectors.datagen.task import DatagenTask
+
+__all__ = ["DatagenConnector", "DatagenTask"]

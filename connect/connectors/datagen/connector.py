@@ -1,0 +1,57 @@
+"""DatagenConnector: a source of generated records, for demonstrations, tests and load."""
+
+from collections.abc import Mapping, Sequence
+
+from connect.api import ExactlyOnceSupport, SourceConnector, SourceTask
+from connect.config_def import ConfigDef
+from connect.connectors.datagen.definition import DEFINITION
+from connect.connectors.datagen.plan import SOURCES, read_event_time, read_plan
+from connect.connectors.datagen.task import TASK_COUNT, TASK_ID, DatagenTask
+from connect.connectors.settings import Settings
+from connect.errors import ConfigError
+
+
+class DatagenConnector(SourceConnector):
+    """Generates records; every task makes a stream of its own."""
+
+    def __init__(self) -> None:
+        """Not started."""
+        self._config: dict[str, str] = {}
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        """What can be set."""
+        return DEFINITION
+
+    def validate(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        """Finds wrong schemas, keys and times before anything starts."""
+        if any(found.errors for found in DEFINITION.validate(config)):
+            return {}  # the definition says what is wrong
+        try:
+            self.start(config)
+        except ConfigError as error:
+            source = next((name for name in SOURCES if config.get(name)), SOURCES[0])
+            return {"start.time" if "start.time" in error.message else source: [str(error)]}
+        return {}
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Checks the whole configuration."""
+        settings = Settings(DEFINITION, config)
+        read_plan(settings)
+        read_event_time(settings, 1)
+        self._config = dict(config)
+
+    def task_class(self) -> type[SourceTask]:
+        """The task that generates."""
+        return DatagenTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """As many tasks as are allowed, each knowing its number."""
+        return [
+            {**self._config, TASK_ID: str(task), TASK_COUNT: str(max_tasks)}
+            for task in range(max_tasks)
+        ]
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
+        """Offsets tell exactly which record is next."""
+        return ExactlyOnceSupport.SUPPORTED

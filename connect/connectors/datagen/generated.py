@@ -1,0 +1,147 @@
+"""Schemas and columns of Avro's primitive and logical types."""
+
+import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from connect import data
+from connect.connectors.datagen import columns
+from connect.connectors.datagen.columns import Column
+from connect.connectors.datagen.patterns import literal_prefix, read_pattern
+from connect.connectors.datagen.properties import Properties
+from connect.data import ConnectSchema
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+# Up to the end of the year 9999, which is as far as Python's dates go.
+_MILLISECONDS_END = 253_402_300_800_000
+_DAYS_END = 2_932_897
+_DAY_MS = 86_400_000
+_FLOAT_WHOLE_END = 1 << 53  # beyond it, floats are no longer one apart
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """A Connect schema, the column that makes its values, and what its texts begin with."""
+
+    schema: ConnectSchema
+    column: Column
+    prefix: str = ""
+
+
+def primitive(kind: str, node: Mapping[str, object], properties: Properties) -> Generated:
+    """A type without parts; the node may say that numbers are days, times or decimals."""
+    made = _logical(kind, node, properties)
+    if made is not None:
+        return made
+    match kind:
+        case "int":
+            return Generated(data.INT32, _whole(properties, 32))
+        case "long":
+            return Generated(data.INT64, _whole(properties, 64))
+        case "float":
+            return Generated(data.FLOAT32, _fractions(properties))
+        case "double":
+            return Generated(data.FLOAT64, _fractions(properties))
+        case "boolean":
+            return Generated(data.BOOLEAN, _flags(properties))
+        case "bytes":
+            return Generated(data.BYTES, columns.random_bytes(*properties.lengths()))
+        case "string":
+            return _string(properties)
+    raise properties.error(f'"{kind}" is no Avro type, and no name of one before it')
+
+
+def datetime_of(milliseconds: int) -> datetime.datetime:
+    """A timestamp as Connect has it."""
+    return _EPOCH + datetime.timedelta(milliseconds=milliseconds)
+
+
+def _whole(properties: Properties, bits: int) -> Column:
+    if "iteration" in properties:
+        return _iteration(properties.inner("iteration"), 1 << bits - 1)
+    low, end = properties.range(-(1 << bits - 1), 1 << bits - 1)
+    return columns.integers(int(low), int(end))
+
+
+def _fractions(properties: Properties) -> Column:
+    if "iteration" in properties:
+        iterated = _iteration(properties.inner("iteration"), _FLOAT_WHOLE_END)
+        return lambda run: [float(str(number)) for number in iterated(run)]
+    return columns.numbers(*properties.range(0.0, 1.0))
+
+
+def _flags(properties: Properties) -> Column:
+    if "iteration" in properties:
+        first = bool(properties.inner("iteration").given.get("start"))
+        return lambda run: [(index % 2 == 0) == first for index in run.indexes]
+    return columns.flags(properties.number("odds", 0.5))
+
+
+def _iteration(given: Properties, bound: int) -> Column:
+    start = given.number("start")
+    step = given.number("step", -1 if given.number("restart", start) < start else 1)
+    # Without a restart it starts again before the type has no more numbers.
+    restart = given.number("restart", -bound if step < 0 else bound)
+    if restart == start:
+        raise given.error("an iteration cannot restart where it starts")
+    if step == 0 or (step < 0) != (restart < start):
+        raise given.error(f"an iteration with step {step} never gets to its restart")
+    length = max(1, -int((start - restart) // step))
+    ahead = int((given.number("initial", start) - start) // step)
+    return columns.iteration(start, step, length=length, ahead=ahead)
+
+
+def _string(properties: Properties) -> Generated:
+    prefix, suffix = properties.text("prefix"), properties.text("suffix")
+    known = prefix
+    if "numbered" in properties:
+        given = properties.inner("numbered")
+        known += given.text("prefix")
+        column = columns.numbered(given.text("prefix"), given.integer("count"))
+    elif "regex" in properties:
+        pattern = properties.text("regex")
+        known += literal_prefix(read_pattern(pattern))
+        column = columns.matching(pattern)
+    else:
+        column = columns.letters(*properties.lengths())
+    if prefix or suffix:
+        column = columns.surrounded(column, prefix, suffix)
+    return Generated(data.STRING, column, known)
+
+
+def _logical(kind: str, node: Mapping[str, object], properties: Properties) -> Generated | None:
+    match kind, node.get("logicalType"):
+        case "long", "timestamp-millis":
+            low, end = properties.range(0, _MILLISECONDS_END)
+            return Generated(data.timestamp(), _converted(low, end, datetime_of))
+        case "int", "date":
+            low, end = properties.range(0, _DAYS_END)
+            return Generated(data.date(), _converted(low, end, _date_of))
+        case "int", "time-millis":
+            low, end = properties.range(0, _DAY_MS)
+            return Generated(data.time(), _converted(low, end, _time_of))
+        case "bytes", "decimal":
+            declared = Properties(node, properties.at)
+            scale = declared.integer("scale", 0)
+            end = 10 ** declared.integer("precision")
+            convert = _decimal_of(scale)
+            return Generated(data.decimal(scale), _converted(0, end, convert))
+    return None
+
+
+def _converted(low: float, end: float, convert: Callable[[int], object]) -> Column:
+    whole = columns.integers(int(low), int(end))
+    return lambda run: [convert(number) for number in whole(run)]
+
+
+def _date_of(days: int) -> datetime.date:
+    return _EPOCH.date() + datetime.timedelta(days=days)
+
+
+def _time_of(milliseconds: int) -> datetime.time:
+    return datetime_of(milliseconds).time()
+
+
+def _decimal_of(scale: int) -> Callable[[int], Decimal]:
+    return lambda unscaled: Decimal(unscaled).scaleb(-scale)

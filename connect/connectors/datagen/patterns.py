@@ -1,0 +1,256 @@
+"""Regular expressions turned around: random texts that match one.
+
+Understood are literals, `.`, `\\d` `\\w` `\\s` and escaped signs, classes such as `[a-z_]` and
+`[^0-9]`, groups, `|`, and the repetitions `?` `*` `+` `{2}` `{2,}` `{2,5}`. Open-ended repetitions
+stop after 16. Anything else is refused when the pattern is read, never while records are made.
+"""
+
+import math
+import string
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from random import Random
+
+from connect.errors import ConfigError
+
+REPEATS_MAX = 16
+_PRINTABLE = "".join(chr(code) for code in range(32, 127))
+_ESCAPED_SETS = {
+    "d": string.digits,
+    "w": string.ascii_letters + string.digits + "_",
+    "s": " ",
+}
+_UNSUPPORTED_ESCAPES = set("bBAZzGDWSpPk") | set(string.digits)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One sign out of a set."""
+
+    signs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Parts, one after the other."""
+
+    parts: tuple["Part", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """One of several parts."""
+
+    options: tuple["Part", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A part, some times."""
+
+    part: "Part"
+    least: int
+    most: int
+
+
+Part = Choice | Sequence | Either | Repeat
+
+
+def read_pattern(text: str) -> Part:
+    """The tree of a pattern; a ConfigError says which sign is not understood."""
+    return _Reader(text).read()
+
+
+def count_texts(part: Part) -> int:
+    """How many texts the part can make (the same text made in two ways counts twice)."""
+    match part:
+        case Choice(signs):
+            return len(signs)
+        case Sequence(parts):
+            return math.prod(map(count_texts, parts))
+        case Either(options):
+            return sum(map(count_texts, options))
+        case Repeat(inner, least, most):
+            count = count_texts(inner)
+            return sum(count**times for times in range(least, most + 1))
+
+
+def all_texts(part: Part) -> Iterator[str]:
+    """Every text the part can make, in a fixed order."""
+    match part:
+        case Choice(signs):
+            yield from signs
+        case Sequence(parts):
+            yield from map("".join, product(*[list(all_texts(inner)) for inner in parts]))
+        case Either(options):
+            for option in options:
+                yield from all_texts(option)
+        case Repeat(inner, least, most):
+            texts = list(all_texts(inner))
+            for times in range(least, most + 1):
+                yield from map("".join, product(texts, repeat=times))
+
+
+def text_maker(part: Part) -> Callable[[Random], str]:
+    """A function that makes one random text of the part."""
+    match part:
+        case Choice(signs):
+            return lambda random: random.choice(signs)
+        case Sequence(parts):
+            makers = [text_maker(inner) for inner in parts]
+            return lambda random: "".join([make(random) for make in makers])
+        case Either(options):
+            choices = [text_maker(option) for option in options]
+            return lambda random: random.choice(choices)(random)
+        case Repeat(inner, least, most):
+            make_one = text_maker(inner)
+            return lambda random: "".join(
+                [make_one(random) for _ in range(random.randint(least, most))]
+            )
+
+
+def literal_prefix(part: Part) -> str:
+    """What every text of the part begins with, as far as it is written out."""
+    match part:
+        case Choice(signs) if len(signs) == 1:
+            return signs
+        case Sequence(parts):
+            prefix = ""
+            for inner in parts:
+                prefix += literal_prefix(inner)
+                if count_texts(inner) != 1:
+                    break
+            return prefix
+        case _:
+            return ""
+
+
+class _Reader:
+    """Reads a pattern from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._position = 0
+
+    def read(self) -> Part:
+        part = self._either()
+        if self._position < len(self._text):
+            raise self._error("no group is open here")
+        return part
+
+    def _peek(self) -> str:
+        return self._text[self._position : self._position + 1]
+
+    def _take(self) -> str:
+        sign = self._peek()
+        if not sign:
+            raise self._error("it ends too early")
+        self._position += 1
+        return sign
+
+    def _error(self, why: str) -> ConfigError:
+        return ConfigError(
+            f'cannot make texts for the pattern "{self._text}": {why}',
+            at=f"position {self._position} of the pattern",
+            hint="use literals, classes, groups, | and repetitions",
+        )
+
+    def _either(self) -> Part:
+        options = [self._sequence()]
+        while self._peek() == "|":
+            self._take()
+            options.append(self._sequence())
+        return options[0] if len(options) == 1 else Either(tuple(options))
+
+    def _sequence(self) -> Part:
+        parts: list[Part] = []
+        while self._peek() not in ("", "|", ")"):
+            if self._peek() in "^$":  # anchors: a text is always matched as a whole
+                self._take()
+                continue
+            parts.append(self._repeated(self._single()))
+        return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+
+    def _single(self) -> Part:
+        sign = self._take()
+        if sign == "(":
+            return self._group()
+        if sign == "[":
+            return self._class()
+        if sign == ".":
+            return Choice(_PRINTABLE)
+        if sign == "\\":
+            return Choice(self._escaped())
+        if sign in "*+?{":
+            raise self._error(f'there is nothing to repeat before "{sign}"')
+        return Choice(sign)
+
+    def _group(self) -> Part:
+        if self._peek() == "?":
+            self._take()
+            if self._take() != ":":
+                raise self._error("of groups only (...) and (?:...) are understood")
+        part = self._either()
+        if self._peek() != ")":
+            raise self._error("a group is not closed")
+        self._take()
+        return part
+
+    def _escaped(self) -> str:
+        sign = self._take()
+        if sign in _UNSUPPORTED_ESCAPES:
+            raise self._error(f"\\{sign} is not understood")
+        return _ESCAPED_SETS.get(sign) or {"t": "\t", "n": "\n", "r": "\r"}.get(sign, sign)
+
+    def _class(self) -> Part:
+        negated = self._peek() == "^"
+        if negated:
+            self._take()
+        signs: list[str] = []
+        while self._peek() != "]" or not signs:
+            sign = self._take()
+            if sign == "\\":
+                signs.extend(self._escaped())
+            elif sign == "-" and signs and self._peek() not in ("]", ""):
+                signs.extend(self._rest_of_range(signs[-1]))
+            else:
+                signs.append(sign)
+        self._take()
+        kept = [sign for sign in _PRINTABLE if sign not in signs] if negated else signs
+        if not kept:
+            raise self._error("the class has no signs")
+        return Choice("".join(dict.fromkeys(kept)))
+
+    def _rest_of_range(self, first: str) -> list[str]:
+        last = self._take()
+        if last == "\\":
+            last = self._take()
+        if ord(last) < ord(first):
+            raise self._error(f'the range "{first}-{last}" is empty')
+        return [chr(code) for code in range(ord(first) + 1, ord(last) + 1)]
+
+    def _repeated(self, part: Part) -> Part:
+        sign = self._peek()
+        if sign == "" or sign not in "?*+{":
+            return part
+        self._take()
+        if sign == "{":
+            least, most = self._counts()
+        else:
+            least, most = {"?": (0, 1), "*": (0, REPEATS_MAX), "+": (1, 1 + REPEATS_MAX)}[sign]
+        if self._peek() == "?":  # "as few as possible" says nothing about what can match
+            self._take()
+        return Repeat(part, least, most)
+
+    def _counts(self) -> tuple[int, int]:
+        text = ""
+        while self._peek() != "}":
+            text += self._take()
+        self._take()
+        least, comma, most = text.partition(",")
+        if not least.isdecimal() or not (most == "" or most.isdecimal()):
+            raise self._error(f"{{{text}}} is no repetition")
+        if not comma:
+            return int(least), int(least)
+        return int(least), int(most) if most else int(least) + REPEATS_MAX

@@ -1,0 +1,116 @@
+"""DatagenTask: makes one stream of records at its pace.
+
+Its offsets are {"current.iteration": number of the next record, "random.seed": seed}, so that a
+task that starts again goes on with the next record of the same stream.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+
+from broker.clock import Clock, SystemClock
+from connect.api import SourceTask
+from connect.connectors.datagen.column_stream import ColumnStream, Lateness, Place
+from connect.connectors.datagen.definition import DEFINITION
+from connect.connectors.datagen.plan import (
+    RANDOM_SEED,
+    read_event_time,
+    read_pace,
+    read_plan,
+    read_seed,
+)
+from connect.connectors.settings import Settings
+from connect.connectors.stop_signal import StopSignal
+from connect.data import Struct
+from connect.records import Header, SourceRecord
+
+TASK_ID = "task.id"
+TASK_COUNT = "task.count"
+CURRENT_ITERATION = "current.iteration"
+IDLE_MS = 500
+# Nobody changes the headers of a record in place, so all records may share their absence.
+_NO_HEADERS: list[Header] = []
+
+
+class DatagenTask(SourceTask):
+    """Makes one stream of records at its pace."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        """Waits and timestamps go by the clock."""
+        self._clock = clock or SystemClock()
+        self._stop = StopSignal(self._clock)
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Goes on after the last record whose offset is stored."""
+        settings = Settings(DEFINITION, config)
+        place = Place(int(config.get(TASK_ID, 0)), int(config.get(TASK_COUNT, 1)))
+        self._partition = {TASK_ID: place.task}
+        stored = self.context.offset_reader.offset(self._partition) or {}
+        seen = stored.get(CURRENT_ITERATION)
+        self._next = seen if isinstance(seen, int) else 0
+        self._seed = read_seed(settings, stored)
+        self._plan = read_plan(settings)
+        lateness = Lateness(settings.number("late.share"), settings.integer("late.max.ms"))
+        self._stream = ColumnStream(self._plan.generator, self._seed, place, lateness)
+        self._topic = settings.text("kafka.topic")
+        self._iterations = settings.integer("iterations")
+        self._event_time = read_event_time(settings, place.tasks)
+        self._pace = read_pace(settings, place, self._clock.monotonic_ms())
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        """The records that are due, or a wait for them."""
+        left = self._iterations - self._next if self._iterations > 0 else None
+        if left is not None and left <= 0:
+            self._stop.wait(IDLE_MS)
+            return None
+        now_ms = self._clock.monotonic_ms()
+        due = self._pace.due(now_ms)
+        if due == 0:
+            self._stop.wait(self._pace.wait_ms(now_ms))
+            return None
+        records = self._make(due if left is None else min(due, left))
+        self._pace.sent(len(records))
+        return records
+
+    def stop(self) -> None:
+        """Wakes `poll`."""
+        self._stop.set()
+
+    def _make(self, count: int) -> list[SourceRecord]:
+        first, partition, topic, seed = self._next, self._partition, self._topic, self._seed
+        schema, key_schema = self._plan.generator.schema, self._plan.key_schema
+        columns, late_ms = self._stream.columns(first, count)
+        numbers = range(first, first + len(late_ms))
+        timestamps = self._timestamps(numbers, late_ms)
+        for field in self._plan.generator.time_fields:
+            columns[field.position] = list(map(field.of_milliseconds, timestamps))
+        key_position = self._plan.key_position
+        keys: Iterable[object] = repeat(None) if key_position is None else columns[key_position]
+        self._next = numbers.stop
+        return [
+            SourceRecord(
+                partition,
+                {CURRENT_ITERATION: number, RANDOM_SEED: seed},
+                topic,
+                None,
+                key_schema,
+                key,
+                schema,
+                Struct(schema, list(row)),
+                timestamp_ms,
+                _NO_HEADERS,
+            )
+            for number, key, row, timestamp_ms in zip(
+                range(first + 1, numbers.stop + 1),
+                keys,
+                zip(*columns, strict=True),
+                timestamps,
+                strict=False,  # keys that are always None have no end
+            )
+        ]
+
+    def _timestamps(self, numbers: range, late_ms: Sequence[int]) -> list[int]:
+        event_time = self._event_time
+        if event_time is None:
+            now_ms = self._clock.now_ms()
+            return [now_ms - late for late in late_ms]
+        return [event_time.at(number) - late for number, late in zip(numbers, late_ms, strict=True)]

@@ -1,0 +1,1 @@
+"""Tests of the connectors that come with Millstream."""
