@@ -54,6 +54,7 @@ __all__ = [
     "Range",
     "Recommender",
     "Regex",
+    "Settings",
     "ValidList",
     "ValidString",
     "Validator",
@@ -145,6 +146,54 @@ class ConfigValue:
     recommended_values: list[object] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     visible: bool = True
+
+
+class Settings(dict[str, object]):
+    """Parsed settings by name; the methods say which type the declaration gave them."""
+
+    def text(self, name: str) -> str:
+        """A setting that is a text or a class, and has a value."""
+        value = self[name]
+        assert isinstance(value, str), f"{name} is no text"
+        return value
+
+    def text_or_none(self, name: str) -> str | None:
+        """A setting that is a text or a class, or not given."""
+        return None if self[name] is None else self.text(name)
+
+    def texts(self, name: str) -> list[str]:
+        """A setting that is a list."""
+        value = self[name]
+        assert isinstance(value, list), f"{name} is no list"
+        return value
+
+    def boolean(self, name: str) -> bool:
+        """A setting that is true or false."""
+        value = self[name]
+        assert isinstance(value, bool), f"{name} is no boolean"
+        return value
+
+    def integer(self, name: str) -> int:
+        """A setting that is a whole number, and has a value."""
+        value = self[name]
+        assert type(value) is int, f"{name} is no whole number"
+        return value
+
+    def integer_or_none(self, name: str) -> int | None:
+        """A setting that is a whole number, or not given."""
+        return None if self[name] is None else self.integer(name)
+
+    def number(self, name: str) -> float:
+        """A setting that is a double."""
+        value = self[name]
+        assert isinstance(value, float), f"{name} is no double"
+        return value
+
+    def password(self, name: str) -> str:
+        """The hidden text of a password."""
+        value = self[name]
+        assert isinstance(value, Password), f"{name} is no password"
+        return value.value
 
 
 # Gives the full name of a class by its name or alias, None if there is no such class.
@@ -239,7 +288,7 @@ class ConfigDef:
 
         return sorted(self.keys.values(), key=place)
 
-    def parse(self, config: Mapping[str, object]) -> dict[str, object]:
+    def parse(self, config: Mapping[str, object]) -> Settings:
         """The value of every setting; ConfigError for the first one that is wrong."""
         undefined = self._undefined_dependents()
         if undefined:
@@ -247,7 +296,7 @@ class ConfigDef:
                 "Some configurations in are referred in the dependents, but not defined: "
                 + ",".join(undefined)
             )
-        return {key.name: self._parse_one(key, config) for key in self.keys.values()}
+        return Settings((key.name, self._parse_one(key, config)) for key in self.keys.values())
 
     def validate(self, config: Mapping[str, object]) -> list[ConfigValue]:
         """What is to say about every setting: value, errors, what a form may offer."""

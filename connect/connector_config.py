@@ -1,0 +1,543 @@
+"""The settings that every connector has, whatever its class: Kafka's groups, order and limits."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from broker.schema.java_patterns import compile_pattern
+from connect.config_def import (
+    CaseInsensitiveValidString,
+    Check,
+    ConfigDef,
+    ConfigKey,
+    ConfigType,
+    ConfigValue,
+    Importance,
+    NonEmptyString,
+    NonEmptyStringWithoutControlChars,
+    Range,
+    Regex,
+    ValidList,
+    ValidString,
+    Width,
+    parse_type,
+)
+from connect.config_validators import shown, unique_entries
+from connect.errors import ConfigError
+from connect.plugin_finder import PluginFinder, PluginKind
+
+COMMON = "Common"
+TRANSFORMS = "Transforms"
+PREDICATES = "Predicates"
+ERRORS = "Error Handling"
+TOPIC_CREATION = "Topic Creation"
+EXACTLY_ONCE = "Exactly Once Support"
+OFFSETS_TOPIC = "offsets.topic"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConverters:
+    """The worker's own converters, which a connector gets that names none."""
+
+    key: str | None = None
+    value: str | None = None
+    header: str | None = None
+
+
+def connector_definition(
+    plugins: PluginFinder | None = None,
+    connector_class: str | None = None,
+    converters: WorkerConverters | None = None,
+) -> ConfigDef:
+    """What sources and sinks have in common; with plugins, their classes are checked too."""
+    converters = converters or WorkerConverters()
+    definition = ConfigDef(find_class=None if plugins is None else plugins.class_name)
+    for key in (
+        *_identity(plugins, connector_class),
+        *_TASKS,
+        *_converter("key", PluginKind.CONVERTER, converters.key, plugins),
+        *_converter("value", PluginKind.CONVERTER, converters.value, plugins),
+        *_converter("header", PluginKind.HEADER_CONVERTER, converters.header, plugins),
+        *_ALIASES,
+        *_ERROR_HANDLING,
+    ):
+        definition.add(key)
+    return definition
+
+
+def source_definition(
+    plugins: PluginFinder | None = None,
+    connector_class: str | None = None,
+    converters: WorkerConverters | None = None,
+) -> ConfigDef:
+    """The settings of every source connector."""
+    definition = connector_definition(plugins, connector_class, converters)
+    for key in _SOURCE:
+        definition.add(key)
+    return definition
+
+
+def sink_definition(
+    plugins: PluginFinder | None = None,
+    connector_class: str | None = None,
+    converters: WorkerConverters | None = None,
+) -> ConfigDef:
+    """The settings of every sink connector."""
+    definition = connector_definition(plugins, connector_class, converters)
+    for key in _SINK:
+        definition.add(key)
+    return definition
+
+
+def check_sink(config: Mapping[str, str | None], found: dict[str, ConfigValue]) -> None:
+    """Adds the errors of a sink's topics, which no single setting shows."""
+    topics, pattern = config.get("topics") or "", config.get("topics.regex") or ""
+    dead_letters = (config.get("errors.deadletterqueue.topic.name") or "").strip()
+
+    def add(error: str, *names: str) -> None:
+        for name in names:
+            found.setdefault(name, ConfigValue(name, config.get(name))).errors.append(error)
+
+    if topics.strip() and pattern.strip():
+        both = "topics and topics.regex are mutually exclusive options, but both are set."
+        add(both, "topics", "topics.regex")
+    if not topics.strip() and not pattern.strip():
+        add("Must configure one of topics or topics.regex", "topics", "topics.regex")
+    start = f"The DLQ topic '{dead_letters}' may not be"
+    listed = sink_topics(config)
+    if dead_letters and dead_letters in listed:
+        where = f"included in the list of topics ('topics={shown(listed)}')"
+        add(f"{start} {where} consumed by the connector", "topics")
+    if dead_letters and pattern.strip() and _matches(pattern, dead_letters):
+        where = f"matched by the regex for the topics ('topics.regex={pattern}')"
+        add(f"{start} {where} consumed by the connector", "topics.regex")
+
+
+def sink_topics(config: Mapping[str, str | None]) -> list[str]:
+    """The topics that a sink names, each once."""
+    topics = parse_type("topics", config.get("topics"), ConfigType.LIST)
+    listed: Sequence[str] = topics if isinstance(topics, list) else []
+    return [topic for topic in dict.fromkeys(listed) if topic]
+
+
+def _matches(pattern: str, topic: str) -> bool:
+    try:
+        return compile_pattern(pattern).fullmatch(topic) is not None
+    except ValueError:
+        return False  # the setting's own validator says so
+
+
+def _identity(plugins: PluginFinder | None, connector_class: str | None) -> list[ConfigKey]:
+    version = None
+    if plugins is not None and connector_class is not None:
+        kinds = (PluginKind.SOURCE, PluginKind.SINK)
+        version = next(filter(None, (plugins.version(k, connector_class) for k in kinds)), None)
+    return [
+        ConfigKey(
+            "name",
+            ConfigType.STRING,
+            validator=NonEmptyStringWithoutControlChars(),
+            importance=Importance.HIGH,
+            doc="The name of this connector, which no other connector of the worker has.",
+            group=COMMON,
+            order=1,
+            width=Width.MEDIUM,
+            display_name="Connector name",
+        ),
+        ConfigKey(
+            "connector.class",
+            ConfigType.STRING,
+            importance=Importance.HIGH,
+            doc="The class of this connector: its full Java name, the name without the package, "
+            'that without "Connector" at its end, or package.module:Class of Python.',
+            group=COMMON,
+            order=2,
+            width=Width.LONG,
+            display_name="Connector class",
+        ),
+        ConfigKey(
+            "connector.plugin.version",
+            ConfigType.STRING,
+            version,
+            importance=Importance.MEDIUM,
+            doc="The wanted version of the connector. A worker has one version of each plugin, so "
+            "this is taken but not needed.",
+            group=COMMON,
+            order=3,
+            width=Width.MEDIUM,
+            display_name="Connector version",
+        ),
+    ]
+
+
+_TASKS = (
+    ConfigKey(
+        "tasks.max",
+        ConfigType.INT,
+        1,
+        Range(1),
+        Importance.HIGH,
+        "How many tasks the connector may have at most.",
+        COMMON,
+        4,
+        Width.SHORT,
+        "Tasks max",
+    ),
+    ConfigKey(
+        "tasks.max.enforce",
+        ConfigType.BOOLEAN,
+        True,
+        importance=Importance.LOW,
+        doc="Whether a connector fails that wants more tasks than tasks.max allows; otherwise "
+        "it gets them, with a warning in the log.",
+        group=COMMON,
+        order=5,
+        width=Width.SHORT,
+        display_name="Enforce tasks max",
+    ),
+)
+
+
+def _converter(
+    part: str, kind: PluginKind, default: str | None, plugins: PluginFinder | None
+) -> list[ConfigKey]:
+    name = f"{part}.converter"
+    order = {"key": 6, "value": 8, "header": 10}[part]
+    title = part.capitalize()
+    known = default if plugins is not None else None
+    version = None if plugins is None or known is None else plugins.version(kind, known)
+    return [
+        ConfigKey(
+            name,
+            ConfigType.CLASS,
+            default,
+            _plugin_class(kind, plugins),
+            Importance.LOW,
+            f"The converter between Connect's data and the bytes of {part}s in topics. Without it "
+            "the connector has the worker's.",
+            COMMON,
+            order,
+            Width.SHORT,
+            f"{title} converter class",
+            recommender=None if plugins is None else ClassRecommender(plugins, kind),
+        ),
+        ConfigKey(
+            f"{name}.plugin.version",
+            ConfigType.STRING,
+            version,
+            importance=Importance.LOW,
+            doc=f"The wanted version of the {part} converter; taken but not needed.",
+            group=COMMON,
+            order=order + 1,
+            width=Width.SHORT,
+            display_name=f"{title} converter version",
+            recommender=None if plugins is None else VersionRecommender(plugins, kind, name),
+        ),
+    ]
+
+
+_INTERFACES = {
+    PluginKind.CONVERTER: "Converter",
+    PluginKind.HEADER_CONVERTER: "HeaderConverter",
+    PluginKind.TRANSFORMATION: "Transformation",
+    PluginKind.PREDICATE: "Predicate",
+}
+
+
+def _plugin_class(kind: PluginKind, plugins: PluginFinder | None) -> Check:
+    def ensure_kind(name: str, value: object) -> None:
+        if value is not None and plugins is not None:
+            ensure_plugin(plugins, kind, str(value))
+
+    interface = f"org.apache.kafka.connect.storage.{_INTERFACES[kind]}"
+    constructor = "A class with a public, no-argument constructor"
+    return Check(ensure_kind, f"A concrete subclass of {interface}, {constructor}")
+
+
+def ensure_plugin(plugins: PluginFinder, kind: PluginKind, name: str) -> type:
+    """The class of a plugin; ConfigError if it is of another kind or only a family of plugins."""
+    found = plugins.find(kind, name)
+    if found is not None:
+        return found
+    members = [each for each in plugins.class_names(kind) if each.startswith(f"{name}$")]
+    if members:
+        meant = ", ".join(members)
+        raise ConfigError(f"This class is abstract and cannot be created. Did you mean {meant}?")
+    raise ConfigError(f"Class class {name} does not implement the {_INTERFACES[kind]} interface")
+
+
+@dataclass(frozen=True, slots=True)
+class ClassRecommender:
+    """Offers all plugins of a kind."""
+
+    plugins: PluginFinder
+    kind: PluginKind
+
+    def valid_values(self, name: str, parsed: Mapping[str, object]) -> Sequence[object]:
+        """Their names."""
+        return self.plugins.class_names(self.kind)
+
+    def visible(self, name: str, parsed: Mapping[str, object]) -> bool:
+        """Always."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRecommender:
+    """Offers the version of the plugin that another setting names."""
+
+    plugins: PluginFinder
+    kind: PluginKind
+    class_setting: str
+    only_with_class: bool = True
+
+    def valid_values(self, name: str, parsed: Mapping[str, object]) -> Sequence[object]:
+        """The one version there is."""
+        chosen = parsed.get(self.class_setting)
+        version = None if chosen is None else self.plugins.version(self.kind, str(chosen))
+        return [] if version is None else [version]
+
+    def visible(self, name: str, parsed: Mapping[str, object]) -> bool:
+        """When the plugin is named, for converters."""
+        return not self.only_with_class or parsed.get(self.class_setting) is not None
+
+
+_ALIASES = (
+    ConfigKey(
+        "transforms",
+        ConfigType.LIST,
+        [],
+        unique_entries("transformation aliases"),
+        Importance.LOW,
+        "Names of the transforms that every record goes through, in this order; the settings "
+        "of each begin with transforms.NAME.",
+        TRANSFORMS,
+        12,
+        Width.LONG,
+        "Transforms",
+    ),
+    ConfigKey(
+        "predicates",
+        ConfigType.LIST,
+        [],
+        unique_entries("predicate aliases"),
+        Importance.LOW,
+        "Names of the predicates that transforms ask; the settings of each begin with "
+        "predicates.NAME.",
+        PREDICATES,
+        13,
+        Width.LONG,
+        "Predicates",
+    ),
+    ConfigKey(
+        "config.action.reload",
+        ConfigType.STRING,
+        "restart",
+        ValidString("none", "restart"),
+        Importance.LOW,
+        "What happens when a value from outside, of a configuration provider, changes: the "
+        "connector restarts, or nothing.",
+        COMMON,
+        14,
+        Width.MEDIUM,
+        "Reload Action",
+    ),
+)
+
+
+_ERROR_HANDLING = (
+    ConfigKey(
+        "errors.retry.timeout",
+        ConfigType.LONG,
+        0,
+        importance=Importance.MEDIUM,
+        doc="For how many milliseconds a failed operation is tried again; 0 is never, -1 is "
+        "for ever.",
+        group=ERRORS,
+        order=1,
+        width=Width.MEDIUM,
+        display_name="Retry Timeout for Errors",
+    ),
+    ConfigKey(
+        "errors.retry.delay.max.ms",
+        ConfigType.LONG,
+        60_000,
+        importance=Importance.MEDIUM,
+        doc="How many milliseconds there are between two tries at most.",
+        group=ERRORS,
+        order=2,
+        width=Width.MEDIUM,
+        display_name="Maximum Delay Between Retries for Errors",
+    ),
+    ConfigKey(
+        "errors.tolerance",
+        ConfigType.STRING,
+        "none",
+        ValidString("none", "all"),
+        Importance.MEDIUM,
+        "What a record does that cannot be converted or transformed: none fails the task, all "
+        "goes on without the record.",
+        ERRORS,
+        3,
+        Width.SHORT,
+        "Error Tolerance",
+    ),
+    ConfigKey(
+        "errors.log.enable",
+        ConfigType.BOOLEAN,
+        False,
+        importance=Importance.MEDIUM,
+        doc="Whether tolerated errors are written to the worker's log too.",
+        group=ERRORS,
+        order=4,
+        width=Width.SHORT,
+        display_name="Log Errors",
+    ),
+    ConfigKey(
+        "errors.log.include.messages",
+        ConfigType.BOOLEAN,
+        False,
+        importance=Importance.MEDIUM,
+        doc="Whether the log shows the record that failed: its key, value and headers.",
+        group=ERRORS,
+        order=5,
+        width=Width.SHORT,
+        display_name="Log Error Details",
+    ),
+)
+
+
+def _at_least_zero(name: str, value: object) -> None:
+    if value is not None:
+        Range(0).ensure_valid(name, value)
+
+
+_SOURCE = (
+    ConfigKey(
+        "topic.creation.groups",
+        ConfigType.LIST,
+        [],
+        unique_entries("topic creation groups"),
+        Importance.LOW,
+        "Names of groups of topics that the worker creates with settings of their own, which "
+        "begin with topic.creation.GROUP.",
+        TOPIC_CREATION,
+        1,
+        Width.LONG,
+        "Topic Creation Groups",
+    ),
+    ConfigKey(
+        "exactly.once.support",
+        ConfigType.STRING,
+        "requested",
+        CaseInsensitiveValidString("required", "requested"),
+        Importance.MEDIUM,
+        "required refuses a connector that cannot say that it delivers exactly once with this "
+        "configuration, and a worker that does not do it; requested leaves it to the user.",
+        EXACTLY_ONCE,
+        2,
+        Width.SHORT,
+        "Exactly once support",
+    ),
+    ConfigKey(
+        "transaction.boundary",
+        ConfigType.STRING,
+        "poll",
+        CaseInsensitiveValidString("interval", "poll", "connector"),
+        Importance.MEDIUM,
+        "When a transaction of an exactly-once source ends: poll after every batch of a task, "
+        "interval after some time, connector where the connector says so.",
+        EXACTLY_ONCE,
+        3,
+        Width.SHORT,
+        "Transaction Boundary",
+    ),
+    ConfigKey(
+        "transaction.boundary.interval.ms",
+        ConfigType.LONG,
+        None,
+        Check(_at_least_zero, "[0,...]"),
+        Importance.LOW,
+        "With transaction.boundary=interval, the milliseconds from one end of a transaction to "
+        "the next; the worker's offset.flush.interval.ms if not given.",
+        EXACTLY_ONCE,
+        4,
+        Width.SHORT,
+        "Transaction boundary interval",
+    ),
+    ConfigKey(
+        "offsets.storage.topic",
+        ConfigType.STRING,
+        None,
+        NonEmptyString(),
+        Importance.LOW,
+        "A topic for the offsets of this connector alone, created if it is missing. Only for "
+        "distributed workers.",
+        OFFSETS_TOPIC,
+        1,
+        Width.LONG,
+        "Offsets topic",
+    ),
+)
+
+
+_SINK = (
+    ConfigKey(
+        "topics",
+        ConfigType.LIST,
+        [],
+        ValidList(),
+        Importance.HIGH,
+        "The topics to read, separated by commas.",
+        COMMON,
+        4,
+        Width.LONG,
+        "Topics",
+    ),
+    ConfigKey(
+        "topics.regex",
+        ConfigType.STRING,
+        "",
+        Regex(),
+        Importance.HIGH,
+        "A regular expression of Java: all topics whose whole name matches are read. Not "
+        "together with topics.",
+        COMMON,
+        4,
+        Width.LONG,
+        "Topics regex",
+    ),
+    ConfigKey(
+        "errors.deadletterqueue.topic.name",
+        ConfigType.STRING,
+        "",
+        importance=Importance.MEDIUM,
+        doc="The topic that gets the records that failed and were tolerated; none if empty.",
+        group=ERRORS,
+        order=6,
+        width=Width.MEDIUM,
+        display_name="Dead Letter Queue Topic Name",
+    ),
+    ConfigKey(
+        "errors.deadletterqueue.topic.replication.factor",
+        ConfigType.SHORT,
+        3,
+        importance=Importance.MEDIUM,
+        doc="How many replicas the topic of failed records gets if the worker creates it.",
+        group=ERRORS,
+        order=7,
+        width=Width.MEDIUM,
+        display_name="Dead Letter Queue Topic Replication Factor",
+    ),
+    ConfigKey(
+        "errors.deadletterqueue.context.headers.enable",
+        ConfigType.BOOLEAN,
+        False,
+        importance=Importance.MEDIUM,
+        doc="Whether failed records get headers that say where and why they failed; all begin "
+        "with __connect.errors.",
+        group=ERRORS,
+        order=8,
+        width=Width.MEDIUM,
+        display_name="Enable Error Context Headers",
+    ),
+)

@@ -1,0 +1,36 @@
+"""What is asked of whoever knows the plugins: names and aliases to classes."""
+
+import enum
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class PluginKind(enum.Enum):
+    """The kinds of plugins; each one's value is its name in the REST API."""
+
+    SOURCE = "source"
+    SINK = "sink"
+    CONVERTER = "converter"
+    HEADER_CONVERTER = "header_converter"
+    TRANSFORMATION = "transformation"
+    PREDICATE = "predicate"
+
+
+class PluginFinder(Protocol):
+    """Finds plugins by their Java class name, their alias or their Python name."""
+
+    def class_name(self, name: str) -> str | None:
+        """The full name of the plugin of any kind that goes by this name; None if none does."""
+        ...
+
+    def find(self, kind: PluginKind, name: str) -> type | None:
+        """The class of a plugin of this kind; None if there is none."""
+        ...
+
+    def class_names(self, kind: PluginKind) -> Sequence[str]:
+        """The full names of all plugins of this kind."""
+        ...
+
+    def version(self, kind: PluginKind, name: str) -> str | None:
+        """The version of a plugin; None if there is none or it does not say."""
+        ...
