@@ -1,0 +1,51 @@
+"""StopSignal: how a task learns that it shall end, whatever it waits for."""
+
+import threading
+
+from broker.clock import Clock
+from connect.errors import ConnectError
+
+
+class TaskStopped(ConnectError):
+    """The task was told to stop while it waited; what it waited for is not done."""
+
+
+class StopSignal:
+    """Set once, from any thread; waits end early when it is."""
+
+    def __init__(self, clock: Clock) -> None:
+        """Not set."""
+        self._clock = clock
+        self._changed = threading.Condition()
+        self.event = threading.Event()  # for tasks, which wait on the machine's clock
+
+    def set(self) -> None:
+        """End all waits, now and from now on."""
+        with self._changed:
+            self.event.set()
+            self._changed.notify_all()
+
+    def is_set(self) -> bool:
+        """Whether the task shall end."""
+        return self.event.is_set()
+
+    def wake(self) -> None:
+        """Let those who wait look again at what they wait for."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def wait(self, timeout_ms: int) -> bool:
+        """Wait for the signal as long as this; whether it is set."""
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        with self._changed:
+            while not self.event.is_set():
+                left_ms = deadline_ms - self._clock.monotonic_ms()
+                if left_ms <= 0:
+                    break
+                self._clock.wait(self._changed, left_ms)
+        return self.event.is_set()
+
+    def pause(self, timeout_ms: int) -> None:
+        """Wait as long as this; TaskStopped when the signal comes first."""
+        if self.wait(timeout_ms):
+            raise TaskStopped("the task was told to stop while it waited to try again")

@@ -1,0 +1,51 @@
+"""Tasks and connectors as others see them: their ids, the state that is wanted, who is told."""
+
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+
+class TaskId(NamedTuple):
+    """One task of a connector."""
+
+    connector: str
+    task: int
+
+    def __str__(self) -> str:
+        """As logs and traces show it."""
+        return f"{self.connector}-{self.task}"
+
+
+class TargetState(Enum):
+    """What the user wants of a connector; the values are those of the config topic."""
+
+    STARTED = "STARTED"
+    PAUSED = "PAUSED"
+    STOPPED = "STOPPED"
+
+
+class StatusListener(Protocol):
+    """Is told how one connector or task fares, by the thread that runs it."""
+
+    def on_startup(self) -> None:
+        """It was started, and runs."""
+        ...
+
+    def on_running(self) -> None:
+        """It runs again after a pause."""
+        ...
+
+    def on_paused(self) -> None:
+        """It does nothing until it is resumed."""
+        ...
+
+    def on_stopped(self) -> None:
+        """Only for connectors: the user stopped it, and it has no tasks."""
+        ...
+
+    def on_failure(self, trace: str) -> None:
+        """It failed, and will not go on by itself."""
+        ...
+
+    def on_shutdown(self) -> None:
+        """It ended because the worker told it to."""
+        ...
