@@ -1,0 +1,155 @@
+"""Lines of a file that grows, is cut off or replaced while it is read, and of standard input."""
+
+import errno
+import os
+import re
+import select
+import stat
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from connect.errors import ConnectError
+
+READ_BYTES = 256 * 1024
+LINE_BYTES_MAX = 64 * 1024 * 1024
+# So many bytes before the place of reading are compared: other bytes there mean another content.
+_TAIL_BYTES = 256
+# A carriage return at the end may be half of a line's end: it waits for the next byte.
+_LINE_END = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)
+
+
+class Line(NamedTuple):
+    """A line without its end, and the position in the file after it (None for standard input)."""
+
+    text: str
+    position: int | None
+
+
+class LineSplitter:
+    """Cuts bytes into lines; the last one waits for its end."""
+
+    def __init__(self) -> None:
+        """Nothing waits."""
+        self.unfinished = b""
+
+    def split(self, data: bytes) -> list[tuple[str, int]]:
+        """The lines that are complete now, with their lengths in bytes."""
+        data = self.unfinished + data
+        if b"\r" in data:
+            lines = self._split_at_any_end(data)
+        else:
+            parts = data.split(b"\n")
+            self.unfinished = parts.pop()
+            lines = [(part.decode("utf-8", "replace"), len(part) + 1) for part in parts]
+        if len(self.unfinished) > LINE_BYTES_MAX:
+            raise ConnectError(
+                f"a line is longer than {LINE_BYTES_MAX} bytes",
+                hint="the file may not be a text of lines",
+            )
+        return lines
+
+    def _split_at_any_end(self, data: bytes) -> list[tuple[str, int]]:
+        lines: list[tuple[str, int]] = []
+        start = 0
+        for end in _LINE_END.finditer(data):
+            lines.append((data[start : end.start()].decode("utf-8", "replace"), end.end() - start))
+            start = end.end()
+        self.unfinished = data[start:]
+        return lines
+
+
+class FileLines:
+    """Lines of a file from some position on.
+
+    When the file gets shorter, has other bytes before the place of reading, or another file takes
+    its name, reading starts again at its beginning. A file that took the name is read when the old
+    one has come to its end; a last line that will never be finished counts as a line then.
+    """
+
+    def __init__(self, path: str, position: int) -> None:
+        """Opens the file; FileNotFoundError when it is not there (yet)."""
+        self._path = Path(path)
+        self._splitter = LineSplitter()
+        self._open(position)
+
+    def next_lines(self) -> list[Line]:
+        """The lines that were added; none when the file is read to its end."""
+        if self._is_changed():
+            self._start_again()
+        data = os.read(self._file, READ_BYTES)
+        if data:
+            return self._lines_of(data)
+        return self._lines_of_replaced() if self._is_replaced() else []
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        os.close(self._file)
+
+    def _open(self, position: int) -> None:
+        if not stat.S_ISREG(self._path.stat().st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        size = os.fstat(self._file).st_size
+        self._read_to = self._position = position if position <= size else 0
+        os.lseek(self._file, self._read_to, os.SEEK_SET)
+        self._tail = self._bytes_before()
+
+    def _start_again(self) -> None:
+        os.lseek(self._file, 0, os.SEEK_SET)
+        self._read_to = self._position = 0
+        self._tail = b""
+        self._splitter = LineSplitter()
+
+    def _is_changed(self) -> bool:
+        if os.fstat(self._file).st_size < self._read_to:
+            return True
+        return self._bytes_before() != self._tail
+
+    def _bytes_before(self) -> bytes:
+        count = min(_TAIL_BYTES, self._read_to)
+        return os.pread(self._file, count, self._read_to - count)
+
+    def _is_replaced(self) -> bool:
+        try:
+            named = self._path.stat()
+        except FileNotFoundError:
+            return False  # it may come back, or another one in its place
+        opened = os.fstat(self._file)
+        return (named.st_dev, named.st_ino) != (opened.st_dev, opened.st_ino)
+
+    def _lines_of(self, data: bytes) -> list[Line]:
+        self._read_to += len(data)
+        self._tail = (self._tail + data)[-_TAIL_BYTES:]
+        lines: list[Line] = []
+        for text, length in self._splitter.split(data):
+            self._position += length
+            lines.append(Line(text, self._position))
+        return lines
+
+    def _lines_of_replaced(self) -> list[Line]:
+        last = self._splitter.unfinished.rstrip(b"\r")
+        os.close(self._file)
+        self._splitter = LineSplitter()
+        self._open(0)
+        return [Line(last.decode("utf-8", "replace"), 0)] if last else []
+
+
+class StandardInputLines:
+    """Lines that come through standard input; they have no position to go on from."""
+
+    def __init__(self) -> None:
+        """Nothing is read yet."""
+        self._splitter = LineSplitter()
+
+    def next_lines(self) -> list[Line]:
+        """The lines that have come; none when there is nothing to read now."""
+        file = sys.stdin.fileno()
+        ready, _, _ = select.select([file], [], [], 0)
+        if not ready:
+            return []
+        lines = self._splitter.split(os.read(file, READ_BYTES))
+        return [Line(text, None) for text, _ in lines]
+
+    def close(self) -> None:
+        """Standard input stays open: others may read it."""

@@ -1,0 +1,94 @@
+"""FileStreamSink: the values of records as lines of a file, or of standard output."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TextIO
+
+from broker.model import TopicPartition
+from connect.api import SinkConnector, SinkTask
+from connect.config_def import ConfigDef, ConfigType, Importance
+from connect.connectors.plain_text import plain_text
+from connect.connectors.settings import Settings
+from connect.errors import ConnectError
+from connect.records import SinkRecord
+
+DEFINITION = ConfigDef().define(
+    "file",
+    ConfigType.STRING,
+    None,
+    importance=Importance.HIGH,
+    doc="Destination filename. If not specified, the standard output will be used",
+)
+
+
+class FileStreamSinkConnector(SinkConnector):
+    """Writes to one file, with as many tasks as are allowed."""
+
+    def __init__(self) -> None:
+        """Not started."""
+        self._config: dict[str, str] = {}
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        """What can be set."""
+        return DEFINITION
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Checks the configuration."""
+        Settings(DEFINITION, config)
+        self._config = dict(config)
+
+    def task_class(self) -> type[SinkTask]:
+        """The task that writes."""
+        return FileStreamSinkTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """All tasks add to the same file."""
+        return [self._config] * max_tasks
+
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]
+    ) -> bool:
+        """The worker keeps the offsets, and any are fine."""
+        return True
+
+
+class FileStreamSinkTask(SinkTask):
+    """Adds a line for every record."""
+
+    def __init__(self) -> None:
+        """Nothing is open."""
+        self._file: TextIO | None = None
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Opens the file, at its end."""
+        path = Settings(DEFINITION, config).text("file")
+        if not path:
+            return
+        try:
+            # It stays open until the task stops.
+            self._file = open(path, "a", encoding="utf-8", newline="\n")  # noqa: SIM115
+        except OSError as error:
+            raise ConnectError(
+                f"Couldn't find or create file '{path}' for FileStreamSinkTask: {error.strerror}",
+                hint="the folder must exist and the worker's user must be allowed to write there",
+            ) from None
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        """Writes the lines; others can read them at once."""
+        if records:
+            out = self._file or sys.stdout
+            # In one piece: tasks of one connector add to the same file.
+            out.write("".join([f"{plain_text(record.value)}\n" for record in records]))
+            out.flush()
+
+    def flush(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Has the lines on the disk before their offsets are committed."""
+        if self._file is not None:
+            os.fsync(self._file.fileno())
+
+    def stop(self) -> None:
+        """Closes the file."""
+        if self._file is not None:
+            self._file.close()

@@ -1,0 +1,190 @@
+"""FileStreamSource: the lines of a file, or of standard input, as records of a topic."""
+
+import threading
+from collections.abc import Mapping, Sequence
+
+from broker.clock import Clock, SystemClock
+from connect.api import ExactlyOnceSupport, SourceConnector, SourceTask
+from connect.config_def import ConfigDef, ConfigType, Importance, NonEmptyString, Range
+from connect.connectors.file_lines import FileLines, Line, StandardInputLines
+from connect.connectors.settings import Settings
+from connect.connectors.stop_signal import StopSignal
+from connect.data import STRING
+from connect.errors import ConnectError
+from connect.records import SourceRecord
+
+FILENAME = "filename"
+POSITION = "position"
+# How often a file that has nothing new, or is not there yet, is looked at.
+LOOK_MS = 100
+
+DEFINITION = (
+    ConfigDef()
+    .define(
+        "file",
+        ConfigType.STRING,
+        None,
+        importance=Importance.HIGH,
+        doc="Source filename. If not specified, the standard input will be used",
+    )
+    .define(
+        "topic",
+        ConfigType.STRING,
+        validator=NonEmptyString(),
+        importance=Importance.HIGH,
+        doc="The topic to publish data to",
+    )
+    .define(
+        "batch.size",
+        ConfigType.INT,
+        2000,
+        validator=Range(1),
+        importance=Importance.LOW,
+        doc="The maximum number of records the Source task can read from file one time",
+    )
+)
+
+
+class FileStreamSourceConnector(SourceConnector):
+    """Reads one file with one task."""
+
+    def __init__(self) -> None:
+        """Not started."""
+        self._config: dict[str, str] = {}
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        """What can be set."""
+        return DEFINITION
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Checks the configuration."""
+        Settings(DEFINITION, config)
+        self._config = dict(config)
+
+    def task_class(self) -> type[SourceTask]:
+        """The task that reads."""
+        return FileStreamSourceTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """One: a file is read from front to back."""
+        return [self._config]
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
+        """A file has positions to go on from, standard input has none."""
+        if Settings(DEFINITION, config).text("file"):
+            return ExactlyOnceSupport.SUPPORTED
+        return ExactlyOnceSupport.UNSUPPORTED
+
+    def alter_offsets(
+        self,
+        config: Mapping[str, str],
+        offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]],
+    ) -> bool:
+        """Refuses offsets that are no position in a file; the texts are Kafka's."""
+        if not Settings(DEFINITION, config).text("file"):
+            raise ConnectError(
+                "Offsets cannot be modified if the 'file' configuration is unspecified. "
+                "This is because stdin is used for input and offsets are not tracked."
+            )
+        for partition, offset in offsets:
+            # Anything may be reset, or a user could not clean up what is wrong.
+            if offset is not None:
+                _check_offset(partition, offset)
+        return True
+
+
+def _check_offset(partition: Mapping[str, object] | None, offset: Mapping[str, object]) -> None:
+    if POSITION not in offset:
+        raise ConnectError("Offset objects should either be null or contain the key 'position'")
+    position = offset[POSITION]
+    if isinstance(position, bool) or not isinstance(position, int):
+        raise ConnectError(
+            "The value for the 'position' key in the offset is expected to be a Long value"
+        )
+    if position < 0:
+        raise ConnectError(
+            "The value for the 'position' key in the offset should be a non-negative value"
+        )
+    if partition is None:
+        raise ConnectError("Partition objects cannot be null")
+    if FILENAME not in partition:
+        raise ConnectError("Partition objects should contain the key 'filename'")
+
+
+class FileStreamSourceTask(SourceTask):
+    """Reads lines as they are added, from the position after the last one that was stored."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        """Waits and timestamps go by the clock."""
+        self._clock = clock or SystemClock()
+        self._stop = StopSignal(self._clock)
+        self._reading = threading.Lock()  # `stop` comes from another thread and closes the file
+        self._lines: FileLines | StandardInputLines | None = None
+        self._waiting: list[Line] = []  # were read, but did not fit into the last batch
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Takes the settings; a file is opened by the first poll that finds it."""
+        settings = Settings(DEFINITION, config)
+        self._file = settings.text("file")
+        self._topic = settings.text("topic")
+        self._batch_size = settings.integer("batch.size")
+        self._partition = {FILENAME: self._file or None}
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        """The lines that were added, or a wait for some."""
+        with self._reading:
+            if self._stop.is_set:
+                return None
+            lines = self._next_lines()
+        if not lines:
+            self._stop.wait(LOOK_MS)
+            return None
+        now_ms = self._clock.now_ms()
+        return [
+            SourceRecord(
+                self._partition,
+                {POSITION: line.position},
+                self._topic,
+                value_schema=STRING,
+                value=line.text,
+                timestamp_ms=now_ms,
+            )
+            for line in lines
+        ]
+
+    def stop(self) -> None:
+        """Wakes `poll` and closes the file."""
+        self._stop.set()
+        with self._reading:
+            if self._lines is not None:
+                self._lines.close()
+                self._lines = None
+
+    def _next_lines(self) -> list[Line]:
+        if not self._waiting:
+            self._lines = self._lines or self._opened()
+            self._waiting = self._lines.next_lines() if self._lines else []
+        lines = self._waiting[: self._batch_size]
+        self._waiting = self._waiting[self._batch_size :]
+        return lines
+
+    def _opened(self) -> FileLines | StandardInputLines | None:
+        if not self._file:
+            return StandardInputLines()
+        stored = self.context.offset_reader.offset(self._partition) or {}
+        position = stored.get(POSITION, 0)
+        if not isinstance(position, int):
+            raise ConnectError(
+                f"Offset position is the incorrect type: {position!r}", at=f'file "{self._file}"'
+            )
+        try:
+            return FileLines(self._file, position)
+        except FileNotFoundError:
+            return None  # it may come
+        except OSError as error:
+            raise ConnectError(
+                f"cannot read the file: {error.strerror}",
+                at=f'file "{self._file}"',
+                hint="the worker's user must be allowed to read it",
+            ) from None
