@@ -8,10 +8,10 @@ from connect.api import ExactlyOnceSupport, SourceConnector, SourceTask
 from connect.config_def import ConfigDef, ConfigType, Importance, NonEmptyString, Range
 from connect.connectors.file_lines import FileLines, Line, StandardInputLines
 from connect.connectors.settings import Settings
-from connect.connectors.stop_signal import StopSignal
 from connect.data import STRING
 from connect.errors import ConnectError
 from connect.records import SourceRecord
+from connect.stop_signal import StopSignal
 
 FILENAME = "filename"
 POSITION = "position"
@@ -134,7 +134,7 @@ class FileStreamSourceTask(SourceTask):
     def poll(self) -> Sequence[SourceRecord] | None:
         """The lines that were added, or a wait for some."""
         with self._reading:
-            if self._stop.is_set:
+            if self._stop.is_set():
                 return None
             lines = self._next_lines()
         if not lines:

@@ -19,9 +19,9 @@ from connect.connectors.datagen.plan import (
     read_seed,
 )
 from connect.connectors.settings import Settings
-from connect.connectors.stop_signal import StopSignal
 from connect.data import Struct
 from connect.records import Header, SourceRecord
+from connect.stop_signal import StopSignal
 
 TASK_ID = "task.id"
 TASK_COUNT = "task.count"
