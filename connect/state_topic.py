@@ -1,0 +1,185 @@
+"""StateTopic: a compacted topic that holds part of a worker's state.
+
+    open     make the topic or check it, then read it to its end
+    append   write records and wait until all replicas in sync have them
+    refresh  read what has come since, by whomever it was written
+
+Each record that is read is given to `apply`, in the order of its partition. Records of transactions
+count once they are committed. Any thread may call any method; one is served at a time.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from broker.client.administration.values import ConfigResource, NewTopic
+from broker.client.api import Admin, Consumer, ConsumerRecord, Producer
+from broker.client.opening import Target, admin, consumer, producer
+from broker.errors import ErrorCode, MillstreamError
+from broker.model import TopicPartition
+from connect.errors import ConfigError, ConnectError
+
+logger = logging.getLogger(__name__)
+
+WRITE_TIMEOUT_MS = 30_000
+POLL_MS = 50  # markers of transactions move the position without waking who polls
+POLL_RECORDS = 10_000
+SILENT_POLLS_MAX = 1_200
+FETCH_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic to keep state in, as it is made if it is not there."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+class StateTopic:
+    """One topic, with the clients that read and write it."""
+
+    def __init__(
+        self,
+        target: Target,
+        spec: TopicSpec,
+        *,
+        options: Mapping[str, object] | None = None,
+    ) -> None:
+        """Nothing is asked of the broker yet; `options` are those of all clients."""
+        self.name = spec.name
+        self._target = target
+        self._spec = spec
+        self._apply: Callable[[ConsumerRecord], None] = _ignore
+        self._options = dict(options or {})
+        self._lock = threading.RLock()
+        self._reader: Consumer | None = None
+        self._writer: Producer | None = None
+
+    def open(self, apply: Callable[[ConsumerRecord], None]) -> None:
+        """Make or check the topic, and read it to its end."""
+        self._apply = apply
+        with self._lock, _saying(f'cannot open topic "{self.name}"'):
+            with admin(self._target, **self._options) as administration:
+                self._prepare(administration)
+            self._writer = producer(
+                self._target,
+                linger_ms=0,
+                acks="all",
+                max_block_ms=WRITE_TIMEOUT_MS,
+                delivery_timeout_ms=WRITE_TIMEOUT_MS,
+                **self._options,
+            )
+            self._reader = consumer(
+                self._target,
+                isolation_level="read_committed",
+                auto_offset_reset="earliest",
+                max_partition_fetch_bytes=FETCH_BYTES,
+                **self._options,
+            )
+            partitions = self._reader.partitions_for(self.name)
+            self._reader.assign([TopicPartition(self.name, number) for number in partitions])
+            self._reader.seek_to_beginning()
+            self._read_to_end(self._reader)
+
+    def append(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Write keys with their values, None to delete one; raises if not all were written."""
+        with self._lock, _saying(f'cannot write to topic "{self.name}"'):
+            assert self._writer is not None, "open comes first"
+            sent = [self._writer.send(self.name, value, key) for key, value in records]
+            for each in sent:
+                each.result(WRITE_TIMEOUT_MS)
+
+    def send(self, key: bytes, value: bytes | None) -> None:
+        """Write a record without waiting; that it failed is logged."""
+        with self._lock, _saying(f'cannot write to topic "{self.name}"'):
+            if self._writer is not None:
+                self._writer.send(self.name, value, key, callback=self._sent)
+
+    def refresh(self) -> None:
+        """Read what has come since."""
+        with self._lock, _saying(f'cannot read topic "{self.name}"'):
+            assert self._reader is not None, "open comes first"
+            self._read_to_end(self._reader)
+
+    def close(self) -> None:
+        """Write what is left, and let go of the clients."""
+        with self._lock:
+            writer, self._writer = self._writer, None
+            reader, self._reader = self._reader, None
+            if writer is not None:
+                writer.close(WRITE_TIMEOUT_MS)
+            if reader is not None:
+                reader.close(0)
+
+    # --- the topic ----------------------------------------------------------------------------
+
+    def _prepare(self, administration: Admin) -> None:
+        brokers = len(administration.describe_cluster().nodes)
+        replicas = min(self._spec.replication_factor, brokers)
+        if replicas < self._spec.replication_factor:
+            logger.warning(
+                'topic "%s" can have %d replicas, not %d: there are no more brokers',
+                self.name,
+                replicas,
+                self._spec.replication_factor,
+            )
+        configs = {**self._spec.configs, "cleanup.policy": "compact"}
+        topic = NewTopic(self.name, self._spec.partitions, replicas, configs)
+        error = administration.create_topics([topic]).errors.get(self.name)
+        if error is not None:
+            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise error
+            self._check(administration)
+
+    def _check(self, administration: Admin) -> None:
+        """A topic that is there must keep the last record of every key."""
+        resource = ConfigResource("topic", self.name)
+        policy = administration.describe_configs([resource])[resource]["cleanup.policy"].value
+        if policy != "compact":
+            raise ConfigError(
+                f'topic "{self.name}" has cleanup.policy={policy}, it must be compact',
+                hint="connectors would be lost: set cleanup.policy=compact, or name another topic",
+            )
+        if self._spec.partitions == 1:
+            described = administration.describe_topics([self.name])[self.name]
+            if len(described.partitions) != 1:
+                raise ConfigError(
+                    f'topic "{self.name}" has {len(described.partitions)} partitions, it must '
+                    "have one",
+                    hint="the order of all its records matters: name another topic",
+                )
+
+    def _read_to_end(self, reader: Consumer) -> None:
+        ends = reader.end_offsets(reader.assignment())
+        silent = 0
+        while any(reader.position(partition) < end for partition, end in ends.items()):
+            records = reader.poll(POLL_MS, max_records=POLL_RECORDS)
+            silent = 0 if records else silent + 1
+            if silent > SILENT_POLLS_MAX:
+                raise ConnectError(f'topic "{self.name}" was not read to its end in time')
+            for record in records:
+                self._apply(record)
+
+    def _sent(self, metadata: object, error: BaseException | None) -> None:
+        if error is not None:
+            logger.warning('a record was not written to topic "%s": %s', self.name, error)
+
+
+def _ignore(record: ConsumerRecord) -> None:
+    """Nobody reads the topic yet."""
+
+
+@contextmanager
+def _saying(what: str) -> Iterator[None]:
+    """Says of an error of the clients what was tried."""
+    try:
+        yield
+    except ConnectError:
+        raise
+    except MillstreamError as error:
+        raise ConnectError(f"{what}: {error.message}", at=error.at, hint=error.hint) from error

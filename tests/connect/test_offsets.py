@@ -1,0 +1,153 @@
+"""Offsets of source connectors: the records of Kafka's offset topic, and the file."""
+
+from pathlib import Path
+
+import pytest
+
+from broker import Broker, TopicPartition
+from broker.client.administration.values import NewTopic
+from broker.client.api import ConsumerRecord
+from broker.client.opening import admin, consumer, producer
+from connect.errors import ConfigError, DataError
+from connect.offsets import FileOffsets, OffsetStore, SourceOffset, TopicOffsets, offset_record
+from connect.state_topic import StateTopic, TopicSpec
+
+SPEC = TopicSpec("connect-offsets", partitions=25, replication_factor=1)
+FILE = {"filename": "/tmp/in.txt"}
+
+
+def open_offsets(broker: Broker) -> TopicOffsets:
+    offsets = TopicOffsets(StateTopic(broker, SPEC))
+    offsets.open()
+    return offsets
+
+
+def read_all(broker: Broker, topic: str) -> list[ConsumerRecord]:
+    with consumer(broker) as reader:
+        partitions = [TopicPartition(topic, number) for number in reader.partitions_for(topic)]
+        reader.assign(partitions)
+        reader.seek_to_beginning()
+        ends = reader.end_offsets(partitions)
+        found: list[ConsumerRecord] = []
+        while any(reader.position(tp) < end for tp, end in ends.items()):
+            found += reader.poll(100)
+        return found
+
+
+def test_an_offset_has_the_bytes_that_kafka_connect_writes() -> None:
+    record = offset_record("src", SourceOffset(FILE, {"position": 6}))
+    assert record == (b'["src",{"filename":"/tmp/in.txt"}]', b'{"position":6}')
+    assert offset_record("src", SourceOffset({"a": "ä"}, None)) == (
+        '["src",{"a":"ä"}]'.encode(),
+        None,
+    )
+    primitives = {"a": None, "b": True, "c": 1.5, "d": b"\x00\xff"}
+    assert offset_record("s", SourceOffset({}, primitives)) == (
+        b'["s",{}]',
+        b'{"a":null,"b":true,"c":1.5,"d":"AP8="}',
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [({"b": 1}, "MAP"), ([1], "ARRAY"), (object(), "object")]
+)
+def test_an_offset_has_only_primitive_values(value: object, kind: str) -> None:
+    with pytest.raises(DataError, match=f"but field a contains {kind}"):
+        offset_record("src", SourceOffset({"a": value}, {}))
+
+
+def test_the_topic_is_made_with_25_compacted_partitions(broker: Broker) -> None:
+    open_offsets(broker).close()
+    with admin(broker) as administration:
+        described = administration.describe_topics(["connect-offsets"])["connect-offsets"]
+    assert len(described.partitions) == 25
+
+
+def test_saved_offsets_are_there_for_the_next_worker(broker: Broker) -> None:
+    first = open_offsets(broker)
+    first.save("src", [SourceOffset(FILE, {"position": 2}), SourceOffset({"b": 1}, {"x": 1})])
+    first.save("src", [SourceOffset(FILE, {"position": 6}), SourceOffset({"b": 1}, None)])
+    first.close()
+    second = open_offsets(broker)
+    assert second.get("src", [{"b": 1}, FILE]) == [None, {"position": 6}]
+    assert second.get("other", [FILE]) == [None]
+    assert second.all_of("src") == [SourceOffset(FILE, {"position": 6})]
+    second.close()
+
+
+def test_a_partition_is_the_same_in_whatever_order_its_names_come(broker: Broker) -> None:
+    with producer(broker) as other_worker:
+        open_offsets(broker).close()
+        other_worker.send("connect-offsets", b'{"p":1}', b'["src",{"t":"x","n":7}]').result()
+    offsets = open_offsets(broker)
+    assert offsets.get("src", [{"n": 7, "t": "x"}]) == [{"p": 1}]
+    offsets.save("src", [SourceOffset({"n": 7, "t": "x"}, {"p": 2})])
+    offsets.close()
+    assert {record.key for record in read_all(broker, "connect-offsets")} == {
+        b'["src",{"t":"x","n":7}]'
+    }
+
+
+def test_offsets_of_a_transaction_count_when_it_is_committed(broker: Broker) -> None:
+    offsets = open_offsets(broker)
+    with producer(broker, transactional_id="task") as writer:
+        writer.init_transactions()
+        for position, commit in ((1, True), (2, False)):
+            writer.begin_transaction()
+            offsets.send("src", [SourceOffset(FILE, {"position": position})], writer)
+            writer.commit_transaction() if commit else writer.abort_transaction()
+    assert offsets.get("src", [FILE]) == [{"position": 1}]
+    offsets.close()
+
+
+def test_what_is_no_offset_is_left_out(broker: Broker) -> None:
+    open_offsets(broker).close()
+    with producer(broker) as writer:
+        for key, value in (
+            (b"x", b"{}"),
+            (b"[1,{}]", b"{}"),
+            (b'["src"]', b"{}"),
+            (b'["src",5]', b"{}"),
+            (b'["src",{"a":1}]', b"{"),
+            (b'["src",{"a":2}]', b"[]"),
+            (b'["src",{"a":3}]', b'{"ok":1}'),
+        ):
+            writer.send("connect-offsets", value, key).result()
+    offsets = open_offsets(broker)
+    assert offsets.all_of("src") == [SourceOffset({"a": 3}, {"ok": 1})]
+    offsets.close()
+
+
+def test_a_topic_that_is_not_compacted_is_refused(broker: Broker) -> None:
+    with admin(broker) as administration:
+        administration.create_topics([NewTopic(SPEC.name, 25, 1)]).all()
+    with pytest.raises(ConfigError, match=r"cleanup\.policy=delete, it must be compact"):
+        open_offsets(broker)
+
+
+def test_the_file_keeps_offsets_whole(tmp_path: Path) -> None:
+    file = tmp_path / "offsets.json"
+    first: OffsetStore = opened(file)
+    first.save("src", [SourceOffset(FILE, {"position": 2})])
+    first.save("other", [SourceOffset({"n": 1}, {"x": "y"})])
+    first.save("src", [SourceOffset({"n": 2}, {"x": "y"}), SourceOffset({"n": 2}, None)])
+    assert file.read_text() == (
+        '[[["src",{"filename":"/tmp/in.txt"}], {"position":2}],\n [["other",{"n":1}], {"x":"y"}]]\n'
+    )
+    assert opened(file).all_of("src") == [SourceOffset(FILE, {"position": 2})]
+    assert opened(file).get("other", [{"n": 1}]) == [{"x": "y"}]
+    assert not list(tmp_path.glob("*.new"))
+
+
+@pytest.mark.parametrize("content", ["", "{}x", "[1]", "{"])
+def test_a_broken_file_is_named(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "offsets.json"
+    file.write_text(content)
+    with pytest.raises(ConfigError, match=r"cannot read the offsets.*(?s:.)*offsets\.json"):
+        opened(file)
+
+
+def opened(file: Path) -> FileOffsets:
+    offsets = FileOffsets(file)
+    offsets.open()
+    return offsets
