@@ -1,11 +1,13 @@
 """Aggregate: groups of rows, kept as rows of states."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import count, zip_longest
 from typing import Any, ClassVar, cast
 
 from broker.client.serde.rows.row_format import Row
+from sql.backends.native.aggregate_code import add_code, result_code
 from sql.backends.native.copies import Copy, copying
 from sql.backends.native.evaluating import group_function, row_function
 from sql.backends.native.row_run import RowRun
@@ -130,7 +132,7 @@ class States:
         """What an aggregation needs; `computed`: rows are the values of the arguments already."""
         aggregators = _aggregators(step, context)
         copies = [copying(each.state_type) for each in aggregators]
-        add = _changing(step, [each.add for each in aggregators], copies)
+        add = _changing(step, [each.add for each in aggregators], copies, _added(step, aggregators))
 
         def initial() -> Row:
             return tuple(each.initial() for each in aggregators)
@@ -165,22 +167,36 @@ def _of_rows(
     return lambda key, row, states: change(key, evaluate(row), states)
 
 
+def _added(step: Aggregate, aggregators: list[Aggregator]) -> list[str | None]:
+    """The source of the states with one row more, where it can be written out."""
+    return [
+        add_code(each, f"states[{place}]", given)
+        for place, (each, given) in enumerate(zip(aggregators, _given(step), strict=True))
+    ]
+
+
+def _given(step: Aggregate) -> list[list[str]]:
+    """Where the arguments of each call are among the values of a row."""
+    places = count()
+    return [[f"values[{next(places)}]" for _ in call.arguments] for call in step.calls]
+
+
 def _changing(
-    step: Aggregate, changes: list[Callable[..., object]], copies: list[Copy | None]
+    step: Aggregate,
+    changes: list[Callable[..., object]],
+    copies: list[Copy | None],
+    written: Sequence[str | None] = (),
 ) -> Callable[[Row, Row, Row], Row]:
     """The values of a row into, or out of, the states of its group.
 
     Aggregators may change the states that they get, and stores must keep what was: so they get
-    copies.
+    copies. Of some, what is `written` stands for the call.
     """
     parts: list[str] = []
-    start = 0
-    for place, call in enumerate(step.calls):
-        end = start + len(call.arguments)
-        given = "".join(f", values[{each}]" for each in range(start, end))
+    for place, (given, code) in enumerate(zip_longest(_given(step), written)):
         state = f"states[{place}]"
-        parts.append(f"c{place}({state if copies[place] is None else f'k{place}({state})'}{given})")
-        start = end
+        kept = state if copies[place] is None else f"k{place}({state})"
+        parts.append(code or f"c{place}({', '.join([kept, *given])})")
     names: dict[str, object] = {f"c{place}": each for place, each in enumerate(changes)}
     names |= {f"k{place}": each for place, each in enumerate(copies)}
     code = f"lambda key, values, states: {_tuple(parts)}"
@@ -230,7 +246,10 @@ def _group_columns(step: Aggregate, context: QueryContext) -> tuple[dict[str, ob
     """The source of the columns of a group, of its key and its states, and the names in it."""
     aggregators = _aggregators(step, context)
     names: dict[str, object] = {f"r{place}": each.result for place, each in enumerate(aggregators)}
-    parts = [f"r{place}(value[{place}])" for place in range(len(aggregators))]
+    parts = [
+        result_code(each, f"value[{place}]") or f"r{place}(value[{place}])"
+        for place, each in enumerate(aggregators)
+    ]
     keys = [each.name for each in step.shape.key]
     for column in step.shape.row[len(aggregators) :]:
         if column.name in keys:
