@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from broker.broker import Broker
-from broker.config import BrokerConfig, read_properties
+from broker.config import BrokerConfig
 from broker.errors import MillstreamError
+from broker.properties_file import read_properties
 from broker.server import Server, run
 
 logger = logging.getLogger(__name__)

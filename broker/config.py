@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from broker.errors import ConfigError
+from broker.properties_file import read_properties
 
 LONG_MAX = 2**63 - 1
 INT_MAX = 2**31 - 1
@@ -411,22 +412,3 @@ def format_value(value: object) -> str | None:
 def _nearest(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     return f'did you mean "{near[0]}"?' if near else "see broker/README.md for the settings"
-
-
-def read_properties(text: str, *, name: str) -> dict[str, str]:
-    """Read Java properties: `key=value`, `key: value`, `#` and `!` comments, `\\` at line ends."""
-    found: dict[str, str] = {}
-    pending = ""
-    for number, raw in enumerate(text.splitlines(), start=1):
-        line = pending + raw.strip()
-        pending = ""
-        if not line or line[0] in "#!":
-            continue
-        if line.endswith("\\"):
-            pending = line[:-1]
-            continue
-        cut = next((index for index, sign in enumerate(line) if sign in "=:"), None)
-        if cut is None:
-            raise ConfigError(f'"{line}" is no setting', at=f"{name} line {number}")
-        found[line[:cut].strip()] = line[cut + 1 :].strip()
-    return found

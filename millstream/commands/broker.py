@@ -3,7 +3,8 @@
 import click
 
 from broker.__main__ import serve
-from broker.config import BrokerConfig, read_properties
+from broker.config import BrokerConfig
+from broker.properties_file import read_properties
 from millstream.commands.options import key_values
 
 

@@ -6,7 +6,6 @@ from broker.config import (
     BrokerConfig,
     TopicConfig,
     format_value,
-    read_properties,
     settings,
 )
 from broker.errors import ConfigError
@@ -76,16 +75,6 @@ def test_every_topic_setting_falls_back_to_a_broker_setting() -> None:
 
 def test_defaults_of_topics_and_brokers_agree() -> None:
     assert BrokerConfig().topic_defaults() == TopicConfig()
-
-
-def test_properties_are_read_as_java_writes_them() -> None:
-    text = "# note\n! note\na=1\nb : x=y\n\nc = one,\\\n  two\n"
-    assert read_properties(text, name="f") == {"a": "1", "b": "x=y", "c": "one,two"}
-
-
-def test_a_line_that_is_no_setting_is_shown_with_its_place() -> None:
-    with pytest.raises(ConfigError, match=r"server\.properties line 2"):
-        read_properties("a=1\nnothing\n", name="server.properties")
 
 
 def test_two_data_directories_are_refused() -> None:

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from broker import Broker, TopicPartition
+from broker import Broker
 from broker.client.administration.values import NewTopic
-from broker.client.api import ConsumerRecord
-from broker.client.opening import admin, consumer, producer
+from broker.client.opening import admin, producer
 from connect.errors import ConfigError, DataError
 from connect.offsets import FileOffsets, OffsetStore, SourceOffset, TopicOffsets, offset_record
 from connect.state_topic import StateTopic, TopicSpec
+from tests.connect.reading import read_all
 
 SPEC = TopicSpec("connect-offsets", partitions=25, replication_factor=1)
 FILE = {"filename": "/tmp/in.txt"}
@@ -20,18 +20,6 @@ def open_offsets(broker: Broker) -> TopicOffsets:
     offsets = TopicOffsets(StateTopic(broker, SPEC))
     offsets.open()
     return offsets
-
-
-def read_all(broker: Broker, topic: str) -> list[ConsumerRecord]:
-    with consumer(broker) as reader:
-        partitions = [TopicPartition(topic, number) for number in reader.partitions_for(topic)]
-        reader.assign(partitions)
-        reader.seek_to_beginning()
-        ends = reader.end_offsets(partitions)
-        found: list[ConsumerRecord] = []
-        while any(reader.position(tp) < end for tp, end in ends.items()):
-            found += reader.poll(100)
-        return found
 
 
 def test_an_offset_has_the_bytes_that_kafka_connect_writes() -> None:

@@ -1,0 +1,210 @@
+"""The settings of a worker as declarations: Kafka Connect's names and defaults."""
+
+from connect.config_def import (
+    ConfigDef,
+    ConfigType,
+    Importance,
+    NonEmptyString,
+    Range,
+    ValidString,
+)
+
+JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+SIMPLE_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+REPLICATION_DOC = "Replicas of the topic; no more than there are brokers. -1: the broker's default."
+
+
+def common_settings() -> ConfigDef:
+    """What every worker knows."""
+    settings = ConfigDef()
+    settings.define(
+        "bootstrap.servers",
+        ConfigType.STRING,
+        "localhost:9092",
+        validator=NonEmptyString(),
+        importance=Importance.HIGH,
+        doc="Brokers to ask first, as host:port,host:port.",
+    )
+    for name, what in (("key.converter", "keys"), ("value.converter", "values")):
+        settings.define(
+            name,
+            ConfigType.CLASS,
+            importance=Importance.HIGH,
+            doc=f"How {what} of records become bytes, unless a connector says otherwise.",
+        )
+    settings.define(
+        "header.converter",
+        ConfigType.CLASS,
+        SIMPLE_HEADER_CONVERTER,
+        importance=Importance.LOW,
+        doc="How headers become bytes, unless a connector says otherwise.",
+    )
+    for name, default, what in (
+        ("offset.flush.interval.ms", 60_000, "How often offsets of tasks are committed."),
+        ("offset.flush.timeout.ms", 5_000, "How long a commit of offsets may take."),
+        ("task.shutdown.graceful.timeout.ms", 5_000, "How long tasks may take to stop, together."),
+    ):
+        settings.define(
+            name,
+            ConfigType.LONG,
+            default,
+            validator=Range(0),
+            importance=Importance.LOW,
+            doc=what,
+        )
+    _define_rest(settings)
+    for name, what in (
+        ("topic.tracking.enable", "Whether the topics that connectors use are remembered."),
+        ("topic.tracking.allow.reset", "Whether the remembered topics may be forgotten."),
+        ("topic.creation.enable", "Whether source connectors may say how topics are created."),
+    ):
+        settings.define(name, ConfigType.BOOLEAN, True, importance=Importance.LOW, doc=what)
+    settings.define(
+        "connector.client.config.override.policy",
+        ConfigType.STRING,
+        "All",
+        importance=Importance.MEDIUM,
+        doc="Which client settings a connector may override: All, None, Principal or Allowlist.",
+    )
+    settings.define(
+        "config.providers",
+        ConfigType.LIST,
+        "",
+        importance=Importance.LOW,
+        doc="Names of the config providers that references may use; see config_providers.py.",
+    )
+    return settings
+
+
+def _define_rest(settings: ConfigDef) -> None:
+    settings.define(
+        "listeners",
+        ConfigType.LIST,
+        "http://:8083",
+        importance=Importance.LOW,
+        doc="Where the REST API listens; HTTP only. No host is every interface.",
+    )
+    settings.define(
+        "rest.advertised.host.name",
+        ConfigType.STRING,
+        None,
+        importance=Importance.LOW,
+        doc="The host name in this worker's id; without it that of the first listener.",
+    )
+    settings.define(
+        "rest.advertised.port",
+        ConfigType.INT,
+        None,
+        importance=Importance.LOW,
+        doc="The port in this worker's id; without it that of the first listener.",
+    )
+
+
+def standalone_settings() -> ConfigDef:
+    """What only a worker without a group knows."""
+    return ConfigDef(common_settings().keys.values()).define(
+        "offset.storage.file.filename",
+        ConfigType.STRING,
+        validator=NonEmptyString(),
+        importance=Importance.HIGH,
+        doc="The file that keeps the offsets of source connectors, as JSON.",
+    )
+
+
+def distributed_settings() -> ConfigDef:
+    """What only a worker that keeps its state in topics knows."""
+    settings = ConfigDef(common_settings().keys.values()).define(
+        "group.id",
+        ConfigType.STRING,
+        importance=Importance.HIGH,
+        doc="The name of the Connect cluster; workers with the same one share their connectors.",
+    )
+    for name, what in (
+        ("config.storage", "the configurations of connectors and tasks"),
+        ("offset.storage", "the offsets of source connectors"),
+        ("status.storage", "the states of connectors and tasks"),
+    ):
+        settings.define(
+            f"{name}.topic",
+            ConfigType.STRING,
+            validator=NonEmptyString(),
+            importance=Importance.HIGH,
+            doc=f"The topic that keeps {what}.",
+        )
+        settings.define(
+            f"{name}.replication.factor",
+            ConfigType.SHORT,
+            3,
+            validator=Range(-1),
+            importance=Importance.LOW,
+            doc=REPLICATION_DOC,
+        )
+    for name, count in (("offset.storage.partitions", 25), ("status.storage.partitions", 5)):
+        settings.define(
+            name,
+            ConfigType.INT,
+            count,
+            validator=Range(-1),
+            importance=Importance.LOW,
+            doc="Partitions of the topic when it is made here. -1: the broker's default.",
+        )
+    return settings.define(
+        "exactly.once.source.support",
+        ConfigType.STRING,
+        "disabled",
+        validator=ValidString("disabled", "preparing", "enabled"),
+        importance=Importance.HIGH,
+        doc="Whether source connectors write records and offsets in one transaction.",
+    )
+
+
+# Settings of Kafka Connect that mean something there only: a file that has them works here too.
+# Those of groups would matter to several workers, those of plugins to the JVM's class loaders.
+IGNORED = frozenset(
+    {
+        "access.control.allow.methods",
+        "access.control.allow.origin",
+        "admin.listeners",
+        "auto.include.jmx.reporter",
+        "client.dns.lookup",
+        "connect.protocol",
+        "heartbeat.interval.ms",
+        "inter.worker.key.generation.algorithm",
+        "inter.worker.key.size",
+        "inter.worker.key.ttl.ms",
+        "inter.worker.signature.algorithm",
+        "inter.worker.verification.algorithms",
+        "key.converter.plugin.version",
+        "value.converter.plugin.version",
+        "header.converter.plugin.version",
+        "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+        "plugin.discovery",
+        "plugin.path",
+        "rebalance.timeout.ms",
+        "response.http.headers.config",
+        "rest.advertised.listener",
+        "rest.extension.classes",
+        "scheduled.rebalance.max.delay.ms",
+        "session.timeout.ms",
+        "worker.sync.timeout.ms",
+        "worker.unsync.backoff.ms",
+    }
+)
+# Whatever begins so is for somebody else: a converter, a client, a topic, a provider.
+PREFIXES = (
+    "admin.",
+    "config.providers.",
+    "config.storage.",
+    "connector.client.config.",
+    "consumer.",
+    "header.converter.",
+    "key.converter.",
+    "listeners.https.",
+    "offset.storage.",
+    "producer.",
+    "status.storage.",
+    "value.converter.",
+)
