@@ -269,6 +269,11 @@ class SinkTask(ABC):
 class Converter(Protocol):
     """Turns keys or values into bytes and back."""
 
+    @classmethod
+    def config(cls) -> ConfigDef:
+        """The settings it knows."""
+        ...
+
     def configure(self, config: Mapping[str, object], is_key: bool) -> None:
         """Takes its settings, once, before anything else."""
         ...
@@ -292,6 +297,11 @@ class Converter(Protocol):
 
 class HeaderConverter(Protocol):
     """Turns headers into bytes and back."""
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        """The settings it knows."""
+        ...
 
     def configure(self, config: Mapping[str, object], is_key: bool) -> None:
         """Takes its settings, once, before anything else."""

@@ -18,12 +18,14 @@ BYTES     bytes          ARRAY  list     MAP  dict     STRUCT  Struct
 import dataclasses
 import datetime
 import enum
+from binascii import b2a_base64
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from decimal import Decimal
 from typing import Final, Self
 
+from broker.schema.java_numbers import double_text
 from connect.errors import DataError
 
 _LOGICAL = "org.apache.kafka.connect.data."
@@ -72,7 +74,10 @@ class Field:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConnectSchema:
-    """What a value looks like; equal schemas are interchangeable, and all are hashable."""
+    """What a value looks like; equal schemas are interchangeable, and all are hashable.
+
+    An array or a map without schemas of its parts is empty, or nothing is known of them.
+    """
 
     type: Type
     optional: bool = False
@@ -107,6 +112,12 @@ class ConnectSchema:
     def as_optional(self) -> "ConnectSchema":
         """The same schema, with null allowed."""
         return self if self.optional else self.with_(optional=True)
+
+    def matches(self, other: "ConnectSchema") -> bool:
+        """Whether all parts but the default are equal: a default cannot have itself as default."""
+        if self == other:
+            return True
+        return _comparable(self) == _comparable(other) and self.type is Type.STRUCT
 
     def __eq__(self, other: object) -> bool:
         """Whether all parts are equal."""
@@ -150,16 +161,9 @@ def _check_parts(schema: ConnectSchema) -> None:
         names = [field.name for field in schema.fields]
         twice = next(name for name in names if names.count(name) > 1)
         raise DataError(f"Cannot create field because of field name duplication {twice}")
-    if schema.type in (Type.ARRAY, Type.MAP) and schema.value_schema is None:
-        raise DataError(f"{schema.type.name} schema must have a schema of its values")
-    if schema.type is Type.MAP and schema.key_schema is None:
-        raise DataError("MAP schema must have a schema of its keys")
     if schema.default is not NO_DEFAULT:
         try:
-            if isinstance(schema.default, Struct) and schema.type is Type.STRUCT:
-                schema.default.validate()  # its own schema cannot have it as the default yet
-            else:
-                validate(schema, schema.default)
+            validate(schema, schema.default)
         except DataError as error:
             raise DataError(f"Invalid default value: {error.message}", hint=error.hint) from None
 
@@ -239,6 +243,8 @@ class Struct:
         """A struct of these values (not copied and not checked), or an empty one to put into."""
         if schema.type is not Type.STRUCT:
             raise DataError(f"Not a struct schema: {schema}")
+        if values is not None and len(values) != len(schema.fields):
+            raise DataError(f"{len(values)} values for the {len(schema.fields)} fields of {schema}")
         self.schema = schema
         self.values: list[object] = [None] * len(schema.fields) if values is None else values
 
@@ -289,14 +295,14 @@ class Struct:
         """Whether schema and values are equal."""
         if not isinstance(other, Struct):
             return NotImplemented
-        return self.values == other.values and self.schema == other.schema
+        return self.values == other.values and self.schema.matches(other.schema)
 
     __hash__ = None  # type: ignore[assignment]  # values may change
 
     def __repr__(self) -> str:
         """As Kafka shows it: without fields that have no value."""
         pairs = zip(self.schema.fields, self.values, strict=True)
-        shown = (f"{field.name}={value!r}" for field, value in pairs if value is not None)
+        shown = (f"{field.name}={text_of(value)}" for field, value in pairs if value is not None)
         return f"Struct{{{','.join(shown)}}}"
 
     def _field(self, name: str) -> Field:
@@ -335,7 +341,9 @@ def validate(schema: ConnectSchema, value: object) -> None:
     _validate(schema, value, "value")
 
 
-def _validate(schema: ConnectSchema, value: object, where: str) -> None:
+def _validate(schema: ConnectSchema | None, value: object, where: str) -> None:
+    if schema is None:
+        raise DataError(f"No schema defined for {where}")
     if value is None:
         if schema.optional:
             return
@@ -346,16 +354,20 @@ def _validate(schema: ConnectSchema, value: object, where: str) -> None:
     if not fits(value):
         raise _misfit(schema, value, where)
     if isinstance(value, Struct):
-        if value.schema != schema:
+        if not value.schema.matches(schema):
             raise DataError("Struct schemas do not match.")
         value.validate()
-    elif isinstance(value, list) and schema.value_schema is not None:
+    elif isinstance(value, list):
         for element in value:
             _validate(schema.value_schema, element, f"element of array {where}")
-    elif isinstance(value, dict) and schema.key_schema and schema.value_schema:
-        for key, one in value.items():
-            _validate(schema.key_schema, key, f"key of map {where}")
-            _validate(schema.value_schema, one, f"value of map {where}")
+    elif isinstance(value, dict):
+        _validate_entries(schema, value, where)
+
+
+def _validate_entries(schema: ConnectSchema, entries: dict[object, object], where: str) -> None:
+    for key, value in entries.items():
+        _validate(schema.key_schema, key, f"key of map {where}")
+        _validate(schema.value_schema, value, f"value of map {where}")
 
 
 def _misfit(schema: ConnectSchema, value: object, where: str) -> DataError:
@@ -441,3 +453,26 @@ def _schema_of_elements(
 
 
 _INFERRED = (STRING, BOOLEAN, INT64, FLOAT64, BYTES, timestamp(), date(), time())
+
+
+def text_of(value: object) -> str:
+    """A value's text as Java's classes show it; times are as in ISO 8601, bytes as base64."""
+    match value:
+        case str():
+            return value
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return double_text(value)
+        case bytes() | bytearray() | memoryview():
+            return b2a_base64(value, newline=False).decode("ascii")
+        case list():
+            return f"[{', '.join(map(text_of, value))}]"
+        case dict():
+            pairs = (f"{text_of(key)}={text_of(one)}" for key, one in value.items())
+            return f"{{{', '.join(pairs)}}}"
+        case datetime.datetime() | datetime.date() | datetime.time():
+            return value.isoformat()
+    return str(value)

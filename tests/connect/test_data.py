@@ -199,10 +199,17 @@ def test_schemas_that_cannot_be_are_refused() -> None:
         struct("twice", [Field("x", INT32), Field("x", INT64)])
     with pytest.raises(DataError, match=r"^Invalid default value: Invalid Python object"):
         INT32.with_(default="one")
-    with pytest.raises(DataError, match="schema of its values"):
-        ConnectSchema(Type.ARRAY)
-    with pytest.raises(DataError, match="schema of its keys"):
-        ConnectSchema(Type.MAP, value_schema=INT32)
+
+
+def test_a_list_whose_elements_have_no_schema_is_empty() -> None:
+    validate(ConnectSchema(Type.ARRAY), [])
+    with pytest.raises(DataError, match="No schema defined for element of array value"):
+        validate(ConnectSchema(Type.ARRAY), [None])
+
+
+def test_a_struct_has_a_value_for_every_field() -> None:
+    with pytest.raises(DataError, match=r"1 values for the 3 fields of Schema{point:STRUCT}"):
+        Struct(POINT, [1])
 
 
 def test_a_struct_may_be_the_default() -> None:

@@ -1,0 +1,191 @@
+"""Functions that are written for one schema, so that each value of a record costs least.
+
+For a struct of (ID INT32, NAME STRING) that becomes a dict it is
+
+    def convert(value):
+        if type(value) is not Struct or value.schema is not schema: check(value)
+        value0, value1, = value.values
+        return {
+            'ID': value0 if type(value0) is int and -2147483648 <= ... else other0(value0),
+            'NAME': value1 if type(value1) is str else other1(value1),
+        }
+
+where `other` converts null and all that is not so simple, or says what is wrong and where.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from connect.data import NO_DEFAULT, ConnectSchema, Struct, Type
+from connect.errors import DataError
+
+# Any: what the functions take and give is checked by themselves.
+Convert = Callable[[Any], Any]
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Compiled(dict[K, V], Generic[K, V]):
+    """What was made for each key, at its first use; starts over when there are too many."""
+
+    def __init__(self, make: Callable[[K], V], *, capacity: int = 1_000) -> None:
+        """Nothing is made yet."""
+        super().__init__()
+        self._make = make
+        self._capacity = capacity
+
+    def __missing__(self, key: K) -> V:
+        """Makes it; racing threads make equal ones."""
+        made = self._make(key)
+        if len(self) >= self._capacity:
+            self.clear()
+        self[key] = made
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """How values are converted; `simple` is a condition on {0} under which they stay as they are.
+
+    The function takes every value, null and simple ones too.
+    """
+
+    convert: Convert
+    simple: str = ""
+
+    def expression(self, value: str, other: str) -> str:
+        """The source of a converted value, where `other` is the name of the function."""
+        if not self.simple:
+            return f"{other}({value})"
+        return f"{value} if {self.simple.format(value)} else {other}({value})"
+
+
+_BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
+
+# Conditions under which a value is of a type; floats that JSON has no numbers for are not simple.
+SIMPLE: dict[Type, str] = {
+    Type.FLOAT64: "type({0}) is float and -1.7976931348623157e308 <= {0} <= 1.7976931348623157e308",
+    Type.BOOLEAN: "({0} is True or {0} is False)",
+    Type.STRING: "type({0}) is str",
+    Type.BYTES: "type({0}) is bytes",
+} | {
+    kind: f"type({{0}}) is int and {-(1 << bits - 1)} <= {{0}} <= {(1 << bits - 1) - 1}"
+    for kind, bits in _BITS.items()
+}
+
+
+def simple_for(schema: ConnectSchema) -> str:
+    """The condition for a schema's type; null is simple too where it has no other meaning."""
+    condition = SIMPLE[schema.type]
+    if schema.optional and schema.default is NO_DEFAULT:
+        return f"({{0}} is None or {condition})"
+    return condition
+
+
+def within(part: str, error: DataError) -> DataError:
+    """The same error, in a part of something."""
+    at = f"{part}, {error.at}" if error.at else part
+    return DataError(error.message, at=at, hint=error.hint)
+
+
+def located(part: str, convert: Convert) -> Convert:
+    """The same function, whose errors say in which part they are."""
+
+    def convert_part(value: object) -> object:
+        try:
+            return convert(value)
+        except DataError as error:
+            raise within(part, error) from error.__cause__
+
+    return convert_part
+
+
+def struct_to_dict(schema: ConnectSchema, parts: Sequence[tuple[str, Conversion]]) -> Convert:
+    """From structs of a schema to dicts; the parts are names in the dict, in the fields' order."""
+
+    def check(value: object) -> None:
+        if type(value) is not Struct:
+            raise DataError(f"Invalid type for STRUCT: {type(value).__name__}")
+        if not value.schema.matches(schema):
+            raise DataError(
+                "Mismatching schema.",
+                hint=f"the value has {value.schema}, the record says {schema}",
+            )
+
+    names = [f"value{index}" for index in range(len(parts))]
+    lines = [
+        "if type(value) is not Struct or value.schema is not schema: check(value)",
+        f"{', '.join(names)}, = value.values" if names else "() = value.values",
+        f"return {{{_items(schema, parts, with_names=True)}}}",
+    ]
+    scope = {"Struct": Struct, "schema": schema, "check": check}
+    return _function(lines, {**scope, **_others(schema, parts)})
+
+
+def dict_to_struct(
+    schema: ConnectSchema, parts: Sequence[tuple[str, Conversion]], refuse: Callable[[object], None]
+) -> Convert:
+    """From dicts to structs; `refuse` raises for what is no dict, and what is missing is null."""
+    lines = ["if type(value) is not dict: refuse(value)", "get = value.get"]
+    lines += [f"value{index} = get({name!r})" for index, (name, _) in enumerate(parts)]
+    lines.append(f"return Struct(schema, [{_items(schema, parts, with_names=False)}])")
+    scope = {"Struct": Struct, "schema": schema, "refuse": refuse}
+    return _function(lines, {**scope, **_others(schema, parts)})
+
+
+def list_to_list(element: Conversion) -> Convert:
+    """From lists to lists; the caller has seen that they are."""
+    expression = element.expression("one", "other")
+    lines = [f"return [{expression} for one in value]"]
+    return _locating(_function(lines, {"other": element.convert}), element.convert)
+
+
+def dict_to_dict(element: Conversion) -> Convert:
+    """From dicts to dicts of the same keys; the caller has seen that they are."""
+    expression = element.expression("one", "other")
+    lines = [f"return {{key: {expression} for key, one in value.items()}}"]
+    return _locating(_function(lines, {"other": element.convert}), element.convert)
+
+
+def _locating(convert_all: Convert, convert: Convert) -> Convert:
+    """The same function; when it fails, the element is searched that is to blame."""
+
+    def convert_elements(value: Any) -> object:
+        try:
+            return convert_all(value)
+        except DataError:
+            elements = value.items() if isinstance(value, dict) else enumerate(value)
+            for key, one in elements:
+                located(f"element {key!r}", convert)(one)
+            raise
+
+    return convert_elements
+
+
+def _items(
+    schema: ConnectSchema, parts: Sequence[tuple[str, Conversion]], *, with_names: bool
+) -> str:
+    assert len(schema.fields) == len(parts), "a part for every field"
+    items = [
+        (f"{name!r}: " if with_names else "") + part.expression(f"value{index}", f"other{index}")
+        for index, (name, part) in enumerate(parts)
+    ]
+    return ", ".join(items)
+
+
+def _others(schema: ConnectSchema, parts: Sequence[tuple[str, Conversion]]) -> dict[str, object]:
+    return {
+        f"other{index}": located(f'field "{field.name}"', part.convert)
+        for index, (field, (_, part)) in enumerate(zip(schema.fields, parts, strict=True))
+    }
+
+
+def _function(lines: Sequence[str], scope: dict[str, object]) -> Convert:
+    # Names in the text are ours, and those of fields are quoted.
+    text = "\n    ".join(["def convert(value):", *lines])
+    exec(compile(text, "<generated converter>", "exec"), scope)
+    found = scope["convert"]
+    assert callable(found), "it was defined"
+    return found

@@ -1,0 +1,292 @@
+"""JsonConverter: Kafka's JSON converter, with schemas beside the payload or without.
+
+    schemas.enable=true     {"schema": {"type": "int32", "optional": false}, "payload": 7}
+    schemas.enable=false    7
+
+The text in front of the payload is the same for all records of a schema. It is written once, and
+when it is read again it is recognised without being parsed.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+
+import orjson
+
+from connect.config_def import (
+    CaseInsensitiveValidString,
+    ConfigDef,
+    ConfigType,
+    Importance,
+    Range,
+    Width,
+)
+from connect.converters.compiled import Compiled, Convert, within
+from connect.converters.json_envelope import schema_of_json, schema_to_json
+from connect.converters.json_payload import (
+    InexactNumber,
+    PayloadOptions,
+    decoding,
+    encode_bytes,
+    encoding,
+)
+from connect.converters.settings import Found, HeadersToo, converter_settings, parse_settings
+from connect.data import ConnectSchema, Struct
+from connect.errors import DataError
+from connect.records import Header
+
+_SCHEMA = b'{"schema":'
+_PAYLOAD = b',"payload":'
+_TOPICS_MAX = 1_000
+_NO_SCHEMA = _SCHEMA + b"null" + _PAYLOAD
+
+# What stays a Python object goes through `_schemaless`, which knows what Kafka has for it.
+_PLAIN = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
+
+
+class JsonConverter(HeadersToo):
+    """Keys, values and headers as JSON."""
+
+    def __init__(self) -> None:
+        self.configure({}, False)
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        """The settings it knows."""
+        return _SETTINGS
+
+    def configure(self, config: Mapping[str, object], is_key: bool) -> None:
+        """Takes its settings."""
+        settings = parse_settings(_SETTINGS, config, is_key)
+        self._with_schemas = settings["schemas.enable"] is True
+        self._options = PayloadOptions(
+            numeric_decimals=str(settings["decimal.format"]).upper() == "NUMERIC",
+            replace_null_with_default=settings["replace.null.with.default"] is True,
+        )
+        capacity = int(str(settings["schemas.cache.size"]))
+        self._encoders: Compiled[ConnectSchema, Callable[[object], bytes]] = Compiled(
+            self._encoder, capacity=capacity
+        )
+        self._decoders: Compiled[bytes, tuple[ConnectSchema | None, Convert | None]] = Compiled(
+            self._decoder, capacity=capacity
+        )
+        # The text in front of a topic's latest payload, and what it means.
+        self._latest: dict[str, tuple[bytes, ConnectSchema | None, Convert | None]] = {}
+        self._content = self._fixed(settings["schema.content"])
+
+    def from_connect_data(
+        self, topic: str, headers: Sequence[Header], schema: ConnectSchema | None, value: object
+    ) -> bytes | None:
+        """The JSON of a value; nothing only when there is neither schema nor value."""
+        try:
+            if schema is not None:
+                return self._encoders[schema](value)
+            if value is None:
+                return None
+            payload = _schemaless_json(value)
+            return _NO_SCHEMA + payload + b"}" if self._with_schemas else payload
+        except DataError as error:
+            raise within(f'topic "{topic}"', error) from error.__cause__
+        except (TypeError, RecursionError) as error:
+            raise DataError(
+                "Converting Kafka Connect data to byte[] failed due to serialization error: "
+                f"{error}",
+                at=f'topic "{topic}"',
+            ) from error
+
+    def to_connect_data(self, topic: str, headers: Sequence[Header], data: bytes | None) -> Found:
+        """The schema and value of JSON."""
+        if data is None:
+            return None, None
+        latest = self._latest.get(topic)
+        if latest is not None and data.startswith(latest[0]) and data.endswith(b"}"):
+            prefix, schema, decode = latest
+            try:
+                payload = orjson.loads(data[len(prefix) : -1])
+                return schema, payload if decode is None else decode(payload)
+            except (DataError, InexactNumber, orjson.JSONDecodeError):
+                pass  # slowly, and with words for what is wrong
+        try:
+            return self._decoded(topic, data)
+        except DataError as error:
+            raise within(f'topic "{topic}"', error) from error.__cause__
+
+    def _encoder(self, schema: ConnectSchema) -> Callable[[object], bytes]:
+        convert, dumps = encoding(schema, self._options).convert, orjson.dumps
+        if not self._with_schemas:
+            return lambda value: dumps(convert(value))
+        prefix = _SCHEMA + dumps(schema_to_json(schema, self._options)) + _PAYLOAD
+        return lambda value: prefix + dumps(convert(value)) + b"}"
+
+    def _decoder(self, schema_text: bytes) -> tuple[ConnectSchema | None, Convert | None]:
+        try:
+            schema = schema_of_json(orjson.loads(schema_text), self._options)
+        except InexactNumber:  # a default
+            exact = json.loads(schema_text, parse_float=Decimal)
+            schema = schema_of_json(exact, self._options)
+        return schema, None if schema is None else decoding(schema, self._options).convert
+
+    def _fixed(self, content: object) -> tuple[ConnectSchema | None, Convert | None] | None:
+        if not content:
+            return None
+        try:
+            return self._decoder(str(content).encode())
+        except orjson.JSONDecodeError as error:
+            raise DataError(
+                f"Failed to parse schema in converter config due to serialization error: {error}",
+                hint="schema.content is a schema as it is in messages",
+            ) from error
+
+    def _decoded(self, topic: str, data: bytes) -> Found:
+        whole = _loads(data)
+        if not self._with_schemas:
+            return None, whole
+        if self._content is not None:
+            schema, decode = self._content
+            return schema, _value(decode, whole, data)
+        if not isinstance(whole, dict) or whole.keys() != {"schema", "payload"}:
+            raise DataError(
+                'JsonConverter with schemas.enable requires "schema" and "payload" fields and may '
+                "not contain additional fields. If you are trying to deserialize plain JSON data, "
+                "set schemas.enable=false in your converter configuration.",
+                hint="set value.converter.schemas.enable=false (and key.converter.schemas.enable)",
+            )
+        schema_text = _schema_text(data, whole["schema"])
+        schema, decode = self._decoders[schema_text]
+        prefix = _SCHEMA + schema_text + _PAYLOAD
+        if data.startswith(prefix):
+            if len(self._latest) >= _TOPICS_MAX:
+                self._latest.clear()
+            self._latest[topic] = (prefix, schema, decode)
+        return schema, _value(decode, whole["payload"], data, "payload")
+
+
+def _schema_text(data: bytes, schema: object) -> bytes:
+    """The text of the schema, as it is in front of the payload if it is there."""
+    text = data[len(_SCHEMA) : data.find(_PAYLOAD)]
+    try:
+        if data.startswith(_SCHEMA) and orjson.loads(text) == schema:
+            return text
+    except orjson.JSONDecodeError:
+        pass
+    return orjson.dumps(schema)
+
+
+def _value(decode: Convert | None, payload: object, data: bytes, part: str = "") -> object:
+    if decode is None:
+        return payload
+    try:
+        return decode(payload)
+    except InexactNumber:
+        exact = json.loads(data, parse_float=Decimal)
+        return decode(exact[part] if part else exact)
+
+
+def _loads(data: bytes) -> object:
+    if not data:
+        return None  # as Jackson has it
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise DataError(
+            f"Converting byte[] to Kafka Connect data failed due to serialization error: {error}",
+            hint="the topic may hold another format; set the converter it was written with",
+        ) from error
+
+
+def _schemaless_json(value: object) -> bytes:
+    try:
+        data = orjson.dumps(value, _schemaless, _PLAIN)
+    except TypeError as error:
+        if isinstance(error.__cause__, DataError):
+            raise error.__cause__ from None
+        return orjson.dumps(_exact(value), _schemaless, _PLAIN)  # keys that are no texts
+    # orjson writes null for numbers that JSON has not; where there is none, there are none.
+    return orjson.dumps(_exact(value), _schemaless, _PLAIN) if b"null" in data else data
+
+
+def _schemaless(value: object) -> object:
+    match value:
+        case bytes() | bytearray() | memoryview():
+            return encode_bytes(value)
+        case Struct():
+            return encoding(value.schema, PayloadOptions()).convert(value)
+    raise DataError(
+        f"Python class {type(value).__name__} does not have corresponding schema type.",
+        hint="give the record a schema: only it tells what such a value is",
+    )
+
+
+def _exact(value: object) -> object:
+    match value:
+        case float() if not -float("inf") < value < float("inf"):
+            return str(value).replace("inf", "Infinity").replace("nan", "NaN")
+        case dict() if all(isinstance(key, str) for key in value):
+            return {key: _exact(each) for key, each in value.items()}
+        case dict():
+            return [[_exact(key), _exact(each)] for key, each in value.items()]
+        case list() | tuple():
+            return [_exact(each) for each in value]
+    return value
+
+
+_SETTINGS = (
+    converter_settings()
+    .define(
+        "schemas.enable",
+        ConfigType.BOOLEAN,
+        True,
+        importance=Importance.HIGH,
+        doc="Whether the schema is written, and expected, beside every payload.",
+        group="Schemas",
+        order=0,
+        width=Width.MEDIUM,
+        display_name="Enable Schemas",
+    )
+    .define(
+        "schemas.cache.size",
+        ConfigType.INT,
+        1_000,
+        validator=Range(1),
+        importance=Importance.HIGH,
+        doc="How many schemas are kept ready to use.",
+        group="Schemas",
+        order=1,
+        width=Width.MEDIUM,
+        display_name="Schema Cache Size",
+    )
+    .define(
+        "schema.content",
+        ConfigType.STRING,
+        None,
+        importance=Importance.HIGH,
+        doc="A schema that all messages are read with; messages then have no schema of their own.",
+        group="Schemas",
+        order=2,
+        width=Width.MEDIUM,
+        display_name="Schema Content",
+    )
+    .define(
+        "decimal.format",
+        ConfigType.STRING,
+        "BASE64",
+        validator=CaseInsensitiveValidString("BASE64", "NUMERIC"),
+        importance=Importance.LOW,
+        doc="How decimal numbers are written: BASE64 or NUMERIC. Both are read.",
+        group="Serialization",
+        order=0,
+        width=Width.MEDIUM,
+        display_name="Decimal Format",
+    )
+    .define(
+        "replace.null.with.default",
+        ConfigType.BOOLEAN,
+        True,
+        importance=Importance.LOW,
+        doc="Whether a null becomes the default of its schema, where that has one.",
+        group="Serialization",
+        order=1,
+        width=Width.MEDIUM,
+        display_name="Replace null with default",
+    )
+)

@@ -1,0 +1,35 @@
+"""SimpleHeaderConverter: headers as texts, whose types are inferred when they are read."""
+
+from collections.abc import Mapping
+
+from connect.config_def import ConfigDef
+from connect.converters.header_texts import text_of_value, value_of_text
+from connect.converters.settings import Found
+from connect.data import BYTES, ConnectSchema
+
+
+class SimpleHeaderConverter:
+    """The header converter that a worker has unless another is set."""
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        """It has no settings."""
+        return ConfigDef()
+
+    def configure(self, config: Mapping[str, object], is_key: bool) -> None:
+        """It has no settings."""
+
+    def from_connect_header(
+        self, topic: str, key: str, schema: ConnectSchema | None, value: object
+    ) -> bytes | None:
+        """The text of a header's value."""
+        return None if value is None else text_of_value(value).encode()
+
+    def to_connect_header(self, topic: str, key: str, data: bytes | None) -> Found:
+        """What a header's text stands for; bytes that are no text stay bytes."""
+        if data is None:
+            return None, None
+        try:
+            return value_of_text(data.decode())
+        except UnicodeDecodeError:
+            return BYTES, data
