@@ -1,0 +1,49 @@
+"""Values as JSON without schemas, with the numbers and texts Kafka's JSON converter writes.
+
+bytes are base64, a Decimal is a number, a Date is days since 1970, a Time is milliseconds of the
+day and a Timestamp is milliseconds since 1970.
+"""
+
+import base64
+import datetime
+from decimal import Decimal
+
+import orjson
+
+from connect.data import Struct
+from connect.errors import DataError
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MILLISECOND = datetime.timedelta(milliseconds=1)
+_OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_NON_STR_KEYS
+
+
+def json_text(value: object) -> bytes:
+    """A value as JSON; DataError when it cannot be."""
+    try:
+        return orjson.dumps(value, default=_plain, option=_OPTIONS)
+    except orjson.JSONEncodeError as error:
+        raise DataError(f"cannot write the value as JSON: {error}") from None
+
+
+def _plain(value: object) -> object:
+    match value:
+        case Struct():
+            return value.to_dict()
+        case Decimal():
+            return orjson.Fragment(format(value, "f"))
+        case datetime.datetime():
+            return (value - _EPOCH) // _MILLISECOND
+        case datetime.date():
+            return (value - _EPOCH.date()).days
+        case datetime.time():
+            at = datetime.timedelta(
+                hours=value.hour,
+                minutes=value.minute,
+                seconds=value.second,
+                microseconds=value.microsecond,
+            )
+            return at // _MILLISECOND
+        case bytes() | bytearray() | memoryview():
+            return base64.b64encode(bytes(value)).decode("ascii")
+    raise TypeError(f"a {type(value).__name__} is no value of Connect")
