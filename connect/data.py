@@ -114,10 +114,8 @@ class ConnectSchema:
         return self if self.optional else self.with_(optional=True)
 
     def matches(self, other: "ConnectSchema") -> bool:
-        """Whether all parts but the default are equal: a default cannot have itself as default."""
-        if self == other:
-            return True
-        return _comparable(self) == _comparable(other) and self.type is Type.STRUCT
+        """Whether values of the other fit here: all but default and optional is equal."""
+        return self == other or _comparable(self)[1:] == _comparable(other)[1:]
 
     def __eq__(self, other: object) -> bool:
         """Whether all parts are equal."""
@@ -144,8 +142,8 @@ def _comparable(schema: ConnectSchema) -> tuple[object, ...]:
     # Without the default: lists and dicts have no hash.
     parameters = schema.parameters
     return (
-        schema.type,
         schema.optional,
+        schema.type,
         schema.name,
         schema.version,
         schema.doc,

@@ -144,6 +144,10 @@ def test_a_struct_of_another_schema_does_not_match() -> None:
         validate(POINT, Struct.from_dict(other, {"x": 1}))
 
 
+def test_a_struct_fits_where_null_is_allowed_too() -> None:
+    validate(POINT.as_optional(), Struct.from_dict(POINT, {"x": 1}))
+
+
 def test_only_a_struct_schema_has_structs() -> None:
     with pytest.raises(DataError, match=r"^Not a struct schema: Schema{INT32}$"):
         Struct(INT32)
