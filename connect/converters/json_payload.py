@@ -28,15 +28,15 @@ from connect.converters.compiled import (
     simple_for,
     struct_to_dict,
 )
-from connect.converters.logical_values import (
+from connect.data import DECIMAL_NAME, NO_DEFAULT, ConnectSchema, Type, validate
+from connect.errors import DataError
+from connect.logical_values import (
     NUMBERED,
     decimal_bytes,
     decimal_of_bytes,
     logical_name,
     scale_of,
 )
-from connect.data import DECIMAL_NAME, NO_DEFAULT, ConnectSchema, Type, validate
-from connect.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)

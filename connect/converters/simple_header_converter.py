@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from connect.config_def import ConfigDef
-from connect.converters.header_texts import text_of_value, value_of_text
 from connect.converters.settings import Found
 from connect.data import BYTES, ConnectSchema
+from connect.value_texts import text_of_value, value_of_text
 
 
 class SimpleHeaderConverter:

@@ -1,4 +1,4 @@
-"""Values of headers as texts, and the values that texts stand for, as Kafka infers them.
+"""Values as texts, for headers, and the values that texts stand for, as Kafka infers them.
 
     true                         BOOLEAN         2024-05-17                    Date
     7, 300, 70000                INT8 to INT64   12:30:00.000Z                 Time
@@ -18,7 +18,6 @@ from decimal import Decimal
 from math import isinf
 from struct import Struct as Layout
 
-from connect.converters.json_payload import encode_bytes
 from connect.data import (
     BOOLEAN,
     FLOAT32,
@@ -60,7 +59,7 @@ def text_of_value(value: object, *, embedded: bool = False) -> str:
         case str():
             return f'"{_escaped(value)}"' if embedded else value
         case bytes() | bytearray() | memoryview():
-            return f'"{encode_bytes(value)}"' if embedded else encode_bytes(value)
+            return f'"{text_of(value)}"' if embedded else text_of(value)
         case list() | tuple():
             return f"[{','.join(text_of_value(each, embedded=True) for each in value)}]"
         case dict():
