@@ -176,6 +176,8 @@ class Regex:
 
     def ensure_valid(self, name: str, value: object) -> None:
         """Only texts that are expressions."""
+        if value is None:
+            raise invalid(name, None, "Invalid regex: there is none")
         try:
             compile_pattern(str(value))
         except ValueError as error:

@@ -2,6 +2,7 @@
 
 import re
 from base64 import b64decode
+from ctypes import c_float
 from decimal import (
     MAX_EMAX,
     MIN_EMIN,
@@ -45,7 +46,21 @@ EXPONENT_MAX = 10_000
 
 def double_text(number: float) -> str:
     """A double as Double.toString prints it: 1.0, 1.0E10, 4.9E-324, NaN, -Infinity."""
-    text = repr(number)
+    return _floating_text(number, repr(number))
+
+
+def float_text(number: float) -> str:
+    """A float of 32 bits as Float.toString prints it: 0.1, where the double says 0.10000000149."""
+    if not isfinite(number):
+        return double_text(number)
+    # The fewest digits that no other float of 32 bits is nearer to.
+    texts = (f"{number:.{digits}g}" for digits in range(1, 10))
+    shortest = next((text for text in texts if c_float(float(text)).value == number), repr(number))
+    return _floating_text(number, repr(float(shortest)))
+
+
+def _floating_text(number: float, text: str) -> str:
+    """What Java makes of the shortest digits, which are Python's."""
     if 0.001 <= abs(number) < 10_000_000 or number == 0:
         return text
     if not isfinite(number):

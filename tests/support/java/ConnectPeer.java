@@ -150,6 +150,7 @@ public class ConnectPeer {
     private static JsonNode validated(JsonNode request) {
         if (plugins == null) {
             plugins = new Plugins(Map.of());
+            plugins.compareAndSwapWithDelegatingLoader(); // knows aliases
         }
         boolean sink = request.get("validate").asText().equals("sink");
         Map<String, String> config = texts(request.get("config"));
@@ -228,7 +229,8 @@ public class ConnectPeer {
             builder.parameters(texts(node.get("parameters")));
         }
         if (node.has("default")) {
-            builder.defaultValue(value(node.get("default"), builder.build()));
+            // A struct's schema must be this one, which is not built yet.
+            builder.defaultValue(value(node.get("default"), builder));
         }
         return builder.build();
     }
@@ -478,10 +480,12 @@ public class ConnectPeer {
                 fields.set(field.name(), written(field.schema()));
             }
         }
-        if (schema.type() == Schema.Type.MAP) {
+        // An empty list or map that was a text has no schemas of its parts.
+        if (schema.type() == Schema.Type.MAP && schema.keySchema() != null) {
             node.set("keys", written(schema.keySchema()));
         }
-        if (schema.type() == Schema.Type.MAP || schema.type() == Schema.Type.ARRAY) {
+        boolean hasParts = schema.type() == Schema.Type.MAP || schema.type() == Schema.Type.ARRAY;
+        if (hasParts && schema.valueSchema() != null) {
             node.set("of", written(schema.valueSchema()));
         }
     }
@@ -530,7 +534,7 @@ public class ConnectPeer {
     }
 
     private static JsonNode writtenMap(Schema schema, Map<?, ?> map) {
-        if (schema.keySchema().type() == Schema.Type.STRING) {
+        if (schema.keySchema() != null && schema.keySchema().type() == Schema.Type.STRING) {
             ObjectNode node = NODES.objectNode();
             map.forEach((key, each) -> node.set((String) key, written(schema.valueSchema(), each)));
             return node;

@@ -1,0 +1,1 @@
+"""Tests of connect's transforms and predicates."""

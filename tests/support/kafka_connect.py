@@ -1,0 +1,20 @@
+"""Kafka Connect's own transforms, predicates and definitions of settings, in one JVM."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from tests.support.apache_kafka import fetch_apache_kafka, java_command, run_java
+
+SOURCE = Path(__file__).parent / "java" / "ConnectPeer.java"
+
+
+# Any: the answers are whatever JSON the program writes.
+def ask_kafka_connect(requests: Sequence[object]) -> list[Any]:
+    """Its answers to requests as ConnectPeer.java describes; PeerMissing without Java or Maven."""
+    class_path = fetch_apache_kafka().compile(SOURCE)
+    lines = "".join(orjson.dumps(request).decode() + "\n" for request in requests)
+    answers = run_java(java_command(class_path, "ConnectPeer"), stdin=lines).splitlines()
+    return [orjson.loads(answer) for answer in answers]
