@@ -8,6 +8,7 @@ MillstreamError
     ├── AlreadyExists           the connector is there already                          (409)
     ├── NotFound                no such connector, task, plugin or logger               (404)
     ├── BadRequest              the request cannot be understood or is not allowed      (400)
+    ├── Forbidden               the worker was told not to do that for anybody          (403)
     └── Conflict                another operation is under way: try again later         (409)
 """
 
@@ -40,6 +41,10 @@ class NotFound(ConnectError):
 
 class BadRequest(ConnectError):
     """The request cannot be understood, or is not allowed now."""
+
+
+class Forbidden(ConnectError):
+    """The worker was told not to do that for anybody."""
 
 
 class Conflict(ConnectError):

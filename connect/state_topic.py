@@ -19,7 +19,7 @@ from broker.client.api import Admin, Consumer, ConsumerRecord, Producer
 from broker.client.opening import Target, admin, consumer, producer
 from broker.errors import ErrorCode, MillstreamError
 from broker.model import TopicPartition
-from connect.errors import ConfigError, ConnectError
+from connect.errors import ConfigError, ConnectError, RetriableError
 
 logger = logging.getLogger(__name__)
 
@@ -161,7 +161,7 @@ class StateTopic:
             records = reader.poll(POLL_MS, max_records=POLL_RECORDS)
             silent = 0 if records else silent + 1
             if silent > SILENT_POLLS_MAX:
-                raise ConnectError(f'topic "{self.name}" was not read to its end in time')
+                raise RetriableError(f'topic "{self.name}" was not read to its end in time')
             for record in records:
                 self._apply(record)
 
@@ -182,4 +182,4 @@ def _saying(what: str) -> Iterator[None]:
     except ConnectError:
         raise
     except MillstreamError as error:
-        raise ConnectError(f"{what}: {error.message}", at=error.at, hint=error.hint) from error
+        raise RetriableError(f"{what}: {error.message}", at=error.at, hint=error.hint) from error
