@@ -9,6 +9,7 @@ import enum
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Protocol
 
 from broker.client.api import RecordMetadata
@@ -93,8 +94,11 @@ class SourceTaskContext(Protocol):
 class ErrantRecordReporter(Protocol):
     """Takes single records that a sink task cannot deliver."""
 
-    def report(self, record: SinkRecord, error: Exception) -> None:
-        """Gives a record to the dead letter topic and the log, before its offset is committed."""
+    def report(self, record: SinkRecord, error: Exception) -> Future[None]:
+        """Gives a record to the dead letter topic and the log, before its offset is committed.
+
+        The future ends when it is written; there is no need to wait for it.
+        """
         ...
 
 

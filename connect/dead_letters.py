@@ -17,11 +17,11 @@ errors.deadletterqueue.context.headers.enable it has these headers too, all of t
 
 import logging
 import traceback
+from concurrent.futures import Future
 
 from broker.client.api import (
     Admin,
     ConsumerRecord,
-    Delivery,
     NewTopic,
     Producer,
     RecordMetadata,
@@ -50,7 +50,7 @@ class DeadLetters:
         producer: Producer,
         counts: ErrorCounts,
     ) -> None:
-        """The producer is closed with it."""
+        """The producer is closed by whom it belongs to."""
         self._task_id = task_id
         self._topic = settings.dead_letter_topic
         self._with_context = settings.dead_letter_headers
@@ -58,41 +58,49 @@ class DeadLetters:
         self._counts = counts
         self._unsettled = False
 
-    def report(self, failure: Failure) -> Delivery | None:
-        """Send the record; None when that failed at once, which is counted and logged."""
+    def report(self, failure: Failure) -> Future[None]:
+        """Send the record; a failure is counted, logged, and the outcome of the future."""
         self._counts.dead_letters += 1
+        report: Future[None] = Future()
         record = failure.record
         if not isinstance(record, ConsumerRecord):
-            self._counts.dead_letter_failures += 1
-            return None
+            self._failed(report, ConnectError("there is no record to write"))
+            return report
         headers = record.headers
         if self._with_context:
             headers = (*headers, *context_headers(failure, self._task_id))
+
+        def sent(metadata: RecordMetadata | None, error: BaseException | None) -> None:
+            if error is None:
+                report.set_result(None)
+            else:
+                self._failed(report, error)
+
         timestamp_ms = None if record.timestamp_ms == NO_TIMESTAMP else record.timestamp_ms
         try:
-            delivery = self._producer.send(
+            self._producer.send(
                 self._topic,
                 record.value,
                 record.key,
                 timestamp_ms=timestamp_ms,
                 headers=headers,
-                callback=self._sent,
+                callback=sent,
             )
         except MillstreamError as error:
-            self._sent(None, error)
-            return None
-        self._unsettled = True
-        return delivery
+            self._failed(report, error)
+        else:
+            self._unsettled = True
+        return report
 
-    def _sent(self, metadata: RecordMetadata | None, error: BaseException | None) -> None:
-        if error is not None:
-            self._counts.dead_letter_failures += 1
-            logger.error(
-                'task %s: cannot write a record to the dead letter topic "%s": %s',
-                self._task_id,
-                self._topic,
-                error,
-            )
+    def _failed(self, report: Future[None], error: BaseException) -> None:
+        self._counts.dead_letter_failures += 1
+        logger.error(
+            'task %s: cannot write a record to the dead letter topic "%s": %s',
+            self._task_id,
+            self._topic,
+            error,
+        )
+        report.set_exception(error)
 
     def settle(self, timeout_ms: int) -> bool:
         """Wait until the fate of all that was sent is known; False when the time is up first."""
@@ -104,10 +112,6 @@ class DeadLetters:
             return False
         self._unsettled = False
         return True
-
-    def close(self, timeout_ms: int) -> None:
-        """Send what is left, as long as the timeout allows."""
-        self._producer.close(timeout_ms)
 
 
 def context_headers(failure: Failure, task_id: TaskId) -> list[tuple[str, bytes | None]]:

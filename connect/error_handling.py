@@ -16,7 +16,7 @@ only when one of them has raised.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Protocol, TypeVar
@@ -158,7 +158,7 @@ class ErrorHandler:
     counts: ErrorCounts
     clock: Clock
     stop: StopSignal
-    reporters: Sequence[Reporter] = field(default_factory=list)
+    reporters: list[Reporter] = field(default_factory=list)
 
     def recover(self, failure: Failure, operation: Callable[[], T]) -> T | Skipped:
         """Try the operation again while that may help; its result, or SKIPPED if tolerated."""
@@ -192,12 +192,11 @@ class ErrorHandler:
             raise ConnectError("Tolerance exceeded in error handler", at=_at(failure)) from error
         self.counts.skipped += 1
 
-    def report(self, failure: Failure) -> None:
-        """Tell all reporters."""
+    def report(self, failure: Failure) -> list[object]:
+        """Tell all reporters; returns what they answer."""
         self.counts.errors += 1
         self.counts.last_error_ms = self.clock.now_ms()
-        for reporter in self.reporters:
-            reporter.report(failure)
+        return [reporter.report(failure) for reporter in self.reporters]
 
     def _delay_ms(self, attempts: int) -> int:
         delay_ms = RETRY_DELAY_FIRST_MS << min(attempts - 1, 30)

@@ -245,23 +245,3 @@ class SinkMetrics(TaskMetrics):
             "offset-commit-skip-rate": self._skips.per_second,
             "sink-record-lag-max": self.lag_max,
         }
-
-
-@dataclass(slots=True)
-class StartupCounts:
-    """How often a worker has started connectors, or tasks."""
-
-    attempts: int = 0
-    successes: int = 0
-    failures: int = 0
-
-    def values(self, what: str) -> dict[str, float]:
-        """By Kafka's names."""
-        ended = self.successes + self.failures
-        return {
-            f"{what}-startup-attempts-total": self.attempts,
-            f"{what}-startup-success-total": self.successes,
-            f"{what}-startup-success-percentage": self.successes / ended if ended else 0.0,
-            f"{what}-startup-failure-total": self.failures,
-            f"{what}-startup-failure-percentage": self.failures / ended if ended else 0.0,
-        }

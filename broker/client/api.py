@@ -301,6 +301,10 @@ class Consumer(Protocol):
         """How many offsets are still ahead, as of the last fetch; None before it."""
         ...
 
+    def has_append_time(self, tp: TopicPartition) -> bool:
+        """Whether the last records of a partition have the time when the broker got them."""
+        ...
+
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Give out nothing of these partitions until they are resumed; they stay assigned."""
         ...

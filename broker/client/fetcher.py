@@ -322,6 +322,7 @@ class Fetcher:
     ) -> None:
         while len(found) < count_max and (head := self._peek(state)) is not None:
             batch, header = head
+            state.has_append_time = header.has_log_append_time
             records = state.decoded
             if not records:
                 records = decode_rows(batch, 0, ConsumerRecord, state.topic_partition)

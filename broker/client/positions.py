@@ -58,6 +58,7 @@ class PartitionState:
     high_watermark: int = NO_OFFSET
     last_stable_offset: int = NO_OFFSET
     log_start_offset: int = NO_OFFSET
+    has_append_time: bool = False  # whether the broker gave the last records taken their time
     error: MillstreamError | None = None
 
     @property

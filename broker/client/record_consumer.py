@@ -244,6 +244,10 @@ class RecordConsumer:
         end = state.last_stable_offset if self._config.isolation else state.high_watermark
         return None if end < 0 or state.position < 0 else max(0, end - state.position)
 
+    def has_append_time(self, tp: TopicPartition) -> bool:
+        """Whether the last records of a partition have the time when the broker got them."""
+        return self._positions.state(tp).has_append_time
+
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Give out nothing of these partitions until they are resumed; they stay assigned."""
         self._set_paused(partitions, paused=True)

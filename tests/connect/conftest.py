@@ -10,6 +10,7 @@ from broker.config import BrokerConfig
 
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "100",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
 }

@@ -18,7 +18,10 @@ class BuiltinTransforms:
 
     def class_name(self, name: str) -> str | None:
         known = [*TRANSFORMATIONS, *PREDICATES]
-        return next((each for each in known if name in (each, each.rpartition(".")[2])), None)
+        families = {each.partition("$")[0] for each in known}
+        if name in families or name in known:
+            return name
+        return next((each for each in known if each.rpartition(".")[2] == name), None)
 
     def find(self, kind: PluginKind, name: str) -> type | None:
         return self._all(kind).get(self.class_name(name) or name)

@@ -1,8 +1,9 @@
 """Metrics of tasks, by Kafka's names and as Prometheus reads them."""
 
 from broker.clock import ManualClock
-from connect.metrics import SinkMetrics, SourceMetrics, StartupCounts, TaskMetrics
+from connect.metrics import SinkMetrics, SourceMetrics, TaskMetrics
 from connect.metrics_text import HELP, ConnectorMetrics, metrics_text
+from connect.startup_counts import StartupCounts
 from connect.task_state import TaskId
 
 

@@ -12,7 +12,6 @@ from tests.support.tidy import ROOT
 READMES = (
     "README.md",
     "broker/README.md",
-    "connect/README.md",
     "broker/registry/README.md",
     "streams/README.md",
     "sql/README.md",

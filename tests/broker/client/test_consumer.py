@@ -167,6 +167,19 @@ def test_paused_partitions_stay_silent_and_lose_nothing(
         assert numbers(read(reader, 50)) == list(range(50))
 
 
+@pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
+def test_a_consumer_knows_whose_time_records_have(
+    target: Target, make_topic: MakeTopic, kind: str
+) -> None:
+    topic = make_topic(message_timestamp_type=kind)
+    fill(target, topic, 1)
+    tp = TopicPartition(topic, 0)
+    with consumer(target, auto_offset_reset="earliest") as reader:
+        reader.assign([tp])
+        read(reader, 1)
+        assert reader.has_append_time(tp) is (kind == "LogAppendTime")
+
+
 def test_offsets_are_found_by_time(target: Target, make_topic: MakeTopic) -> None:
     topic = make_topic()
     fill(target, topic, 20)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 
 from broker.model import TopicPartition
 from connect.records import SinkRecord
@@ -44,8 +45,11 @@ class ReportedRecords:
     def __init__(self) -> None:
         self.reported: list[tuple[SinkRecord, Exception]] = []
 
-    def report(self, record: SinkRecord, error: Exception) -> None:
+    def report(self, record: SinkRecord, error: Exception) -> Future[None]:
         self.reported.append((record, error))
+        written: Future[None] = Future()
+        written.set_result(None)
+        return written
 
 
 class HandSinkContext:

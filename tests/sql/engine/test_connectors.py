@@ -7,8 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from connect.client import ConnectClient
-from sql.engine.connectors import Connectors
+from sql.engine.connectors import Connectors, HttpConnectClient
 from sql.engine.entities import (
     ConnectorDescription,
     ConnectorsList,
@@ -53,7 +52,7 @@ class FakeConnect(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         parts = self.path.strip("/").split("/")
-        if parts[0].startswith("connector-plugins"):
+        if parts == ["connector-plugins"]:
             self.answer(200, [{"class": "a.B", "type": "sink", "version": "1"}])
         elif parts == ["connectors"]:
             self.answer(200, sorted(self.connectors))
@@ -82,7 +81,7 @@ def connectors() -> Iterator[Connectors]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield Connectors(ConnectClient(f"http://127.0.0.1:{server.server_port}"))
+        yield Connectors(HttpConnectClient(f"http://127.0.0.1:{server.server_port}"))
     finally:
         server.shutdown()
         thread.join()

@@ -1,0 +1,128 @@
+"""Offsets of sink connectors, which are those of their consumer groups.
+
+    {"partition": {"kafka_topic": "orders", "kafka_partition": 3}, "offset": {"kafka_offset": 42}}
+
+An offset of null forgets the partition: it is read again from where auto.offset.reset says.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from broker.client.api import Admin, OffsetAndMetadata
+from broker.errors import BrokerError, ErrorCode
+from broker.model import TopicPartition
+from connect.errors import BadRequest, ConnectError
+
+TOPIC = "kafka_topic"
+PARTITION = "kafka_partition"
+OFFSET = "kafka_offset"
+HAS_MEMBERS = frozenset(
+    {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.NON_EMPTY_GROUP,
+        ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+    }
+)
+
+# partition and offset as the REST API shows and takes them.
+ShownOffset = tuple[Mapping[str, object], Mapping[str, object] | None]
+
+
+def group_of(name: str, config: Mapping[str, str]) -> str:
+    """The consumer group of a sink connector."""
+    return config.get("consumer.override.group.id") or f"connect-{name}"
+
+
+def list_offsets(admin: Admin, group_id: str) -> list[ShownOffset]:
+    """What the group has committed, by topic and partition; nothing for a group that is not."""
+    try:
+        found = admin.list_group_offsets(group_id)
+    except BrokerError as error:
+        if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
+            return []
+        raise
+    return [
+        ({TOPIC: tp.topic, PARTITION: tp.partition}, {OFFSET: found.values[tp].offset})
+        for tp in sorted(found.values)
+    ]
+
+
+def parse_offsets(offsets: Sequence[ShownOffset]) -> dict[TopicPartition, int | None]:
+    """Offsets as a request gives them; BadRequest, in Kafka's words, when they are not right."""
+    return {_partition(partition): _offset(offset) for partition, offset in offsets}
+
+
+def alter_offsets(
+    admin: Admin, group_id: str, offsets: Mapping[TopicPartition, int | None]
+) -> None:
+    """Commit offsets for a group without members, and forget those that are None."""
+    wanted = {tp: OffsetAndMetadata(offset) for tp, offset in offsets.items() if offset is not None}
+    forgotten = [tp for tp, offset in offsets.items() if offset is None]
+    try:
+        if wanted:
+            admin.alter_group_offsets(group_id, wanted).all()
+        if forgotten:
+            admin.delete_group_offsets(group_id, forgotten).all()
+    except BrokerError as error:
+        raise _refused("alter", group_id, error) from error
+
+
+def reset_offsets(admin: Admin, group_id: str) -> None:
+    """Forget everything: the group itself is deleted; one that is not there is as good."""
+    try:
+        admin.delete_groups([group_id]).all()
+    except BrokerError as error:
+        if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+            raise _refused("reset", group_id, error) from error
+
+
+def _refused(verb: str, group_id: str, error: BrokerError) -> ConnectError:
+    if error.code in HAS_MEMBERS:
+        return ConnectError(
+            f'cannot {verb} the offsets of group "{group_id}": it has members',
+            hint="tasks of the connector are still running: try again when they have ended",
+        )
+    return ConnectError(
+        f'cannot {verb} the offsets of group "{group_id}": {error.message}', hint=error.hint
+    )
+
+
+def _partition(partition: Mapping[str, object]) -> TopicPartition:
+    if not partition:
+        raise BadRequest("The partition for a sink connector offset cannot be null or missing")
+    topic, number = partition.get(TOPIC), partition.get(PARTITION)
+    if topic is None or number is None:
+        raise BadRequest(
+            "The partition for a sink connector offset must contain the keys "
+            f"'{TOPIC}' and '{PARTITION}'"
+        )
+    parsed = _number(number)
+    if parsed is None:
+        raise BadRequest(
+            f"Failed to parse the following Kafka partition value in the provided offsets: "
+            f"'{number}'. Partition values for sink connectors need to be integers."
+        )
+    return TopicPartition(str(topic), parsed)
+
+
+def _offset(offset: Mapping[str, object] | None) -> int | None:
+    if offset is None:
+        return None
+    if OFFSET not in offset:
+        raise BadRequest(
+            f"The offset for a sink connector should either be null or contain the key '{OFFSET}'"
+        )
+    parsed = _number(offset[OFFSET])
+    if parsed is None:
+        raise BadRequest(
+            f"Failed to parse the following Kafka offset value in the provided offsets: "
+            f"'{offset[OFFSET]}'. Offset values for sink connectors need to be integers."
+        )
+    return parsed
+
+
+def _number(value: object) -> int | None:
+    """A number, or a text that is one."""
+    try:
+        return int(str(value)) if isinstance(value, int | str) else None
+    except ValueError:
+        return None

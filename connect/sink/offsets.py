@@ -1,0 +1,89 @@
+"""SinkOffsets: how far a sink task has read, put and committed each of its partitions.
+
+    read ──put──► put ──pre_commit──► offered by the task ──commit──► committed
+
+All offsets are those of the next record. Offsets count in the partition a record was read from,
+wherever a transform sends it. Pure bookkeeping: nothing here asks the broker.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+from broker.client.api import ConsumerRecord
+from broker.model import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+Offsets = dict[TopicPartition, int]
+
+
+class SinkOffsets:
+    """Of one task; a partition is known from its first record on."""
+
+    def __init__(self) -> None:
+        """Nothing is read yet."""
+        self._read: Offsets = {}  # of the batch that is being put
+        self.put: Offsets = {}
+        self.committed: Offsets = {}
+
+    def read(self, records: Sequence[ConsumerRecord]) -> None:
+        """Records, in the order of their partitions, are about to be put, or dropped on the way."""
+        start, count = 0, len(records)
+        while start < count:
+            topic, partition, offset = records[start][:3]
+            end = start + 1
+            while end < count and records[end][1] == partition and records[end][0] == topic:
+                end += 1
+            tp = TopicPartition(topic, partition)
+            # Where a partition begins is as good as committed: that is where one would go back to.
+            self.committed.setdefault(tp, offset)
+            self._read[tp] = records[end - 1].offset + 1
+            start = end
+
+    def batch_done(self) -> None:
+        """What was read is put."""
+        self.put.update(self._read)
+        self._read = {}
+
+    def committed_now(self, offsets: Offsets) -> None:
+        """The broker has these; partitions given up in the meantime do not count."""
+        for tp, offset in offsets.items():
+            if tp in self.committed:
+                self.committed[tp] = offset
+
+    def rewind(self, tp: TopicPartition, offset: int) -> None:
+        """The task wants to read on from here, whatever it has put."""
+        self.put[tp] = offset
+        self.committed[tp] = offset
+        self._read.pop(tp, None)
+
+    def back_to_committed(self) -> Offsets:
+        """Forget what was put since the last commit; returns where to read on."""
+        self.put = dict(self.committed)
+        self._read = {}
+        return dict(self.committed)
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """Others have these partitions now."""
+        for tp in partitions:
+            for offsets in (self._read, self.put, self.committed):
+                offsets.pop(tp, None)
+
+    def put_of(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """How far some partitions are put, those of which anything was read."""
+        return {tp: self.put[tp] for tp in partitions if tp in self.put}
+
+    def committable(
+        self, offered: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]
+    ) -> Offsets:
+        """What to commit of the offsets that the task offered; empty when nothing is new."""
+        mine = set(partitions)
+        found: Offsets = {}
+        for tp, offset in offered.items():
+            if tp not in mine:
+                logger.warning("a task offered offset %d of %s, which it does not have", offset, tp)
+            elif offset > self.put.get(tp, -1):
+                logger.warning("a task offered offset %d of %s, which it was not given", offset, tp)
+            elif self.committed.get(tp) != offset:
+                found[tp] = offset
+        return found

@@ -1,0 +1,1 @@
+"""Source tasks: poll, transform, convert, produce, and keep the offsets of what is written."""

@@ -1,0 +1,329 @@
+"""ExactlyOnce: records of a source and its offsets, in transactions.
+
+    begin: init_transactions            fences whoever had this transactional id before
+    send ──► send ──► ... ──► boundary ──► offsets ──► commit
+                                 │
+                                 └── abort, if the connector says so: the records are dropped, and
+                                     their offsets are stored all the same, or they would come again
+
+| transaction.boundary | ends                                                                |
+|----------------------|---------------------------------------------------------------------|
+| poll                 | after every poll that gave records                                  |
+| interval             | after the first poll that returns when the interval is over         |
+| connector            | where the task said so, after a record or a poll                    |
+
+The transactional id is `<group.id>-<connector>-<task>`. All of it happens in the task's thread.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Protocol
+
+from broker.client.api import Delivery
+from broker.clock import Clock
+from broker.errors import BrokerError, ErrorCode, MillstreamError
+from connect.clients import LONGEST_MS, Clients
+from connect.config_def import ConfigDef
+from connect.connector_config import source_definition
+from connect.errors import ConfigError, ConnectError
+from connect.offsets import SourceOffset
+from connect.records import SourceRecord
+from connect.source.offset_flush import Offsets
+from connect.source.pipeline import Row
+from connect.source.sending import RecordSender
+from connect.source.setup import SourceSetup
+from connect.stop_signal import TaskStopped
+from connect.task_state import TaskId
+
+logger = logging.getLogger(__name__)
+
+TRANSACTION_LOST = (
+    "The task was unable to finish writing records before its producer's transaction expired, or "
+    "another task with the same transactional id has taken over"
+)
+
+
+class End(Enum):
+    """What a boundary says of the open transaction."""
+
+    NOT_YET = "go on"
+    COMMIT = "commit"
+    ABORT = "abort"
+
+
+class Boundary(Protocol):
+    """Says where transactions end."""
+
+    def restart(self) -> None:
+        """The task begins, or goes on after a pause."""
+        ...
+
+    def after_record(self, record: SourceRecord) -> End:
+        """Asked after every record."""
+        ...
+
+    def after_batch(self) -> End:
+        """Asked after every poll."""
+        ...
+
+    def at_end(self) -> End:
+        """Asked when no poll follows for now."""
+        ...
+
+
+class PollBoundary:
+    """Transactions are as large as what a poll gives."""
+
+    def restart(self) -> None:
+        """Nothing changes."""
+
+    def after_record(self, record: SourceRecord) -> End:
+        """A poll is not cut."""
+        return End.NOT_YET
+
+    def after_batch(self) -> End:
+        """Here."""
+        return End.COMMIT
+
+    def at_end(self) -> End:
+        """What was sent of a poll that was cut short."""
+        return End.COMMIT
+
+
+class IntervalBoundary(PollBoundary):
+    """Transactions are as long as an interval."""
+
+    def __init__(self, clock: Clock, interval_ms: int) -> None:
+        """The first interval begins with `restart`."""
+        self._clock = clock
+        self._interval_ms = interval_ms
+        self._committed_ms = clock.monotonic_ms()
+
+    def restart(self) -> None:
+        """The time of a pause does not count."""
+        self._committed_ms = self._clock.monotonic_ms()
+
+    def after_batch(self) -> End:
+        """When the interval is over."""
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._committed_ms < self._interval_ms:
+            return End.NOT_YET
+        self._committed_ms = now_ms
+        return End.COMMIT
+
+
+class ConnectorBoundary:
+    """Transactions end where the task says; this is its TransactionContext, too."""
+
+    def __init__(self) -> None:
+        """The task has said nothing yet."""
+        self._batch = End.NOT_YET
+        # By identity: a task may poll equal records. The record is kept so that its id stays.
+        self._records: dict[int, tuple[SourceRecord, End]] = {}
+
+    def commit_transaction(self, record: SourceRecord | None = None) -> None:
+        """Commit after the given record of the next batch, or after the whole next batch."""
+        self._say(record, End.COMMIT)
+
+    def abort_transaction(self, record: SourceRecord | None = None) -> None:
+        """Abort after the given record of the next batch, or after the whole next batch."""
+        self._say(record, End.ABORT)
+
+    def _say(self, record: SourceRecord | None, end: End) -> None:
+        known = self._batch if record is None else self._records.get(id(record), (record, end))[1]
+        if known not in (End.NOT_YET, end):
+            raise ConnectError("a transaction cannot be both committed and aborted")
+        if record is None:
+            self._batch = end
+        else:
+            self._records[id(record)] = (record, end)
+
+    def restart(self) -> None:
+        """Nothing changes."""
+
+    def after_record(self, record: SourceRecord) -> End:
+        """What was said of this record, once."""
+        if not self._records:
+            return End.NOT_YET
+        return self._records.pop(id(record), (record, End.NOT_YET))[1]
+
+    def after_batch(self) -> End:
+        """What was said of the batch, once."""
+        end, self._batch = self._batch, End.NOT_YET
+        return end
+
+    def at_end(self) -> End:
+        """Only what was asked for: half a transaction is none."""
+        return self.after_batch()
+
+
+def boundary_of(config: Mapping[str, str], clock: Clock, flush_interval_ms: int) -> Boundary:
+    """The boundary that a connector's configuration asks for."""
+    kind, interval_ms = _DEFINITION.parse(config).values()
+    match str(kind).lower():
+        case "poll":
+            return PollBoundary()
+        case "interval":
+            given = interval_ms if isinstance(interval_ms, int) else flush_interval_ms
+            return IntervalBoundary(clock, given)
+        case "connector":
+            return ConnectorBoundary()
+    raise ConfigError(f'"transaction.boundary" is "{kind}"')
+
+
+_DEFINITION = ConfigDef(
+    key for name, key in source_definition().keys.items() if name.startswith("transaction.boundary")
+)
+
+
+class ExactlyOnce:
+    """The SourceDelivery of a task whose producer has a transactional id."""
+
+    def __init__(
+        self,
+        setup: SourceSetup,
+        sender: RecordSender,
+        boundary: Boundary,
+        *,
+        offsets_topic: str,
+    ) -> None:
+        """Nothing is sent before `begin`."""
+        self._setup = setup
+        self._producer = setup.producer
+        self._sender = sender
+        self._boundary = boundary
+        self._offsets_topic = offsets_topic
+        self._keep_records = setup.wants_commit_record
+        self._open = False
+        self._count = 0  # records of the open transaction
+        self._dropped = 0  # records that are not in it
+        self._offsets: Offsets = {}
+        self._sent: list[tuple[SourceRecord, Delivery | None]] = []
+
+    def begin(self) -> None:
+        """Take over the transactional id; what an earlier task left open is ended."""
+        self._producer.init_transactions()
+        self._boundary.restart()
+
+    def before_poll(self) -> None:
+        """Nothing happens outside of `send` and `batch_done`."""
+
+    def send(self, records: Sequence[SourceRecord]) -> None:
+        """Send the records as part of the transaction, which may end between them."""
+        row_of, after_record = self._setup.pipeline.row, self._boundary.after_record
+        for record in records:
+            row = row_of(record)
+            delivery = None
+            if row is not None:
+                if row[0] == self._offsets_topic:
+                    raise ConnectError(
+                        "Source tasks may not produce to their own offsets topics when "
+                        "exactly-once support is enabled"
+                    )
+                self._begin_transaction()
+                delivery = self._deliver(row)
+                self._count += 1
+            else:
+                self._dropped += 1
+            partition = record.source_partition
+            self._offsets[frozenset(partition.items())] = (partition, record.source_offset)
+            if self._keep_records:
+                self._sent.append((record, delivery))
+            self._end(after_record(record))
+
+    def _deliver(self, row: Row) -> Delivery:
+        try:
+            return self._sender.send(row)
+        except TaskStopped:
+            raise
+        except MillstreamError as error:
+            raise self._explained("Unrecoverable exception trying to send", error) from error
+
+    def batch_done(self) -> None:
+        """End the transaction if the boundary is here."""
+        self._end(self._boundary.after_batch())
+
+    def pause(self) -> None:
+        """Leave no transaction open while nobody polls: it would time out."""
+        self._end(self._boundary.at_end())
+        self._boundary.restart()
+
+    def finish(self, *, failed: bool) -> None:
+        """Commit what a healthy task has sent; of one that failed nothing is to be seen."""
+        if not failed:
+            self._end(self._boundary.at_end())
+        elif self._open:
+            self._abort()
+
+    def step(self) -> None:
+        """Nothing is done from outside."""
+
+    # --- transactions --------------------------------------------------------------------------
+
+    def _begin_transaction(self) -> None:
+        if not self._open:
+            self._producer.begin_transaction()
+            self._open = True
+
+    def _end(self, end: End) -> None:
+        if end is End.NOT_YET or not (self._open or self._offsets):
+            return
+        if end is End.ABORT and self._open:
+            logger.info("task %s aborts a transaction, as it asked", self._setup.task_id)
+            self._abort()
+            self._dropped += self._count
+            self._count = 0
+            self._sent = [(record, None) for record, _ in self._sent]
+        self._commit()
+
+    def _abort(self) -> None:
+        self._producer.abort_transaction()
+        self._open = False
+
+    def _commit(self) -> None:
+        setup = self._setup
+        started_ms = setup.clock.monotonic_ms()
+        offsets = [SourceOffset(partition, offset) for partition, offset in self._offsets.values()]
+        try:
+            self._begin_transaction()
+            setup.offsets.send(setup.task_id.connector, offsets, self._producer)
+            self._producer.commit_transaction()
+        except MillstreamError as error:
+            setup.metrics.commit_failed()
+            message = f"Failed to flush offsets and/or records for task {setup.task_id}"
+            raise self._explained(message, error) from error
+        self._open = False
+        self._offsets = {}
+        setup.metrics.committed(setup.clock.monotonic_ms() - started_ms)
+        setup.metrics.transaction_committed(self._count)
+        setup.metrics.written(self._count, dropped=self._dropped)
+        self._count = self._dropped = 0
+        sent, self._sent = self._sent, []
+        setup.commit_records(sent)
+        setup.commit_task()
+
+    def _explained(self, message: str, error: MillstreamError) -> ConnectError:
+        at = f"task {self._setup.task_id}"
+        if isinstance(error, BrokerError) and error.code is ErrorCode.PRODUCER_FENCED:
+            hint = (
+                "a longer transaction.timeout.ms of the producer, a shorter "
+                "transaction.boundary.interval.ms or transaction.boundary=poll may help"
+            )
+            return ConnectError(TRANSACTION_LOST, at=at, hint=hint)
+        return ConnectError(f"{message}: {error.message}", at=at, hint=error.hint)
+
+
+def transactional_id(group_id: str, task_id: TaskId) -> str:
+    """The transactional id of a task's producer."""
+    return f"{group_id}-{task_id.connector}-{task_id.task}"
+
+
+def fence_tasks(
+    clients: Clients, config: Mapping[str, str], group_id: str, tasks: Sequence[TaskId]
+) -> None:
+    """End what tasks have open and let them commit no more, wherever they run."""
+    for task_id in tasks:
+        name = transactional_id(group_id, task_id)
+        with clients.producer(config, transactional_id=name, max_block_ms=LONGEST_MS) as producer:
+            producer.init_transactions()

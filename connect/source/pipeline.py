@@ -1,0 +1,123 @@
+"""SourcePipeline: records of a source task become what a producer sends.
+
+    transforms -> header converter -> key converter -> value converter
+
+Operations are numbered in this order. A record without errors goes through them in one function
+without any detour; when one of them raises, the record goes on from there with retries.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from connect.conversion import Converters, Operation, Transform, go_on, transform_operations
+from connect.error_handling import ErrorHandler, Stage
+from connect.errors import DataError
+from connect.records import Record, SourceRecord
+
+RawHeaders = Sequence[tuple[str, bytes | None]]
+# topic, value, key, partition, timestamp_ms, headers: as Producer.send takes them.
+Row = tuple[str, bytes | None, bytes | None, int | None, int | None, RawHeaders]
+NO_TIMESTAMP = -1
+
+
+@dataclass(slots=True)
+class _Progress:
+    """A record on its way, after some operations."""
+
+    record: SourceRecord
+    headers: RawHeaders
+    key: bytes | None
+    value: bytes | None = None
+
+
+class SourcePipeline:
+    """Only the task's thread calls it."""
+
+    def __init__(
+        self, transforms: Sequence[Transform], converters: Converters, handler: ErrorHandler
+    ) -> None:
+        """Functions are looked up once, not per record."""
+        self._transforms = transforms
+        self._applied = [transform.apply for transform in transforms]
+        self._converters = converters
+        self._key = converters.key.from_connect_data
+        self._value = converters.value.from_connect_data
+        self._header = converters.header.from_connect_header
+        self._handler = handler
+
+    def row(self, polled: SourceRecord) -> Row | None:
+        """What to send for a record; None drops it. Raises what is not tolerated."""
+        record, at = polled, 0
+        headers: RawHeaders = ()
+        key: bytes | None = None
+        try:
+            for apply in self._applied:
+                changed = apply(record)
+                if changed is None:
+                    return None
+                record = cast(SourceRecord, changed)
+                at += 1
+            topic, given = record.topic, record.headers
+            if given:
+                headers = self._convert_headers(record)
+            at += 1
+            key = self._key(topic, given, record.key_schema, record.key)
+            at += 1
+            value = self._value(topic, given, record.value_schema, record.value)
+        except Exception as error:
+            progress = _Progress(record, headers, key)
+            if not go_on(self._handler, polled, self._operations(progress)[at:], error):
+                return None
+            record = progress.record
+            topic, headers = record.topic, progress.headers
+            key, value = progress.key, progress.value
+        return (topic, value, key, record.partition, _timestamp(record), headers)
+
+    def _convert_headers(self, record: SourceRecord) -> list[tuple[str, bytes | None]]:
+        convert, topic = self._header, record.topic
+        return [
+            (name, convert(topic, name, schema, value)) for name, schema, value in record.headers
+        ]
+
+    def _operations(self, progress: _Progress) -> list[Operation]:
+        """All operations on one record, which keep what they have done in its progress."""
+
+        def change(apply: Callable[[Record], Record | None]) -> bool:
+            changed = apply(progress.record)
+            if changed is None:
+                return False
+            progress.record = cast(SourceRecord, changed)
+            return True
+
+        def convert_headers() -> bool:
+            progress.headers = self._convert_headers(progress.record)
+            return True
+
+        def convert_key() -> bool:
+            record = progress.record
+            progress.key = self._key(record.topic, record.headers, record.key_schema, record.key)
+            return True
+
+        def convert_value() -> bool:
+            record = progress.record
+            schema, value = record.value_schema, record.value
+            progress.value = self._value(record.topic, record.headers, schema, value)
+            return True
+
+        converters = self._converters
+        return [
+            *transform_operations(self._transforms, change),
+            (Stage.HEADER_CONVERTER, converters.header_name, convert_headers),
+            (Stage.KEY_CONVERTER, converters.key_name, convert_key),
+            (Stage.VALUE_CONVERTER, converters.value_name, convert_value),
+        ]
+
+
+def _timestamp(record: SourceRecord) -> int | None:
+    timestamp_ms = record.timestamp_ms
+    if timestamp_ms is None or timestamp_ms == NO_TIMESTAMP:
+        return None
+    if timestamp_ms < 0:
+        raise DataError(f"Invalid record timestamp {timestamp_ms}", at=f'topic "{record.topic}"')
+    return timestamp_ms

@@ -1,0 +1,62 @@
+"""RecordSender: gives rows to a producer, as long as that takes.
+
+A broker that is away, a topic that is not there yet, a full buffer: all of these pass, and are
+waited for. What the broker refuses for good is the caller's to decide.
+"""
+
+import logging
+from collections.abc import Callable
+
+from broker.client.api import Delivery, Producer
+from broker.errors import MillstreamError
+from connect.patience import RETRY_MS, may_pass
+from connect.source.pipeline import Row
+from connect.stop_signal import StopSignal
+from connect.topic_creation import TopicCreator
+
+logger = logging.getLogger(__name__)
+
+
+class RecordSender:
+    """Sends for one task; only the task's thread calls it."""
+
+    def __init__(
+        self,
+        producer: Producer,
+        stop: StopSignal,
+        creator: TopicCreator | None,
+        on_topic: Callable[[str], None],
+    ) -> None:
+        """`on_topic` is told of every topic, before its first record."""
+        self._send = producer.send
+        self._stop = stop
+        self._creator = creator
+        self._on_topic = on_topic
+        self._topics: set[str] = set()
+
+    def send(self, row: Row) -> Delivery:
+        """Queue a row; waits while that cannot be done now. TaskStopped if the task shall end."""
+        topic, value, key, partition, timestamp_ms, headers = row
+        while True:
+            try:
+                if topic not in self._topics:
+                    self._begin(topic)
+                return self._send(
+                    topic,
+                    value,
+                    key,
+                    partition=partition,
+                    timestamp_ms=timestamp_ms,
+                    headers=headers,
+                )
+            except MillstreamError as error:
+                if not may_pass(error):
+                    raise
+                logger.warning('cannot send to topic "%s" now, will try again: %s', topic, error)
+            self._stop.pause(RETRY_MS)
+
+    def _begin(self, topic: str) -> None:
+        if self._creator is not None:
+            self._creator.ensure(topic)
+        self._on_topic(topic)
+        self._topics.add(topic)
