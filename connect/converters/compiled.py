@@ -121,7 +121,7 @@ def struct_to_dict(schema: ConnectSchema, parts: Sequence[tuple[str, Conversion]
         f"return {{{_items(schema, parts, with_names=True)}}}",
     ]
     scope = {"Struct": Struct, "schema": schema, "check": check}
-    return _function(lines, {**scope, **_others(schema, parts)})
+    return function_of(lines, {**scope, **_others(schema, parts)})
 
 
 def dict_to_struct(
@@ -132,21 +132,21 @@ def dict_to_struct(
     lines += [f"value{index} = get({name!r})" for index, (name, _) in enumerate(parts)]
     lines.append(f"return Struct(schema, [{_items(schema, parts, with_names=False)}])")
     scope = {"Struct": Struct, "schema": schema, "refuse": refuse}
-    return _function(lines, {**scope, **_others(schema, parts)})
+    return function_of(lines, {**scope, **_others(schema, parts)})
 
 
 def list_to_list(element: Conversion) -> Convert:
     """From lists to lists; the caller has seen that they are."""
     expression = element.expression("one", "other")
     lines = [f"return [{expression} for one in value]"]
-    return _locating(_function(lines, {"other": element.convert}), element.convert)
+    return _locating(function_of(lines, {"other": element.convert}), element.convert)
 
 
 def dict_to_dict(element: Conversion) -> Convert:
     """From dicts to dicts of the same keys; the caller has seen that they are."""
     expression = element.expression("one", "other")
     lines = [f"return {{key: {expression} for key, one in value.items()}}"]
-    return _locating(_function(lines, {"other": element.convert}), element.convert)
+    return _locating(function_of(lines, {"other": element.convert}), element.convert)
 
 
 def _locating(convert_all: Convert, convert: Convert) -> Convert:
@@ -182,8 +182,8 @@ def _others(schema: ConnectSchema, parts: Sequence[tuple[str, Conversion]]) -> d
     }
 
 
-def _function(lines: Sequence[str], scope: dict[str, object]) -> Convert:
-    # Names in the text are ours, and those of fields are quoted.
+def function_of(lines: Sequence[str], scope: dict[str, object]) -> Convert:
+    """A function of one argument, `value`; names in its lines are ours, or quoted."""
     text = "\n    ".join(["def convert(value):", *lines])
     exec(compile(text, "<generated converter>", "exec"), scope)
     found = scope["convert"]

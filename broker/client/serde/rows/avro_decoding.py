@@ -7,7 +7,7 @@ is known which it was. What it read is then put into the places of the columns.
 
 import io
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import TypeVar, cast
 
 import fastavro
 
@@ -29,6 +29,7 @@ from broker.schema.datatypes import (
 from broker.schema.java_numbers import fit_decimal
 
 Decode = Callable[[bytes], Row | None]
+T = TypeVar("T")
 
 
 def row_reader(node: AvroNode, columns: Sequence[Column], *, skip: int) -> Decode:
@@ -44,19 +45,25 @@ def row_reader(node: AvroNode, columns: Sequence[Column], *, skip: int) -> Decod
         wanted = [(name, None if convert is _int else convert) for _, name, convert in parts]
         return flat_reader(node, wanted, skip=skip)
     project = _compiled(parts, "lambda record: ({})", "{value},", by_get=False)
-    return _reading(node, cast(Callable[[object], Row], project), skip)
+    return physical_reader(node, cast(Callable[[object], Row], project), skip=skip)
 
 
 def single_reader(node: AvroNode, column: Column, *, skip: int) -> Decode:
     """From the bytes of a value alone to a row of one column."""
     convert = _value(node, column.type, column.name)
     if convert is None:
-        return _reading(node, lambda value: (value,), skip)
+        return physical_reader(node, lambda value: (value,), skip=skip)
     known = convert
-    return _reading(node, lambda value: (known(value),), skip)
+    return physical_reader(node, lambda value: (known(value),), skip=skip)
 
 
-def _reading(node: AvroNode, project: Callable[[object], Row], skip: int) -> Decode:
+def physical_reader(
+    node: AvroNode, project: Callable[[object], T], *, skip: int
+) -> Callable[[bytes], T | None]:
+    """From bytes to what is made of their values; those have no logical types.
+
+    The value of a union is a dict of one field, whose name is that of the branch.
+    """
     try:
         schema = fastavro.parse_schema(_Physical().schema(node))
     except SchemaError:
@@ -65,7 +72,7 @@ def _reading(node: AvroNode, project: Callable[[object], Row], skip: int) -> Dec
         raise SchemaError(f"fastavro cannot use the schema: {error}") from error
     read, buffer = fastavro.schemaless_reader, io.BytesIO
 
-    def decode(data: bytes) -> Row | None:
+    def decode(data: bytes) -> T | None:
         source = buffer(data)
         source.seek(skip)
         found = read(source, schema, None)

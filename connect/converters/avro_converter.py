@@ -1,0 +1,78 @@
+"""AvroConverter: Avro through a schema registry, as Confluent's converter has it."""
+
+from typing import ClassVar, cast
+
+from broker.client.serde.wire_format import PREFIX_BYTES
+from broker.schema.avro_schema import AvroSchema
+from broker.schema.avro_tree import avro_tree
+from broker.schema.json_text import write_json
+from broker.schema.schema import ParsedSchema, Schema, SchemaKind
+from connect.config_def import ConfigDef, ConfigType, Importance
+from connect.converters.avro_schemas import AvroOptions, avro_of, connect_of
+from connect.converters.avro_values import decoder, encoder
+from connect.converters.registry_converter import (
+    Decoder,
+    Encode,
+    RegistryConverter,
+    SchemaFormat,
+)
+from connect.converters.registry_settings import RegistrySettings, registry_definition
+from connect.data import ConnectSchema
+
+
+class AvroFormat(SchemaFormat):
+    """Avro's binary encoding."""
+
+    def __init__(self, options: AvroOptions) -> None:
+        self._options = options
+
+    def registered(self, schema: ConnectSchema) -> Schema:
+        """The Avro schema of a schema of Connect."""
+        return Schema(write_json(avro_of(schema, self._options)))
+
+    def encoder(self, schema: ConnectSchema, written: ParsedSchema, prefix: bytes) -> Encode:
+        """From values to bytes."""
+        node = avro_tree(cast(AvroSchema, written).root)
+        return encoder(schema, node, self._options, prefix)
+
+    def decoder(self, written: ParsedSchema, data: bytes, version: int | None) -> Decoder:
+        """From bytes to values."""
+        root = cast(AvroSchema, written).root
+        node = avro_tree(root)  # refuses recursive schemas, which Connect has not
+        schema = connect_of(root, self._options, version)
+        decode = decoder(schema, node, skip=PREFIX_BYTES)
+        return Decoder(data[:PREFIX_BYTES], schema, decode)
+
+
+def _definition() -> ConfigDef:
+    definition = registry_definition()
+    for name, default, doc in (
+        ("enhanced.avro.schema.support", False, "Whether enums and full names are kept."),
+        ("scrub.invalid.names", False, "Whether names that Avro has not are made valid."),
+        ("connect.meta.data", True, "Whether what only Connect has is kept in properties."),
+        ("allow.optional.map.keys", False, "Whether maps of optional texts are Avro's maps."),
+        ("ignore.default.for.nullables", False, "Whether null is written although a default is."),
+    ):
+        definition.define(name, ConfigType.BOOLEAN, default, importance=Importance.LOW, doc=doc)
+    return definition
+
+
+class AvroConverter(RegistryConverter):
+    """Keys and values as Avro, whose schemas a registry keeps."""
+
+    kind: ClassVar[SchemaKind] = SchemaKind.AVRO
+    label: ClassVar[str] = "Avro"
+    names_hint: ClassVar[str] = "scrub.invalid.names=true makes names valid that Avro has not"
+    definition: ClassVar[ConfigDef] = _definition()
+
+    def format(self, settings: RegistrySettings) -> SchemaFormat:
+        """What the settings make of the mapping."""
+        return AvroFormat(
+            AvroOptions(
+                enhanced=settings.is_on("enhanced.avro.schema.support"),
+                scrub=settings.is_on("scrub.invalid.names"),
+                meta_data=settings.is_on("connect.meta.data"),
+                optional_map_keys=settings.is_on("allow.optional.map.keys"),
+                ignore_default_for_nullables=settings.is_on("ignore.default.for.nullables"),
+            )
+        )

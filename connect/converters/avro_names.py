@@ -1,0 +1,45 @@
+"""Names that Connect's schemas have in Avro, as Confluent's converter gives them."""
+
+import re
+from urllib.parse import quote_plus
+
+NAMESPACE = "io.confluent.connect.avro"
+DEFAULT_NAME = f"{NAMESPACE}.ConnectDefault"
+UNION_NAME = f"{NAMESPACE}.Union"
+ENUM_PARAMETER = f"{NAMESPACE}.Enum"
+MAP_ENTRY = "MapEntry"
+
+# Parameters of Connect's schemas that keep what only Avro has.
+RECORD_DOC = f"{NAMESPACE}.record.doc"
+FIELD_DOC = f"{NAMESPACE}.field.doc."
+FIELD_DEFAULT = f"{NAMESPACE}.field.default"
+ENUM_DOC = f"{NAMESPACE}.enum.doc."
+ENUM_DEFAULT = f"{NAMESPACE}.enum.default."
+FIXED_SIZE = "connect.fixed.size"
+PRECISION = "connect.decimal.precision"
+PRECISION_DEFAULT = 64
+
+# Properties of Avro's types that keep what only Connect has.
+CONNECT_NAME = "connect.name"
+CONNECT_DOC = "connect.doc"
+CONNECT_VERSION = "connect.version"
+CONNECT_PARAMETERS = "connect.parameters"
+CONNECT_DEFAULT = "connect.default"
+CONNECT_TYPE = "connect.type"
+CONNECT_INTERNAL_TYPE = "connect.internal.type"
+
+_START = re.compile(r"[A-Za-z_]")
+_INVALID = re.compile(r"[^A-Za-z0-9_]")
+
+
+def scrubbed(name: str) -> str:
+    """A name of which only letters, digits and underlines are left, and what it was can be seen."""
+    encoded = quote_plus(name, safe="*").replace("~", "%7E")
+    if not _START.match(encoded):
+        encoded = "x" + encoded
+    return _INVALID.sub("_", encoded)
+
+
+def scrubbed_full(name: str) -> str:
+    """The same for each part of a dotted name."""
+    return ".".join(scrubbed(part) for part in name.split("."))

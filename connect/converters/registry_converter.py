@@ -1,0 +1,200 @@
+"""RegistryConverter: values behind the id of a schema that a registry keeps, as Confluent has them.
+
+    byte 0         0
+    bytes 1 to 4   the schema's id, big-endian
+    the rest       the value; Protobuf has the place of its message in front of it
+
+What is done with a schema is prepared once: for the schema of each record that is written, and for
+the id of each record that is read.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from broker.client.registry.api import SchemaRegistry
+from broker.client.serde.framing import ParsedSchemas
+from broker.client.serde.subjects import SubjectSchemas, is_refusal
+from broker.client.serde.wire_format import PREFIX_BYTES, frame, schema_id_of
+from broker.errors import MillstreamError, RegistryError, SchemaError, SerdeError
+from broker.schema.schema import ParsedSchema, Schema, SchemaKind
+from connect.config_def import ConfigDef
+from connect.converters.compiled import Compiled
+from connect.converters.registry_settings import (
+    RegistrySettings,
+    open_registry,
+    parse_registry_settings,
+)
+from connect.converters.settings import Found
+from connect.data import ConnectSchema, schema_of
+from connect.errors import ConnectError, DataError, RetriableError
+from connect.records import Header
+
+Encode = Callable[[object], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """What was prepared to read bytes; `front` are the bytes before the value, id and all."""
+
+    front: bytes
+    schema: ConnectSchema | None
+    decode: Callable[[bytes], object]
+
+
+class SchemaFormat(ABC):
+    """What one language of schemas does; SchemaError or DataError when it cannot."""
+
+    @abstractmethod
+    def registered(self, schema: ConnectSchema) -> Schema:
+        """The schema to register for values of a schema of Connect."""
+
+    @abstractmethod
+    def encoder(self, schema: ConnectSchema, written: ParsedSchema, prefix: bytes) -> Encode:
+        """From values to bytes, by the registered schema."""
+
+    @abstractmethod
+    def decoder(self, written: ParsedSchema, data: bytes, version: int | None) -> Decoder:
+        """From bytes like these to values; the version is the schema's in its subject."""
+
+
+class RegistryConverter(ABC):
+    """A converter that keeps its schemas in a registry."""
+
+    kind: ClassVar[SchemaKind]
+    label: ClassVar[str]
+    names_hint: ClassVar[str] = ""
+    definition: ClassVar[ConfigDef]
+
+    def __init__(self, registry: SchemaRegistry | None = None) -> None:
+        """The registry is the one of the settings unless it is given."""
+        self._given = registry
+
+    @abstractmethod
+    def format(self, settings: RegistrySettings) -> SchemaFormat:
+        """What the settings make of the format."""
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        """The settings it knows."""
+        return cls.definition
+
+    def configure(self, config: Mapping[str, object], is_key: bool) -> None:
+        """Takes its settings; nothing is asked of the registry yet."""
+        if self._given is not None:
+            config = {"schema.registry.url": "given", **config}
+        settings = parse_registry_settings(self.definition, config, is_key)
+        self._format = self.format(settings)
+        self._subjects = SubjectSchemas(
+            registry=open_registry(settings, self._given),
+            subject=settings.subject,
+            is_key=is_key,
+            auto_register=settings.is_on("auto.register.schemas"),
+            use_latest=settings.is_on("use.latest.version"),
+            normalize=settings.is_on("normalize.schemas"),
+        )
+        self._schemas = ParsedSchemas(self.kind, self._subjects)
+        capacity = settings.number("schemas.cache.config")
+        self._registered = Compiled(self._format.registered, capacity=capacity)
+        self._encoders = Compiled(self._open_encoder, capacity=capacity)
+        # The id belongs to the key: the latest schema may be another one with the next record.
+        self._latest_encoders = Compiled(self._open_latest_encoder, capacity=capacity)
+        self._decoders: dict[tuple[str, bytes], Decoder] = {}
+        self._capacity = capacity
+
+    def from_connect_data(
+        self, topic: str, headers: Sequence[Header], schema: ConnectSchema | None, value: object
+    ) -> bytes | None:
+        """The bytes of a value; null is no bytes."""
+        if value is None and (schema is None or schema.optional):
+            return None
+        try:
+            if schema is None:
+                schema = _inferred(value)
+            if self._subjects.use_latest:
+                schema_id = self._find(topic, schema)[0]
+                return self._latest_encoders[topic, schema, schema_id](value)
+            return self._encoders[topic, schema](value)
+        except MillstreamError as error:
+            raise self._failed(f"serialize {self.label} data from", topic, error) from error
+
+    def to_connect_data(self, topic: str, headers: Sequence[Header], data: bytes | None) -> Found:
+        """The schema and value of bytes."""
+        if data is None:
+            return None, None
+        decoder = self._decoders.get((topic, data[:PREFIX_BYTES]))
+        try:
+            if decoder is None or not data.startswith(decoder.front):
+                decoder = self._open_decoder(topic, data)
+            return decoder.schema, decoder.decode(data)
+        except MillstreamError as error:
+            raise self._failed(f"deserialize data of {self.label} for", topic, error) from error
+        except (ValueError, TypeError, IndexError, EOFError, KeyError, OverflowError) as error:
+            wrong = DataError(f"the bytes are not of their schema: {error}")
+            raise self._failed(f"deserialize data of {self.label} for", topic, wrong) from error
+
+    def _find(self, topic: str, schema: ConnectSchema) -> tuple[int, Schema]:
+        registered = self._registered[schema]
+        return self._subjects.find(
+            topic, registered, self._schemas.parsed(registered).record_name()
+        )
+
+    def _open_encoder(self, key: tuple[str, ConnectSchema]) -> Encode:
+        topic, schema = key
+        schema_id, written = self._find(topic, schema)
+        return self._format.encoder(schema, self._schemas.parsed(written), frame(schema_id))
+
+    def _open_latest_encoder(self, key: tuple[str, ConnectSchema, int]) -> Encode:
+        return self._open_encoder((key[0], key[1]))
+
+    def _open_decoder(self, topic: str, data: bytes) -> Decoder:
+        written = self._schemas.of_bytes(topic, data)
+        opened = self._format.decoder(written, data, self._version(topic, data, written))
+        if len(self._decoders) >= self._capacity:
+            self._decoders.clear()
+        self._decoders[topic, data[:PREFIX_BYTES]] = opened
+        return opened
+
+    def _version(self, topic: str, data: bytes, written: ParsedSchema) -> int | None:
+        """The version of a schema in its subject, which Connect's schema takes over."""
+        registry = self._subjects.registry
+        try:
+            subject = self._subjects.subject_of(topic, written.record_name())
+            schema = registry.schema(schema_id_of(topic, data), subject=subject)
+            return registry.lookup(subject, schema).version
+        except SerdeError:
+            return None
+        except RegistryError as error:
+            if is_refusal(error):
+                return None  # it is in another subject
+            raise
+
+    def _failed(self, what: str, topic: str, error: MillstreamError) -> ConnectError:
+        message = f"Failed to {what} topic {topic} : {error.message}"
+        if isinstance(error, RegistryError):
+            return RetriableError(message, hint="the schema registry does not answer: see to it")
+        if isinstance(error, DataError):
+            return DataError(message, at=error.at, hint=error.hint)
+        # The hints of other errors are for those who use serdes themselves.
+        writing = what.startswith("serialize")
+        if isinstance(error, SchemaError):
+            return DataError(message, hint=self.names_hint if writing else "")
+        return DataError(message, hint=_WRITING if writing else _READING)
+
+
+_READING = "the topic may hold another format; set the converter it was written with"
+_WRITING = (
+    "set auto.register.schemas=true, or register a schema that is compatible with the others of "
+    "its subject"
+)
+
+
+def _inferred(value: object) -> ConnectSchema:
+    schema = schema_of(value)
+    if schema is None:
+        raise DataError(
+            f"there is no schema for a {type(value).__name__}",
+            hint="give the record a schema: this format has no values without one",
+        )
+    return schema

@@ -1,0 +1,153 @@
+"""The settings of converters that keep their schemas in a registry, and the registry they name."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
+
+from broker.client.registry import CachedRegistry, HttpSchemaRegistry, SchemaRegistry
+from broker.client.serde.subjects import (
+    SubjectStrategy,
+    record_name,
+    topic_name,
+    topic_record_name,
+)
+from connect.config_def import REQUIRED, ConfigDef, ConfigType, Importance, Password, Range
+from connect.converters.settings import converter_settings, parse_settings
+from connect.errors import ConfigError
+
+_STRATEGIES: dict[str, SubjectStrategy] = {
+    "TopicNameStrategy": topic_name,
+    "RecordNameStrategy": record_name,
+    "TopicRecordNameStrategy": topic_record_name,
+}
+_TOPIC_NAME = "io.confluent.kafka.serializers.subject.TopicNameStrategy"
+
+
+def registry_definition() -> ConfigDef:
+    """The settings that all these converters have."""
+    definition = converter_settings()
+    definition.define(
+        "schema.registry.url",
+        ConfigType.LIST,
+        REQUIRED,
+        importance=Importance.HIGH,
+        doc="The addresses of the schema registry, separated by commas.",
+    )
+    for name, on, doc in (
+        ("auto.register.schemas", True, "Whether schemas are registered that are not known yet."),
+        ("use.latest.version", False, "Whether to write with the latest registered schema."),
+        ("normalize.schemas", False, "Whether schemas are normalized before they are compared."),
+    ):
+        definition.define(name, ConfigType.BOOLEAN, on, importance=Importance.MEDIUM, doc=doc)
+    for name in ("key.subject.name.strategy", "value.subject.name.strategy"):
+        definition.define(
+            name,
+            ConfigType.STRING,
+            _TOPIC_NAME,
+            importance=Importance.MEDIUM,
+            doc="How the subject of a schema is named: TopicNameStrategy, RecordNameStrategy or "
+            "TopicRecordNameStrategy.",
+        )
+    for name, type_, default, doc in (
+        ("basic.auth.credentials.source", ConfigType.STRING, "URL", "URL or USER_INFO."),
+        ("basic.auth.user.info", ConfigType.PASSWORD, "", "User and password, with a colon."),
+        ("bearer.auth.token", ConfigType.PASSWORD, "", "A token to be known by."),
+        ("schema.registry.ssl.ca.location", ConfigType.STRING, "", "A PEM file to trust."),
+    ):
+        definition.define(name, type_, default, importance=Importance.MEDIUM, doc=doc)
+    return definition.define(
+        "schemas.cache.config",
+        ConfigType.INT,
+        1_000,
+        validator=Range(1),
+        importance=Importance.LOW,
+        doc="How many schemas are kept ready to use.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySettings:
+    """What was set."""
+
+    values: Mapping[str, object]
+    is_key: bool
+    subject: SubjectStrategy
+
+    def is_on(self, name: str) -> bool:
+        """Whether a setting that is true or false is true."""
+        return self.values[name] is True
+
+    def number(self, name: str) -> int:
+        """A setting that is a number."""
+        value = self.values[name]
+        assert isinstance(value, int), "its definition says so"
+        return value
+
+
+def parse_registry_settings(
+    definition: ConfigDef, config: Mapping[str, object], is_key: bool
+) -> RegistrySettings:
+    """The settings of a converter of keys or values."""
+    # Confluent's older name of the same setting.
+    old = config.get("schema.registry.basic.auth.user.info")
+    config = {**config, "basic.auth.user.info": old} if old else config
+    values = parse_settings(definition, config, is_key)
+    name = f"{'key' if is_key else 'value'}.subject.name.strategy"
+    strategy = _STRATEGIES.get(str(values[name]).rpartition(".")[2])
+    if strategy is None:
+        raise ConfigError(
+            f"Invalid value {values[name]} for configuration {name}: "
+            f"it is none of {', '.join(_STRATEGIES)}"
+        )
+    return RegistrySettings(values, is_key, strategy)
+
+
+_open: WeakValueDictionary[object, CachedRegistry] = WeakValueDictionary()
+_opening = threading.Lock()
+
+
+def open_registry(settings: RegistrySettings, given: SchemaRegistry | None) -> CachedRegistry:
+    """The registry of the settings; converters with equal settings share what it said."""
+    if given is not None:
+        return CachedRegistry.of(given)
+    values = settings.values
+    urls = values["schema.registry.url"]
+    assert isinstance(urls, list), "its definition says so"
+    if not urls:
+        raise ConfigError(
+            'Missing required configuration "schema.registry.url" which has no default value.'
+        )
+    auth = _authentication(settings, str(urls[0]))
+    trusted = str(values["schema.registry.ssl.ca.location"]) or None
+    key = (tuple(urls), auth, trusted)
+    with _opening:
+        found = _open.get(key)
+        if found is None:
+            addresses = [_without_user(str(url)) for url in urls]
+            http = HttpSchemaRegistry(addresses, auth=auth, certificates=trusted)
+            found = _open[key] = CachedRegistry(http)
+    return found
+
+
+def _authentication(settings: RegistrySettings, url: str) -> tuple[str, str] | str | None:
+    token = settings.values["bearer.auth.token"]
+    if isinstance(token, Password) and token.value:
+        return token.value
+    if settings.values["basic.auth.credentials.source"] == "USER_INFO":
+        given = settings.values["basic.auth.user.info"]
+        user, colon, password = (given.value if isinstance(given, Password) else "").partition(":")
+        if not colon:
+            raise ConfigError(
+                "Invalid value [hidden] for configuration basic.auth.user.info: "
+                "it is not of the form user:password"
+            )
+        return user, password
+    parts = urlsplit(url)
+    return (parts.username, parts.password or "") if parts.username else None
+
+
+def _without_user(url: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
