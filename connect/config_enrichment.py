@@ -27,6 +27,7 @@ from connect.connector_config import (
     TRANSFORMS,
     ClassRecommender,
     VersionRecommender,
+    class_finder,
     ensure_plugin,
 )
 from connect.errors import ConfigError
@@ -65,7 +66,7 @@ def enrich(
     With `require_all` a plugin that is missing is an error here; otherwise its type is found wrong
     when the definition is used.
     """
-    enriched = ConfigDef(definition.keys.values(), find_class=plugins.class_name)
+    enriched = ConfigDef(definition.keys.values(), find_class=class_finder(plugins))
     for family in _FAMILIES:
         aliases = parse_type(family.setting, config.get(family.setting), ConfigType.LIST)
         for alias in dict.fromkeys(aliases if isinstance(aliases, list) else []):
@@ -159,7 +160,7 @@ def _plugin(
 ) -> type[Transformation] | type[Predicate]:
     if chosen is None:
         raise invalid(type_setting, None, f"Not a {family.interface}")
-    full_name = plugins.class_name(chosen.strip())
+    full_name = class_finder(plugins)(chosen.strip())
     if full_name is None:
         raise invalid(type_setting, chosen, f"Class {chosen} could not be found.")
     plugin = ensure_plugin(plugins, family.kind, full_name)

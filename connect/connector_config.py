@@ -1,6 +1,6 @@
 """The settings that every connector has, whatever its class: Kafka's groups, order and limits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from broker.schema.java_patterns import compile_pattern
@@ -50,7 +50,7 @@ def connector_definition(
 ) -> ConfigDef:
     """What sources and sinks have in common; with plugins, their classes are checked too."""
     converters = converters or WorkerConverters()
-    definition = ConfigDef(find_class=None if plugins is None else plugins.class_name)
+    definition = ConfigDef(find_class=None if plugins is None else class_finder(plugins))
     for key in (
         *_identity(plugins, connector_class),
         *_TASKS,
@@ -251,6 +251,17 @@ def _plugin_class(kind: PluginKind, plugins: PluginFinder | None) -> Check:
     interface = f"org.apache.kafka.connect.storage.{_INTERFACES[kind]}"
     constructor = "A class with a public, no-argument constructor"
     return Check(ensure_kind, f"A concrete subclass of {interface}, {constructor}")
+
+
+def class_finder(plugins: PluginFinder) -> Callable[[str], str | None]:
+    """Gives the full name of a plugin, or of a family of plugins: Cast, of Cast$Key."""
+
+    def find(name: str) -> str | None:
+        full_names = (each for kind in PluginKind for each in plugins.class_names(kind))
+        is_family = any(each.startswith(f"{name}$") for each in full_names)
+        return name if is_family else plugins.class_name(name)
+
+    return find
 
 
 def ensure_plugin(plugins: PluginFinder, kind: PluginKind, name: str) -> type:

@@ -228,13 +228,14 @@ class TaskBuilder:
         """The connector's transforms, with the names that errors are reported under."""
         chain = TransformationChain.build(config, self.plugins)
         opened.callback(chain.close)
-        transforms = []
-        for stage in chain.stages:
-            name = config[f"transforms.{stage.alias}.type"].strip()
+        return [
             # Without a predicate there is nothing to ask before.
-            apply = stage.transformation.apply if stage.predicate is None else stage.apply
-            transforms.append(Transform(self.plugins.class_name(name) or name, apply))
-        return transforms
+            Transform(
+                each.class_name,
+                each.transformation.apply if each.predicate is None else each.apply,
+            )
+            for each in chain.transforms
+        ]
 
     def _converters(self, config: Mapping[str, str]) -> Converters:
         """Those of the connector, or the worker's, each with the settings from where it is."""

@@ -50,7 +50,7 @@ def double_text(number: float) -> str:
 
 
 def float_text(number: float) -> str:
-    """A float of 32 bits as Float.toString prints it: 0.1, where the double says 0.10000000149."""
+    """A float of 32 bits as Float.toString of Java 19 prints it: 0.1, which is no double."""
     if not isfinite(number):
         return double_text(number)
     # The fewest digits that no other float of 32 bits is nearer to.

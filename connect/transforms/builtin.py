@@ -2,30 +2,28 @@
 
 from connect.api import Predicate, Transformation
 from connect.transforms.cast import CastKey, CastValue
-from connect.transforms.fields import (
-    ExtractFieldKey,
-    ExtractFieldValue,
-    HoistFieldKey,
-    HoistFieldValue,
-    ValueToKey,
-)
+from connect.transforms.drop_headers import DropHeaders
+from connect.transforms.extract_field import ExtractFieldKey, ExtractFieldValue
+from connect.transforms.filter import Filter
 from connect.transforms.flatten import FlattenKey, FlattenValue
-from connect.transforms.headers import (
-    DropHeaders,
-    HeaderFromKey,
-    HeaderFromValue,
-    InsertHeader,
-)
+from connect.transforms.header_from import HeaderFromKey, HeaderFromValue
+from connect.transforms.hoist_field import HoistFieldKey, HoistFieldValue
 from connect.transforms.insert_field import InsertFieldKey, InsertFieldValue
+from connect.transforms.insert_header import InsertHeader
 from connect.transforms.mask_field import MaskFieldKey, MaskFieldValue
 from connect.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
+from connect.transforms.regex_router import RegexRouter
 from connect.transforms.replace_field import ReplaceFieldKey, ReplaceFieldValue
-from connect.transforms.routing import Filter, RegexRouter, TimestampRouter
-from connect.transforms.set_schema_metadata import SetSchemaMetadataKey, SetSchemaMetadataValue
+from connect.transforms.set_schema_metadata import (
+    SetSchemaMetadataKey,
+    SetSchemaMetadataValue,
+)
 from connect.transforms.timestamp_converter import (
     TimestampConverterKey,
     TimestampConverterValue,
 )
+from connect.transforms.timestamp_router import TimestampRouter
+from connect.transforms.value_to_key import ValueToKey
 
 _PACKAGE = "org.apache.kafka.connect.transforms."
 

@@ -4,18 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connect.api import Predicate, Transformation
-from connect.config_def import ConfigType, parse_type
-from connect.connector_config import ensure_plugin
+from connect.config_def import ConfigType, invalid, parse_type
+from connect.connector_config import class_finder, ensure_plugin
 from connect.errors import ConfigError
 from connect.plugin_finder import PluginFinder, PluginKind
 from connect.records import Record
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """One transform, and which records it is for."""
+class ChainedTransform:
+    """One transform, by its alias and the name of its class, and which records it is for."""
 
     alias: str
+    class_name: str
     transformation: Transformation
     predicate: Predicate | None = None
     negate: bool = False
@@ -36,25 +37,25 @@ class Stage:
 class TransformationChain:
     """What every record of a connector goes through."""
 
-    def __init__(self, stages: tuple[Stage, ...] = ()) -> None:
-        self.stages = stages
+    def __init__(self, transforms: tuple[ChainedTransform, ...] = ()) -> None:
+        self.transforms = transforms
 
     @classmethod
     def build(cls, config: Mapping[str, str], plugins: PluginFinder) -> "TransformationChain":
         """The transforms that a connector's configuration names; ConfigError if one is wrong."""
-        stages: list[Stage] = []
+        made: list[ChainedTransform] = []
         try:
             for alias in _aliases("transforms", config):
-                stages.append(_stage(alias, config, plugins))
+                made.append(_chained(alias, config, plugins))
         except BaseException:
-            cls(tuple(stages)).close()
+            cls(tuple(made)).close()
             raise
-        return cls(tuple(stages))
+        return cls(tuple(made))
 
     def apply(self, record: Record) -> Record | None:
         """The record that goes on; None if one of the transforms drops it."""
-        for stage in self.stages:
-            changed = stage.apply(record)
+        for transform in self.transforms:
+            changed = transform.apply(record)
             if changed is None:
                 return None
             record = changed
@@ -62,8 +63,8 @@ class TransformationChain:
 
     def close(self) -> None:
         """Lets go of what the transforms and predicates hold."""
-        for stage in self.stages:
-            stage.close()
+        for transform in self.transforms:
+            transform.close()
 
 
 def _aliases(setting: str, config: Mapping[str, str]) -> list[str]:
@@ -71,17 +72,19 @@ def _aliases(setting: str, config: Mapping[str, str]) -> list[str]:
     return listed if isinstance(listed, list) else []
 
 
-def _stage(alias: str, config: Mapping[str, str], plugins: PluginFinder) -> Stage:
+def _chained(alias: str, config: Mapping[str, str], plugins: PluginFinder) -> ChainedTransform:
     prefix = f"transforms.{alias}."
     own = _under(prefix, config)
     predicate_alias, negate = own.pop("predicate", None), own.pop("negate", "false")
-    made = _plugin(PluginKind.TRANSFORMATION, prefix, own, plugins)
+    class_name = _class_name(prefix, own, plugins)
+    made = ensure_plugin(plugins, PluginKind.TRANSFORMATION, class_name)()
     assert isinstance(made, Transformation), "found as one"
     made.configure(own)
     if predicate_alias is None:
-        return Stage(alias, made)
+        return ChainedTransform(alias, class_name, made)
     predicate = _predicate(predicate_alias.strip(), config, plugins)
-    return Stage(alias, made, predicate, negate.strip().lower() == "true")
+    negated = negate.strip().lower() == "true"
+    return ChainedTransform(alias, class_name, made, predicate, negated)
 
 
 def _predicate(alias: str, config: Mapping[str, str], plugins: PluginFinder) -> Predicate:
@@ -93,25 +96,23 @@ def _predicate(alias: str, config: Mapping[str, str], plugins: PluginFinder) -> 
             hint=f'add "{alias}" to "predicates", which names {", ".join(known) or "none"}',
         )
     own = _under(prefix, config)
-    made = _plugin(PluginKind.PREDICATE, prefix, own, plugins)
+    class_name = _class_name(prefix, own, plugins)
+    made = ensure_plugin(plugins, PluginKind.PREDICATE, class_name)()
     assert isinstance(made, Predicate), "found as one"
     made.configure(own)
     return made
 
 
-def _plugin(kind: PluginKind, prefix: str, own: Mapping[str, str], plugins: PluginFinder) -> object:
+def _class_name(prefix: str, own: Mapping[str, str], plugins: PluginFinder) -> str:
     chosen = own.get("type")
     if chosen is None:
         raise ConfigError(
             f'Missing required configuration "{prefix}type" which has no default value.'
         )
-    full_name = plugins.class_name(chosen.strip())
+    full_name = class_finder(plugins)(chosen.strip())
     if full_name is None:
-        raise ConfigError(
-            f"Invalid value {chosen} for configuration {prefix}type: "
-            f"Class {chosen} could not be found."
-        )
-    return ensure_plugin(plugins, kind, full_name)()
+        raise invalid(f"{prefix}type", chosen, f"Class {chosen} could not be found.")
+    return full_name
 
 
 def _under(prefix: str, config: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 Numbers that are too large count on: month 13 is January of the next year. Where several ways lead
 to a day (the day of the month, the day of the year, a week and its day) the one read last wins.
-Weeks begin on Sunday, and the first one has the first day of the year.
+Weeks begin on Sunday, and the first one has the first day of the year. Before 1582 Java changes to
+the Julian calendar, which is not done here: the Gregorian one goes on.
 """
 
 from broker.schema.java_times import DAY_MS, date_of, days_of
@@ -18,11 +19,19 @@ class Fields:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._stamps: dict[str, int] = {}
+        self._now = 0
+        # The letter of a year of two digits that may be one of two, a century apart.
+        self.ambiguous_year: str | None = None
 
     def put(self, letter: str, number: int) -> None:
         """Keeps a number."""
+        self._now += 1
         self._numbers[letter] = number
-        self._stamps[letter] = len(self._stamps) + 1
+        self._stamps[letter] = self._now
+
+    def add(self, letter: str, number: int) -> None:
+        """Makes a number larger that was read."""
+        self._numbers[letter] += number
 
     def get(self, letter: str, default: int) -> int:
         """The number of a letter."""
@@ -92,7 +101,8 @@ def _way_to_the_day(fields: Fields) -> str:
         # A week without its day, or a weekday without its week.
         alone = {"W": fields.stamp("W"), "w": fields.stamp("w")}
         stamps = {"d": 0, **alone, "F": max(fields.stamp("F"), fields.stamp("E"))}
-    return max(stamps, key=lambda letter: stamps[letter])
+    # A weekday may belong to a week of the month and of the year: then the week read last wins.
+    return max(stamps, key=lambda letter: (stamps[letter], fields.stamp(letter)))
 
 
 def _first_of_month(fields: Fields, year: int) -> int:

@@ -5,7 +5,7 @@
     u 1 is Monday    a AM, PM         H 0-23  k 1-24       K 0-11  h 1-12      m s S
     z UTC, GMT+1:00  Z +0100          X +01  XX +0100  XXX +01:00, or Z        'text'
 
-Reading skips spaces before fields, lets numbers be larger than the calendar knows, and does not
+Reading skips spaces before numbers, lets numbers be larger than the calendar knows, and does not
 look at what follows the last field.
 """
 
@@ -80,8 +80,8 @@ def _items(pattern: str) -> list[_Item]:
     return items
 
 
-# A quoted text, a quote that never ends, a run of one letter, or other signs.
-_TOKEN = re.compile(r"'(?:[^']|'')*'|'|([A-Za-z])\1*|[^A-Za-z']+", re.DOTALL)
+# A quote, a quoted text, a quote that never ends, a run of one letter, or other signs.
+_TOKEN = re.compile(r"''|'(?:[^']|'')+'|'|([A-Za-z])\1*|[^A-Za-z']+", re.DOTALL)
 
 
 class SimpleDateFormat:
@@ -93,9 +93,9 @@ class SimpleDateFormat:
         items = _items(pattern)
         self._writers = [_writer(item) for item in items]
         following = [*items[1:], _Item("", 0)]
-        clock = clock or SystemClock()
+        self._century = _century((clock or SystemClock()).now_ms())
         self._readers = [
-            _reader(item, _width(item, after), clock)
+            _reader(item, _width(item, after), self._century)
             for item, after in zip(items, following, strict=True)
         ]
 
@@ -110,7 +110,32 @@ class SimpleDateFormat:
         place = 0
         for read in self._readers:
             place = read(text, place, fields)
-        return milliseconds_of(fields)
+        found = milliseconds_of(fields)
+        if fields.ambiguous_year is not None and found < self._century.start_ms:
+            fields.add(fields.ambiguous_year, 100)
+            found = milliseconds_of(fields)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Century:
+    """The hundred years that two digits mean."""
+
+    start_ms: int
+    start_year: int
+
+    def year(self, digits: int) -> int:
+        """The year whose last digits these are."""
+        century, start = divmod(self.start_year, 100)
+        return 100 * century + digits + (100 if digits < start else 0)
+
+
+def _century(now_ms: int) -> _Century:
+    days, of_day = divmod(now_ms, DAY_MS)
+    year, month, day = date_of(days)
+    start_year = year - YEARS_BACK
+    start = days_of(start_year, month, 1) + day - 1
+    return _Century(start * DAY_MS + of_day, start_year)
 
 
 class _Moment:
@@ -239,23 +264,23 @@ def _width(item: _Item, following: _Item) -> int | None:
     return item.count if following.letter and following.is_number else None
 
 
-def _reader(item: _Item, width: int | None, clock: Clock) -> _Read:
+def _reader(item: _Item, width: int | None, century: _Century) -> _Read:
     match item.letter:
         case "":
             return _literal_reader(item.text)
         case "z" | "Z" | "X":
-            return _after_spaces(_zone_reader(item))
+            return _zone_reader(item)
         case letter if letter in _NAMES and not item.is_number:
             names = _NAMES[letter]
             texts = {name: at for at, name in enumerate(names)}
             texts |= {name[:3]: at for at, name in enumerate(names)}
             first = 1 if letter in "ML" else 0
-            return _after_spaces(_name_reader("M" if letter == "L" else letter, texts, first))
+            return _name_reader("M" if letter == "L" else letter, texts, first)
         case "G" | "a":
             texts = {name: at for at, name in enumerate(_WHOLE_NAMES[item.letter])}
-            return _after_spaces(_name_reader(item.letter, texts, 0))
+            return _name_reader(item.letter, texts, 0)
         case _:
-            return _number_reader(item, width, clock)
+            return _number_reader(item, width, century)
 
 
 def _literal_reader(wanted: str) -> _Read:
@@ -273,10 +298,6 @@ def _skip_spaces(text: str, place: int) -> int:
     return place
 
 
-def _after_spaces(read: _Read) -> _Read:
-    return lambda text, place, fields: read(text, _skip_spaces(text, place), fields)
-
-
 def _name_reader(letter: str, names: dict[str, int], first: int) -> _Read:
     longest_first = sorted(names, key=len, reverse=True)
 
@@ -291,8 +312,8 @@ def _name_reader(letter: str, names: dict[str, int], first: int) -> _Read:
     return read
 
 
-def _number_reader(item: _Item, width: int | None, clock: Clock) -> _Read:
-    put = _putter(item, clock)
+def _number_reader(item: _Item, width: int | None, century: _Century) -> _Read:
+    put = _putter(item, century)
 
     def read(text: str, place: int, fields: Fields) -> int:
         end = len(text) if width is None else place + width
@@ -308,11 +329,11 @@ def _number_reader(item: _Item, width: int | None, clock: Clock) -> _Read:
     return read
 
 
-def _putter(item: _Item, clock: Clock) -> Callable[[str, Fields], None]:
+def _putter(item: _Item, century: _Century) -> Callable[[str, Fields], None]:
     """What is kept of the digits of a field."""
     match item.letter:
         case "y" | "Y" if item.count <= 2:
-            return lambda digits, fields: fields.put(item.letter, _year(digits, clock))
+            return lambda digits, fields: _put_year(item.letter, digits, century, fields)
         case "k":
             return lambda digits, fields: fields.put("H", 0 if digits == "24" else int(digits))
         case "h":
@@ -320,39 +341,49 @@ def _putter(item: _Item, clock: Clock) -> Callable[[str, Fields], None]:
         case "K":
             return lambda digits, fields: fields.put("h", int(digits))
         case "u":
-            return lambda digits, fields: fields.put("E", int(digits) % 7)
+            return lambda digits, fields: fields.put("E", _weekday(int(digits)))
         case "L":
             return lambda digits, fields: fields.put("M", int(digits))
         case letter:
             return lambda digits, fields: fields.put(letter, int(digits))
 
 
-def _year(digits: str, clock: Clock) -> int:
+def _weekday(number: int) -> int:
+    """Counted from Sunday; numbers that are no weekdays are taken as if they were so counted."""
+    return number % 7 if 1 <= number <= 7 else (number - 1) % 7
+
+
+def _put_year(letter: str, digits: str, century: _Century, fields: Fields) -> None:
     if len(digits) != 2 or digits[0] == "-":
-        return int(digits)
-    this_year, _, _ = date_of(clock.now_ms() // DAY_MS)
-    century, start = divmod(this_year - YEARS_BACK, 100)
-    return 100 * century + int(digits) + (100 if int(digits) < start else 0)
+        fields.put(letter, int(digits))
+        return
+    year = century.year(int(digits))
+    fields.put(letter, year)
+    fields.ambiguous_year = letter if year == century.start_year else None
 
 
 def _zone_reader(item: _Item) -> _Read:
     offset = _OFFSETS["X" * item.count if item.letter == "X" else "Z"]
 
     def read(text: str, place: int, fields: Fields) -> int:
-        if item.letter == "X" and text.startswith("Z", place):
-            fields.put("Z", 0)
-            return place + 1
-        found = offset.match(text, place)
-        if found is None and item.letter != "X":
-            found = _GMT.match(text, place)
+        found = None if item.letter == "X" else _GMT.match(text, place)
+        place = _skip_spaces(text, place)
+        found = found or offset.match(text, place)
         if found is not None:
             fields.put("Z", _seconds(found, text))
             return found.end()
         if item.letter == "X":
-            raise NoDate(text)
+            return _utc(text, place, fields)
         return _named_zone(text, place, fields)
 
     return read
+
+
+def _utc(text: str, place: int, fields: Fields) -> int:
+    if not text.startswith("Z", place):
+        raise NoDate(text)
+    fields.put("Z", 0)
+    return place + 1
 
 
 def _seconds(found: re.Match[str], text: str) -> int:

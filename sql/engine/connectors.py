@@ -1,10 +1,10 @@
 """Connectors: statements about them, through the REST API of a Connect server."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-import httpx
-
+from connect.client import ConnectClient, ConnectRefused
 from sql.engine.entities import (
     ConnectorDescription,
     ConnectorInfo,
@@ -35,103 +35,11 @@ from sql.syntax.statements import (
     Show,
 )
 
-TIMEOUT_S = 30.0
 NOT_FOUND = 404
 CONFLICT = 409
-ERRORS_FROM = 400
-
-
-class ConnectAnswer(StatementFailed):
-    """What Connect answers instead of an answer, with its HTTP status."""
-
-    def __init__(self, status: int, message: str) -> None:
-        """The status and Connect's own words."""
-        super().__init__(message)
-        self.status = status
-
 
 # Any: Connect's answers are JSON of many shapes.
 Json = Any
-
-
-class ConnectClient(Protocol):
-    """What statements ask of Connect; ConnectAnswer if it refuses."""
-
-    def create(self, name: str, config: Mapping[str, str]) -> Json:
-        """Make a connector; as GET /connectors/name answers."""
-        ...
-
-    def delete(self, name: str) -> None:
-        """Remove a connector."""
-        ...
-
-    def names(self) -> Sequence[str]:
-        """All connectors."""
-        ...
-
-    def describe(self, name: str) -> Json:
-        """Name, config, tasks, type."""
-        ...
-
-    def status(self, name: str) -> Json:
-        """The state of a connector and its tasks."""
-        ...
-
-    def topics(self, name: str) -> Sequence[str]:
-        """The topics that a connector has used."""
-        ...
-
-    def plugins(self) -> Sequence[Json]:
-        """The kinds of connectors that can be made."""
-        ...
-
-
-class HttpConnectClient:
-    """A Connect server over HTTP; see ConnectClient."""
-
-    def __init__(self, url: str) -> None:
-        """The server's address: "http://host:8083"."""
-        self._url = url.rstrip("/")
-
-    def create(self, name: str, config: Mapping[str, str]) -> Json:
-        """Make a connector."""
-        return self._ask("POST", "/connectors", {"name": name, "config": dict(config)})
-
-    def delete(self, name: str) -> None:
-        """Remove a connector."""
-        self._ask("DELETE", f"/connectors/{name}")
-
-    def names(self) -> Sequence[str]:
-        """All connectors."""
-        return [str(each) for each in self._ask("GET", "/connectors")]
-
-    def describe(self, name: str) -> Json:
-        """Name, config, tasks, type."""
-        return self._ask("GET", f"/connectors/{name}")
-
-    def status(self, name: str) -> Json:
-        """The state of a connector and its tasks."""
-        return self._ask("GET", f"/connectors/{name}/status")
-
-    def topics(self, name: str) -> Sequence[str]:
-        """The topics that a connector has used."""
-        found = self._ask("GET", f"/connectors/{name}/topics")
-        return [str(each) for each in found.get(name, {}).get("topics", [])]
-
-    def plugins(self) -> Sequence[Json]:
-        """The kinds of connectors that can be made."""
-        return list(self._ask("GET", "/connector-plugins"))
-
-    def _ask(self, method: str, path: str, body: Json = None) -> Json:
-        try:
-            answer = httpx.request(method, f"{self._url}{path}", json=body, timeout=TIMEOUT_S)
-            found = answer.json() if answer.content else None
-        except (httpx.HTTPError, ValueError) as error:
-            raise ConnectAnswer(500, f"the Connect server does not answer: {error}") from error
-        if answer.status_code >= ERRORS_FROM:
-            message = found.get("message") if isinstance(found, dict) else None
-            raise ConnectAnswer(answer.status_code, str(message or answer.reason_phrase))
-        return found
 
 
 class Connectors:
@@ -155,7 +63,7 @@ class Connectors:
         config["name"] = statement.name
         try:
             answer = self._client.create(statement.name, config)
-        except ConnectAnswer as error:
+        except ConnectRefused as error:
             if error.status == CONFLICT and statement.if_not_exists:
                 return WarningEntity(text, f"Connector {statement.name} already exists")
             raise StatementFailed(
@@ -167,7 +75,7 @@ class Connectors:
         """DROP CONNECTOR."""
         try:
             self._client.delete(statement.name)
-        except ConnectAnswer as error:
+        except ConnectRefused as error:
             if error.status == NOT_FOUND and statement.if_exists:
                 return WarningEntity(text, f"Connector '{statement.name}' does not exist.")
             raise StatementFailed(f"Failed to drop connector: {error.message}") from error
@@ -175,6 +83,10 @@ class Connectors:
 
     def show(self, statement: Show, text: str) -> Entity:
         """SHOW CONNECTORS and SHOW CONNECTOR PLUGINS."""
+        with _answered():
+            return self._show(statement, text)
+
+    def _show(self, statement: Show, text: str) -> Entity:
         if statement.what is Listing.CONNECTOR_PLUGINS:
             return PluginsList(
                 text,
@@ -196,13 +108,14 @@ class Connectors:
 
     def describe(self, statement: DescribeConnector, text: str) -> Entity:
         """DESCRIBE CONNECTOR."""
-        described = self._client.describe(statement.name)
-        return ConnectorDescription(
-            text,
-            str(described.get("config", {}).get("connector.class", "")),
-            self._client.status(statement.name),
-            topics=tuple(self._client.topics(statement.name)),
-        )
+        with _answered():
+            described = self._client.describe(statement.name)
+            return ConnectorDescription(
+                text,
+                str(described.get("config", {}).get("connector.class", "")),
+                self._client.status(statement.name),
+                topics=tuple(self._client.topics(statement.name)),
+            )
 
     def _summary(self, name: str) -> ConnectorSummary:
         described = self._client.describe(name)
@@ -220,6 +133,15 @@ class Connectors:
             str(described.get("config", {}).get("connector.class", "")),
             state,
         )
+
+
+@contextmanager
+def _answered() -> Iterator[None]:
+    """What Connect refuses fails the statement, in Connect's words."""
+    try:
+        yield
+    except ConnectRefused as error:
+        raise StatementFailed(error.message, hint=error.hint) from error
 
 
 def _info(answer: Json, kind: ConnectorKind) -> ConnectorInfo:

@@ -21,6 +21,7 @@ from broker.client.opening import Target, producer
 from broker.client.registry.api import SchemaRegistry
 from broker.clock import Clock, SystemClock
 from broker.errors import MillstreamError
+from connect.client import ConnectClient
 from sql.command_log import CommandLog, command_topic
 from sql.engine import entities as en
 from sql.engine.answering import Answering
@@ -30,7 +31,7 @@ from sql.engine.bounded import Tell, Wait, run_bounded
 from sql.engine.changes import COMMANDS, State, named
 from sql.engine.changes import Command as CommandStatement
 from sql.engine.commands import Commands
-from sql.engine.connectors import ConnectClient, Connectors, HttpConnectClient
+from sql.engine.connectors import Connectors
 from sql.engine.entities import Entity
 from sql.engine.follower import Follower
 from sql.engine.inserting import InsertedRecord, Inserting, RowEncoders
@@ -174,7 +175,7 @@ class Engine:
 
     def _connect_client(self) -> ConnectClient | None:
         url = self.config.text("ksql.connect.url")
-        return HttpConnectClient(url) if url else None
+        return ConnectClient(url) if url else None
 
     def _open_log_topic(self) -> LogTopic | None:
         if not self.config.flag("ksql.logging.processing.topic.auto.create"):

@@ -18,10 +18,7 @@ class BuiltinTransforms:
 
     def class_name(self, name: str) -> str | None:
         known = [*TRANSFORMATIONS, *PREDICATES]
-        families = {each.partition("$")[0] for each in known}
-        if name in families or name in known:
-            return name
-        return next((each for each in known if each.rpartition(".")[2] == name), None)
+        return next((each for each in known if name in (each, each.rpartition(".")[2])), None)
 
     def find(self, kind: PluginKind, name: str) -> type | None:
         return self._all(kind).get(self.class_name(name) or name)

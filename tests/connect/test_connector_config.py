@@ -49,7 +49,7 @@ class SomePlugins:
     """A few plugins of an example package."""
 
     def class_name(self, name: str) -> str | None:
-        known = {full: full for _, full in CLASSES} | {"org.example.Family": name}
+        known = {full: full for _, full in CLASSES}
         return known.get(name) or known.get(f"org.example.{name}")
 
     def find(self, kind: PluginKind, name: str) -> type | None:

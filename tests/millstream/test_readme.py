@@ -12,6 +12,7 @@ from tests.support.tidy import ROOT
 READMES = (
     "README.md",
     "broker/README.md",
+    "connect/README.md",
     "broker/registry/README.md",
     "streams/README.md",
     "sql/README.md",

@@ -1,6 +1,7 @@
 """Numbers as Java writes and reads them."""
 
 import math
+from ctypes import c_float
 from decimal import Decimal
 
 import pytest
@@ -12,6 +13,7 @@ from broker.schema.java_numbers import (
     decimal_text,
     double_text,
     fit_decimal,
+    float_text,
     parse_base64,
     parse_decimal,
     parse_double,
@@ -52,6 +54,29 @@ def test_doubles_are_written_as_java_does(number: float, text: str) -> None:
 @given(st.floats(allow_nan=False))
 def test_the_text_of_a_double_is_that_double(number: float) -> None:
     assert parse_double(double_text(number)) == number
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.0, "0.0"),
+        (0.1, "0.1"),
+        (-1.5, "-1.5"),
+        (16777216.0, "1.6777216E7"),
+        (1e10, "1.0E10"),
+        (3.4028234663852886e38, "3.4028235E38"),
+        (1.401298464324817e-45, "1.4E-45"),
+        (math.inf, "Infinity"),
+        (math.nan, "NaN"),
+    ],
+)
+def test_floats_of_32_bits_are_written_as_java_does(number: float, text: str) -> None:
+    assert float_text(c_float(number).value) == text
+
+
+@given(st.floats(allow_nan=False, width=32))
+def test_the_text_of_a_float_of_32_bits_is_that_float(number: float) -> None:
+    assert c_float(parse_double(float_text(number))).value == number
 
 
 @pytest.mark.parametrize(

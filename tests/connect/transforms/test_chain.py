@@ -6,7 +6,7 @@ from connect.api import Transformation
 from connect.errors import ConfigError
 from connect.plugin_finder import PluginKind
 from connect.records import Header, Record, SinkRecord, SourceRecord
-from connect.transforms.chain import Stage, TransformationChain
+from connect.transforms.chain import ChainedTransform, TransformationChain
 from tests.connect.plugins import BuiltinTransforms
 
 PLUGINS = BuiltinTransforms()
@@ -44,7 +44,10 @@ def test_transforms_apply_in_the_order_of_their_names() -> None:
     assert changed.value == {"number": 1, "topic": "orders"}
     assert isinstance(changed, SinkRecord)
     assert (changed.offset, changed.original_topic) == (5, "orders")
-    assert [stage.alias for stage in made.stages] == ["wrap", "name"]
+    assert [(each.alias, each.class_name) for each in made.transforms] == [
+        ("wrap", f"{PACKAGE}HoistField$Value"),
+        ("name", f"{PACKAGE}InsertField$Value"),
+    ]
 
 
 def test_a_dropped_record_reaches_no_further_transform() -> None:
@@ -141,7 +144,7 @@ class Noted(Transformation):
 
 def test_closing_the_chain_closes_every_transform() -> None:
     transforms = [Noted(), Noted()]
-    TransformationChain(tuple(Stage("a", each) for each in transforms)).close()
+    TransformationChain(tuple(ChainedTransform("a", "A", each) for each in transforms)).close()
     assert [each.closed for each in transforms] == [True, True]
 
 

@@ -27,12 +27,21 @@ def test_what_is_written_is_read_again(pattern: str, milliseconds: int) -> None:
     assert format_.parse(format_.format(milliseconds)) == milliseconds
 
 
-@pytest.mark.parametrize(("text", "year"), [("44", 2044), ("43", 2043), ("45", 1945), ("99", 1999)])
-def test_two_digits_of_a_year_are_near_the_clocks(text: str, year: int) -> None:
-    clock = ManualClock(1_715_941_230_456)  # 2024, so from 1944 on
-    read = SimpleDateFormat("yy", clock).parse(text)
-    expected = 1944 if text == "44" else year
-    assert SimpleDateFormat("yyyy").format(read) == str(expected)
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("45-01-01", "1945-01-01"),
+        ("99-12-31", "1999-12-31"),
+        ("43-12-31", "2043-12-31"),
+        ("44-05-18", "1944-05-18"),  # less than 80 years ago
+        ("44-05-16", "2044-05-16"),  # more
+        ("1944-05-16", "1944-05-16"),
+    ],
+)
+def test_two_digits_of_a_year_are_near_the_clocks(text: str, date: str) -> None:
+    clock = ManualClock(1_715_941_230_456)  # 2024-05-17
+    read = SimpleDateFormat("yy-MM-dd", clock).parse(text)
+    assert SimpleDateFormat("yyyy-MM-dd").format(read) == date
 
 
 def test_a_text_that_ends_too_early_does_not_match() -> None:

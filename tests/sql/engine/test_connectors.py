@@ -7,7 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from sql.engine.connectors import Connectors, HttpConnectClient
+from connect.client import ConnectClient
+from sql.engine.connectors import Connectors
 from sql.engine.entities import (
     ConnectorDescription,
     ConnectorsList,
@@ -52,7 +53,7 @@ class FakeConnect(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         parts = self.path.strip("/").split("/")
-        if parts == ["connector-plugins"]:
+        if parts[0].startswith("connector-plugins"):
             self.answer(200, [{"class": "a.B", "type": "sink", "version": "1"}])
         elif parts == ["connectors"]:
             self.answer(200, sorted(self.connectors))
@@ -81,7 +82,7 @@ def connectors() -> Iterator[Connectors]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield Connectors(HttpConnectClient(f"http://127.0.0.1:{server.server_port}"))
+        yield Connectors(ConnectClient(f"http://127.0.0.1:{server.server_port}"))
     finally:
         server.shutdown()
         thread.join()

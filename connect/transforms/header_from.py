@@ -1,4 +1,4 @@
-"""DropHeaders, HeaderFrom and InsertHeader: what stands beside key and value."""
+"""HeaderFrom: fields as headers."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -9,8 +9,6 @@ from connect.config_def import (
     ConfigType,
     Importance,
     NonEmptyList,
-    NonNull,
-    ValidList,
     ValidString,
 )
 from connect.data import ConnectSchema, Field, Struct
@@ -27,68 +25,6 @@ from connect.transforms.parts import (
     require_struct,
     with_replace_null,
 )
-from connect.value_texts import value_of_text
-
-
-class DropHeaders(Transformation):
-    """Leaves headers out."""
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        """The names of the headers."""
-        return ConfigDef().define(
-            "headers",
-            ConfigType.LIST,
-            validator=ValidList(empty_allowed=False),
-            importance=Importance.HIGH,
-            doc="The names of the headers to leave out, separated by commas.",
-        )
-
-    def configure(self, config: Mapping[str, str]) -> None:
-        """Takes the names."""
-        self._names = frozenset(self.config().parse(config).texts("headers"))
-
-    def apply(self, record: Record) -> Record:
-        """The record without those headers."""
-        return record.changed(
-            headers=[each for each in record.headers if each.key not in self._names]
-        )
-
-
-class InsertHeader(Transformation):
-    """Adds a header that is the same for all records."""
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        """The header's name and value."""
-        return (
-            ConfigDef()
-            .define(
-                "header",
-                ConfigType.STRING,
-                validator=NonNull(),
-                importance=Importance.HIGH,
-                doc="The name of the header.",
-            )
-            .define(
-                "value.literal",
-                ConfigType.STRING,
-                validator=NonNull(),
-                importance=Importance.HIGH,
-                doc="The header's value; its type is that of what it looks like: 7 is a number, "
-                "true a boolean, [1,2] an array.",
-            )
-        )
-
-    def configure(self, config: Mapping[str, str]) -> None:
-        """Takes the header."""
-        settings = self.config().parse(config)
-        schema, value = value_of_text(settings.text("value.literal"))
-        self._header = Header(settings.text("header"), schema, value)
-
-    def apply(self, record: Record) -> Record:
-        """The record with one more header."""
-        return record.changed(headers=[*record.headers, self._header])
 
 
 class HeaderFrom(Transformation):

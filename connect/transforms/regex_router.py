@@ -1,0 +1,56 @@
+"""RegexRouter: topics with other names."""
+
+from collections.abc import Mapping
+
+from broker.schema.java_patterns import compile_pattern
+from broker.schema.java_replacements import replacement_filler
+from connect.api import Transformation
+from connect.config_def import ConfigDef, ConfigType, Importance, Regex
+from connect.errors import DataError
+from connect.records import Record
+
+
+class RegexRouter(Transformation):
+    """Gives topics other names by a regular expression of Java."""
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        """The expression, and what it becomes."""
+        return (
+            ConfigDef()
+            .define(
+                "regex",
+                ConfigType.STRING,
+                validator=Regex(),
+                importance=Importance.HIGH,
+                doc="The expression; topics whose whole name does not match keep their name.",
+            )
+            .define(
+                "replacement",
+                ConfigType.STRING,
+                importance=Importance.HIGH,
+                doc="The new name; $1 or ${name} stands for what a group matched.",
+            )
+        )
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Takes the expression."""
+        settings = self.config().parse(config)
+        self._text = settings.text("regex")
+        self._pattern = compile_pattern(self._text)
+        self._replacement = settings.text("replacement")
+
+    def apply(self, record: Record) -> Record:
+        """The record in another topic."""
+        topic = record.topic
+        if self._pattern.fullmatch(topic) is None:
+            return record
+        # Java replaces the first match it finds, which need not be the whole name.
+        found = self._pattern.search(topic)
+        assert found is not None, "the whole name matches"
+        try:
+            filled = replacement_filler(self._text, self._replacement)(found)
+        except ValueError as error:
+            hint = 'correct "replacement": $ stands for groups, \\$ for itself'
+            raise DataError(str(error), hint=hint) from None
+        return record.changed(topic=topic[: found.start()] + filled + topic[found.end() :])

@@ -1,0 +1,57 @@
+"""TimestampRouter: topics with the date in their names."""
+
+from collections.abc import Mapping
+
+from broker.clock import Clock
+from connect.api import Transformation
+from connect.config_def import ConfigDef, ConfigType, Importance
+from connect.errors import ConfigError, DataError
+from connect.records import Record
+from connect.transforms.simple_date_format import SimpleDateFormat
+
+
+class TimestampRouter(Transformation):
+    """Gives topics names with the record's date in them."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        """The formats."""
+        return (
+            ConfigDef()
+            .define(
+                "topic.format",
+                ConfigType.STRING,
+                "${topic}-${timestamp}",
+                importance=Importance.HIGH,
+                doc="The new name; ${topic} stands for the topic, ${timestamp} for the date.",
+            )
+            .define(
+                "timestamp.format",
+                ConfigType.STRING,
+                "yyyyMMdd",
+                importance=Importance.HIGH,
+                doc="The pattern of the date, as java.text.SimpleDateFormat has it; in UTC.",
+            )
+        )
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Takes the formats."""
+        settings = self.config().parse(config)
+        self._topic_format = settings.text("topic.format")
+        try:
+            self._format = SimpleDateFormat(settings.text("timestamp.format"), self._clock)
+        except ValueError as error:
+            raise ConfigError(
+                str(error), hint='"timestamp.format" is a pattern of java.text.SimpleDateFormat'
+            ) from None
+
+    def apply(self, record: Record) -> Record:
+        """The record in another topic."""
+        if record.timestamp_ms is None:
+            raise DataError(f"Timestamp missing on record: {record}")
+        date = self._format.format(record.timestamp_ms)
+        topic = self._topic_format.replace("${topic}", record.topic)
+        return record.changed(topic=topic.replace("${timestamp}", date))
