@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 import orjson
 from starlette.requests import Request
 
+from broker.server.http_request import TooLarge
+from broker.server.http_request import read_body as bounded_body
 from sql.server.answers import BAD_REQUEST, Refused
 from sql.variables import split_statements
 
@@ -49,15 +51,10 @@ async def read_body(request: Request) -> bytes:
     """The body, unless there is too much of it or it says that it is no JSON."""
     if media_name(request.headers.get("content-type", "")) not in CONTENT_TYPES:
         raise Refused(WRONG_TYPE, "Unsupported Media Type")
-    announced = request.headers.get("content-length", "")
-    if announced.isdecimal() and int(announced) > BODY_BYTES_MAX:
-        raise Refused(TOO_LARGE, "Request Entity Too Large")
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > BODY_BYTES_MAX:
-            raise Refused(TOO_LARGE, "Request Entity Too Large")
-    return bytes(body)
+    try:
+        return await bounded_body(request, bytes_max=BODY_BYTES_MAX)
+    except TooLarge as error:
+        raise Refused(TOO_LARGE, "Request Entity Too Large") from error
 
 
 def json_object(body: bytes) -> dict[str, object]:

@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from re import Pattern
 from typing import NamedTuple
-from urllib.parse import parse_qs, quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
@@ -43,9 +42,9 @@ from broker.registry.rest.context_paths import Query, within_context
 from broker.registry.rest.endpoint import Endpoint, Endpoints, short
 from broker.registry.rest.negotiation import answer_type, check_content_type
 from broker.registry.subject_names import ALL_CONTEXTS
+from broker.server.http_request import TooLarge, read_body, read_path, read_query
 
 BODY_BYTES_MAX = 10 * 1024 * 1024
-PARAMETERS_MAX = 100
 CLUSTER_NAME = "schema-registry"
 METRICS_PATH = "/metrics"
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -172,17 +171,12 @@ def _metadata_version(registry: Registry, asked: Asked) -> Json:
 
 
 def _address(scope: Scope) -> tuple[str, Query]:
-    """The path, still encoded and without a slash at its end, and the query."""
-    raw = scope.get("raw_path") or quote(scope["path"]).encode()
-    path = raw.decode("utf-8", errors="replace").rstrip("/") or "/"
-    text = scope["query_string"].decode("utf-8", errors="replace")
+    """The path, still encoded, and the query."""
     try:
-        query = parse_qs(
-            text, keep_blank_values=True, errors="replace", max_num_fields=PARAMETERS_MAX
-        )
-    except ValueError as error:
-        raise RegistryError(400, f"more than {PARAMETERS_MAX} parameters") from error
-    return within_context(path, query)
+        query = read_query(scope)
+    except TooLarge as error:
+        raise RegistryError(400, str(error)) from error
+    return within_context(read_path(scope), query)
 
 
 def _not_allowed(resource: Resource) -> Response:
@@ -193,12 +187,7 @@ def _not_allowed(resource: Resource) -> Response:
 
 async def _body(request: Request) -> bytes:
     """The body, unless there is too much of it."""
-    announced = request.headers.get("content-length", "")
-    if announced.isdecimal() and int(announced) > BODY_BYTES_MAX:
-        raise http_refusal(413)
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > BODY_BYTES_MAX:
-            raise http_refusal(413)
-    return bytes(body)
+    try:
+        return await read_body(request, bytes_max=BODY_BYTES_MAX)
+    except TooLarge as error:
+        raise http_refusal(413) from error
