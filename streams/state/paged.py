@@ -60,6 +60,7 @@ class _Page:
     size_bytes: int = 0
     keys: list[bytes] | None = None  # sorted, made when they are asked for
     changed: bool = False
+    is_kept: bool = True  # it was read, or given back; nobody knows of a new one
 
     def sorted_keys(self) -> list[bytes]:
         if self.keys is None:
@@ -154,7 +155,7 @@ class PagedBacking:
         self._gone.clear()
         for page in self._loaded.values():
             if page.changed:
-                page.changed = False
+                page.changed, page.is_kept = False, True
                 self._pages.put(self._store, page.number, _encode(page.rows))
         self._pages.put(self._store, INDEX, _encode(self._index))
 
@@ -212,11 +213,12 @@ class PagedBacking:
         page.changed = self._changed = True
         if not page.rows:
             del index.firsts[place], index.numbers[place], self._loaded[page.number]
-            self._gone.add(page.number)
+            if page.is_kept:
+                self._gone.add(page.number)
 
     def _add_page(self, place: int, first: bytes) -> _Page:
         index = self._index
-        page = _Page(index.following)
+        page = _Page(index.following, is_kept=False)
         index.following += 1
         index.firsts.insert(place, first)
         index.numbers.insert(place, page.number)

@@ -1,7 +1,7 @@
 """Stores in pages hold the same rows as a sorted map, whatever is loaded, cut and given back."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streams.errors import StoreError
@@ -46,6 +46,12 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, first=BOUNDS, before=BOUNDS, backwards=st.booleans())
+@example(
+    steps=[("set", {b"": b""}), ("expire", b"\0"), ("flush", None)],
+    first=None,
+    before=None,
+    backwards=False,
+)  # a page that came and went between two flushes
 def test_rows_are_those_of_a_sorted_map(
     steps: list[tuple[str, object]], first: bytes | None, before: bytes | None, backwards: bool
 ) -> None:
