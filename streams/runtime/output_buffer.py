@@ -1,8 +1,9 @@
 """OutputBuffer: results of a runner's tasks, row by row in, whole record batches out.
 
-Rows wait per partition until they make a batch, which the C encoder writes and the producer sends
-as it is. A commit sends the rest and waits until everything is acknowledged; it also learns where
-each partition ended, which for changelogs is where a later restore goes on.
+Rows wait per partition until they make a batch, or until the runner says that they have waited long
+enough; the C encoder writes it and the producer sends it as it is. A commit sends the rest and
+waits until everything is acknowledged; it also learns where each partition ended, which for
+changelogs is where a later restore goes on.
 """
 
 import threading
@@ -236,6 +237,11 @@ class OutputBuffer:
             if error.code in FENCED:
                 raise TaskMigrated(f"the producer was fenced: {error}") from error
             self._failed.append(_Refused(tp, batch, error, was_sent=False))
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there are rows whose batch is not full yet."""
+        return any(lane.rows for route in self._routes.values() for lane in route.lanes)
 
     def send_waiting(self) -> None:
         """Give everything that waits for its batch to fill to the producer."""

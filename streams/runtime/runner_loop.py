@@ -44,6 +44,7 @@ TOPICS_CHECK_MS = 30_000  # unless metadata_max_age_ms says otherwise
 TELL_SHUTDOWN_MS = 10_000
 LOCKED_WAIT_MS = 20  # another runner is about to let go of a task's folder
 RESTORE_WAIT_MS = 10  # while other tasks could get records
+RESULTS_WAIT_MS = 100  # for more that fill their batch; "producer.linger_ms" says otherwise
 
 
 class Steering(Protocol):
@@ -104,9 +105,12 @@ class RunnerLoop:
         self._silent_since_ms: int | None = None  # the broker did not answer
         now_ms = self._clock.monotonic_ms()
         self._commit_at_ms = now_ms + config.commit_interval_ms
+        self._held_since_ms: int | None = None  # results that readers could see
         self._purge_at_ms = now_ms + config.repartition_purge_interval_ms
         self._slow_checks_at_ms = now_ms
         self._probe_at_ms: int | None = None
+        linger_ms = config.prefixed("producer.").get("linger_ms", RESULTS_WAIT_MS)
+        self._results_wait_ms = int(str(linger_ms))
         age_ms = config.prefixed("consumer.").get("metadata_max_age_ms", TOPICS_CHECK_MS)
         self._topics_check_ms = int(str(age_ms))
         self._patterns_at_ms = now_ms + self._topics_check_ms
@@ -194,6 +198,7 @@ class RunnerLoop:
         busy = self._process()
         self._punctuate()
         self._commit_when_due()
+        self._send_when_due()
         self._look_after()
         garbage.collect_when_due()
         return busy
@@ -226,6 +231,8 @@ class RunnerLoop:
         now_ms = self._clock.monotonic_ms()
         if any(owned.touched for owned in self._tasks.running()):
             wait_ms = min(wait_ms, self._commit_at_ms - now_ms)
+        if self._held_since_ms is not None:
+            wait_ms = min(wait_ms, self._held_since_ms + self._results_wait_ms - now_ms)
         wall_ms = self._clock.now_ms()
         for owned in self._tasks.running():
             wait_ms = min(wait_ms, owned.running().next_wall_clock_ms - wall_ms)
@@ -421,7 +428,23 @@ class RunnerLoop:
                 owned.touched = True
                 self._metrics.punctuated(ran, perf_counter_ns() - started_ns)
 
-    # --- committing ---------------------------------------------------------------------------
+    # --- sending and committing ---------------------------------------------------------------
+
+    def _send_when_due(self) -> None:
+        """Results wait a moment for others that fill their batches, not for the commit.
+
+        Those of a transaction wait for it: nobody sees them before.
+        """
+        output = self._production.output
+        if self._config.exactly_once or not output.is_waiting:
+            self._held_since_ms = None
+            return
+        now_ms = self._clock.monotonic_ms()
+        if self._held_since_ms is None:
+            self._held_since_ms = now_ms
+        if now_ms >= self._held_since_ms + self._results_wait_ms:
+            self._held_since_ms = None
+            output.send_waiting()
 
     def _is_commit_due(self) -> bool:
         if self._clock.monotonic_ms() >= self._commit_at_ms:

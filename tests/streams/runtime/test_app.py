@@ -56,6 +56,18 @@ def test_records_go_through_a_topology_without_state(broker: Broker, tmp_path: P
     assert app.state is AppState.NOT_RUNNING
 
 
+def test_results_do_not_wait_for_a_commit_that_is_far_away(broker: Broker, tmp_path: Path) -> None:
+    make_topics(broker, **{"in": 2, "out": 1})
+    hour_ms = 3_600_000
+    with app_of(upper_topology(), broker, tmp_path, commit_interval_ms=hour_ms) as app:
+        reader = Reader(broker, "out")
+        for count, key in enumerate("abc", start=1):
+            write(broker, "in", [(key, "x")])
+            reader.until(count)
+        assert all(runner.metrics.commits_total == 0 for runner in app.runners)
+        reader.close()
+
+
 def test_counts_go_on_after_a_clean_stop_without_replay(broker: Broker, tmp_path: Path) -> None:
     make_topics(broker, **{"in": 2, "out": 1})
     rows = [(key, "x") for key in "abcab" * 20]
