@@ -72,24 +72,24 @@ _SIMPLE_HEADERS = {
 }
 # A transform's name, our module; these have a class for keys and one for values.
 _OF_KEYS_AND_VALUES = {
-    "Cast": "cast",
-    "ExtractField": "fields",
-    "Flatten": "flatten",
-    "HeaderFrom": "headers",
-    "HoistField": "fields",
-    "InsertField": "insert_field",
-    "MaskField": "mask_field",
-    "ReplaceField": "replace_field",
-    "SetSchemaMetadata": "set_schema_metadata",
-    "TimestampConverter": "timestamp_converter",
+    "Cast": "connect.transforms.cast",
+    "ExtractField": "connect.transforms.extract_field",
+    "Flatten": "connect.transforms.flatten",
+    "HeaderFrom": "connect.transforms.header_from",
+    "HoistField": "connect.transforms.hoist_field",
+    "InsertField": "connect.transforms.insert_field",
+    "MaskField": "connect.transforms.mask_field",
+    "ReplaceField": "connect.transforms.replace_field",
+    "SetSchemaMetadata": "connect.transforms.set_schema_metadata",
+    "TimestampConverter": "connect.transforms.timestamp_converter",
 }
 _OF_RECORDS = {
-    "DropHeaders": "headers",
-    "Filter": "routing",
-    "InsertHeader": "headers",
-    "RegexRouter": "routing",
-    "TimestampRouter": "routing",
-    "ValueToKey": "fields",
+    "DropHeaders": "connect.transforms.drop_headers",
+    "Filter": "connect.transforms.filter",
+    "InsertHeader": "connect.transforms.insert_header",
+    "RegexRouter": "connect.transforms.regex_router",
+    "TimestampRouter": "connect.transforms.timestamp_router",
+    "ValueToKey": "connect.transforms.value_to_key",
 }
 _PREDICATES = ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
 
@@ -106,10 +106,10 @@ def builtin_plugins() -> Iterator[BuiltinPlugin]:
             yield BuiltinPlugin(
                 PluginKind.TRANSFORMATION,
                 f"{TRANSFORMS}.{name}${part}",
-                f"connect.transforms.{module}:{name}{part}",
+                f"{module}:{name}{part}",
             )
     for name, module in _OF_RECORDS.items():
-        place = f"connect.transforms.{module}:{name}"
+        place = f"{module}:{name}"
         yield BuiltinPlugin(PluginKind.TRANSFORMATION, f"{TRANSFORMS}.{name}", place)
     for name in _PREDICATES:
         place = f"connect.transforms.predicates:{name}"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import orjson
 
+from connect.api import Predicate, Transformation
 from connect.config_answers import config_infos, key_info
 from connect.config_def import ConfigDef
 from connect.config_enrichment import enrich
 from connect.connector_config import check_sink, sink_definition, source_definition
-from connect.transforms.builtin import PREDICATES, TRANSFORMATIONS
-from tests.connect.plugins import BuiltinTransforms
+from tests.connect.transforms.cases import PLUGINS, plugin
 from tests.connect.transforms.notation import Json
 
 FOLDER = Path(__file__).parent / "cases"
@@ -30,8 +30,9 @@ def definition_of(name: str) -> ConfigDef:
         return source_definition()
     if name == "sink":
         return sink_definition()
-    plugin = TRANSFORMATIONS.get(name) or PREDICATES[name]
-    return plugin.config()
+    found = plugin(name)
+    assert isinstance(found, Transformation | Predicate)
+    return found.config()
 
 
 def facts(name: str) -> Json:
@@ -51,9 +52,8 @@ def without_words(info: Json) -> Json:
 
 def validated(kind: str, config: dict[str, str]) -> Json:
     """What we answer to a validation."""
-    plugins = BuiltinTransforms()
     base = sink_definition() if kind == "sink" else source_definition()
-    definition = enrich(base, config, plugins)
+    definition = enrich(base, config, PLUGINS)
     found = definition.validate_all(config)
     if kind == "sink":
         check_sink(config, found)

@@ -10,10 +10,13 @@ from pathlib import Path
 
 import orjson
 
+from connect.api import Predicate, Transformation
 from connect.errors import ConfigError, ConnectError, DataError
-from connect.transforms.builtin import PREDICATES, TRANSFORMATIONS
+from connect.plugin_finder import PluginKind
+from connect.plugins import Plugins
 from tests.connect.transforms.notation import Json, read_record, written_record
 
+PLUGINS = Plugins(entries=())
 FOLDER = Path(__file__).parent.parent / "cases" / "transforms"
 # Errors that have a counterpart here; others come out of Java itself.
 ERRORS: dict[str, type[ConnectError]] = {
@@ -63,14 +66,23 @@ def answer(case: Case) -> Json:
     record = read_record(content["record"])
     try:
         if "predicate" in content:
-            predicate = PREDICATES[content["predicate"]]()
+            predicate = plugin(content["predicate"])
+            assert isinstance(predicate, Predicate)
             predicate.configure(content["config"])
             return predicate.test(record)
-        transformation = TRANSFORMATIONS[content["transform"]]()
+        transformation = plugin(content["transform"])
+        assert isinstance(transformation, Transformation)
         transformation.configure(content["config"])
         return written_record(transformation.apply(record))
     except ConnectError as error:
         return {"error": f"{_java_name(error)}: {error.message}"}
+
+
+def plugin(name: str) -> object:
+    """A transform or predicate by Kafka's name."""
+    kinds = (PluginKind.TRANSFORMATION, PluginKind.PREDICATE)
+    found = next(filter(None, (PLUGINS.find(kind, name) for kind in kinds)))
+    return found()
 
 
 def _java_name(error: ConnectError) -> str:

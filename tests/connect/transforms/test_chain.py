@@ -5,11 +5,11 @@ import pytest
 from connect.api import Transformation
 from connect.errors import ConfigError
 from connect.plugin_finder import PluginKind
+from connect.plugins import Plugins
 from connect.records import Header, Record, SinkRecord, SourceRecord
 from connect.transforms.chain import ChainedTransform, TransformationChain
-from tests.connect.plugins import BuiltinTransforms
+from tests.connect.transforms.cases import PLUGINS
 
-PLUGINS = BuiltinTransforms()
 PACKAGE = "org.apache.kafka.connect.transforms."
 
 
@@ -148,7 +148,7 @@ def test_closing_the_chain_closes_every_transform() -> None:
     assert [each.closed for each in transforms] == [True, True]
 
 
-class OnlyNoted(BuiltinTransforms):
+class WithNoted(Plugins):
     """Knows one more transform, and remembers what it made."""
 
     made: Noted | None = None
@@ -170,7 +170,7 @@ class OnlyNoted(BuiltinTransforms):
 
 
 def test_a_chain_that_cannot_be_built_closes_what_it_has_made() -> None:
-    plugins = OnlyNoted()
+    plugins = WithNoted(entries=())
     config = {"transforms": "a,b", "transforms.a.type": "Noted", "transforms.b.type": "Nothing"}
     with pytest.raises(ConfigError):
         TransformationChain.build(config, plugins)

@@ -1,9 +1,10 @@
 """What transforms work out of a schema is worked out once."""
 
+from connect.api import Transformation
 from connect.data import INT32, STRING, ConnectSchema, Struct, struct
 from connect.records import SinkRecord
-from connect.transforms.builtin import TRANSFORMATIONS
 from connect.transforms.parts import PLANS_MAX, SchemaPlans
+from tests.connect.transforms.cases import plugin
 
 SETTINGS = {
     "Cast$Value": {"spec": "a:string"},
@@ -27,7 +28,8 @@ def value_of(number: int) -> Struct:
 
 def test_records_of_equal_schemas_get_one_and_the_same_schema() -> None:
     for name, settings in SETTINGS.items():
-        transform = TRANSFORMATIONS[f"org.apache.kafka.connect.transforms.{name}"]()
+        transform = plugin(f"org.apache.kafka.connect.transforms.{name}")
+        assert isinstance(transform, Transformation)
         transform.configure(settings)
         found = []
         for value in (value_of(1), value_of(2)):
