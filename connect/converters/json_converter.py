@@ -22,14 +22,10 @@ from connect.config_def import (
     Width,
 )
 from connect.converters.compiled import Compiled, Convert, within
+from connect.converters.json_decoding import InexactNumber, decoding
+from connect.converters.json_encoding import encode_bytes, encoding
 from connect.converters.json_envelope import schema_of_json, schema_to_json
-from connect.converters.json_payload import (
-    InexactNumber,
-    PayloadOptions,
-    decoding,
-    encode_bytes,
-    encoding,
-)
+from connect.converters.payload_options import PayloadOptions
 from connect.converters.settings import Found, HeadersToo, converter_settings, parse_settings
 from connect.data import ConnectSchema, Struct
 from connect.errors import DataError

@@ -8,7 +8,9 @@ Arrays have "items", maps "keys" and "values", and any may have a "default".
 
 from collections.abc import Mapping
 
-from connect.converters.json_payload import PayloadOptions, decoding, encoding
+from connect.converters.json_decoding import decoding
+from connect.converters.json_encoding import encoding
+from connect.converters.payload_options import PayloadOptions
 from connect.data import NO_DEFAULT, ConnectSchema, Field, Type
 from connect.errors import DataError
 

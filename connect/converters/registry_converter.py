@@ -65,6 +65,7 @@ class RegistryConverter(ABC):
     kind: ClassVar[SchemaKind]
     label: ClassVar[str]
     names_hint: ClassVar[str] = ""
+    null_has_bytes: ClassVar[bool] = False  # where it has a schema
     definition: ClassVar[ConfigDef]
 
     def __init__(self, registry: SchemaRegistry | None = None) -> None:
@@ -107,7 +108,7 @@ class RegistryConverter(ABC):
         self, topic: str, headers: Sequence[Header], schema: ConnectSchema | None, value: object
     ) -> bytes | None:
         """The bytes of a value; null is no bytes."""
-        if value is None and (schema is None or schema.optional):
+        if value is None and (schema is None or (schema.optional and not self.null_has_bytes)):
             return None
         try:
             if schema is None:

@@ -1,6 +1,6 @@
 """What the tests of converters with a registry share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import orjson
 
@@ -16,9 +16,9 @@ class Registered:
     def __init__(
         self,
         make: Callable[[MemoryRegistry], RegistryConverter],
+        settings: Mapping[str, str],
         *,
         is_key: bool = False,
-        **settings: str,
     ) -> None:
         self.registry = MemoryRegistry()
         self.converter = make(self.registry)

@@ -46,7 +46,7 @@ FIELD_DEFAULT = {"io.confluent.connect.avro.field.default": "true"}
 
 def avro(*, is_key: bool = False, **settings: str) -> Registered:
     """A converter with some settings."""
-    return Registered(AvroConverter, is_key=is_key, **settings)
+    return Registered(AvroConverter, settings, is_key=is_key)
 
 
 def without_version(schema: ConnectSchema) -> ConnectSchema:

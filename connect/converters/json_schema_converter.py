@@ -1,0 +1,107 @@
+"""JsonSchemaConverter: JSON whose schemas a registry keeps, as Confluent's converter has it."""
+
+import json
+from decimal import Decimal
+from typing import ClassVar, cast
+
+import orjson
+
+from broker.client.serde.wire_format import PREFIX_BYTES
+from broker.schema.json_schema import JsonSchema
+from broker.schema.json_text import write_json
+from broker.schema.schema import ParsedSchema, Schema, SchemaKind
+from connect.config_def import CaseInsensitiveValidString, ConfigDef, ConfigType, Importance
+from connect.converters.json_decoding import InexactNumber, decoding
+from connect.converters.json_encoding import encoding
+from connect.converters.json_schema_types import (
+    UNION_NAME,
+    JsonSchemaOptions,
+    connect_of,
+    json_of,
+)
+from connect.converters.payload_options import PayloadOptions
+from connect.converters.registry_converter import (
+    Decoder,
+    Encode,
+    RegistryConverter,
+    SchemaFormat,
+)
+from connect.converters.registry_settings import RegistrySettings, registry_definition
+from connect.data import ConnectSchema
+from connect.errors import DataError
+
+
+class JsonSchemaFormat(SchemaFormat):
+    """JSON behind the id of its schema."""
+
+    def __init__(self, options: JsonSchemaOptions) -> None:
+        self._options = options
+
+    def registered(self, schema: ConnectSchema) -> Schema:
+        """The JSON Schema of a schema of Connect."""
+        return Schema(write_json(json_of(schema, self._options)), SchemaKind.JSON)
+
+    def encoder(self, schema: ConnectSchema, written: ParsedSchema, prefix: bytes) -> Encode:
+        """From values to bytes; the registered schema says nothing about those."""
+        convert, dumps = encoding(schema, self._options.payload).convert, orjson.dumps
+
+        def encode(value: object) -> bytes:
+            try:
+                return prefix + dumps(convert(value))
+            except (TypeError, RecursionError) as error:
+                raise DataError(f"the value cannot be written as JSON: {error}") from error
+
+        return encode
+
+    def decoder(self, written: ParsedSchema, data: bytes, version: int | None) -> Decoder:
+        """From bytes to values."""
+        schema = connect_of(cast(JsonSchema, written), self._options, version)
+        convert, loads = decoding(schema, self._options.payload).convert, orjson.loads
+
+        def decode(data: bytes) -> object:
+            payload = data[PREFIX_BYTES:]
+            try:
+                return convert(loads(payload))
+            except InexactNumber:
+                return convert(json.loads(payload, parse_float=Decimal))
+
+        return Decoder(data[:PREFIX_BYTES], schema, decode)
+
+
+def _definition() -> ConfigDef:
+    definition = registry_definition()
+    for name, default, doc in (
+        ("object.additional.properties", True, "Whether objects may have other properties."),
+        ("use.optional.for.nonrequired", False, "Whether properties may be null unless required."),
+    ):
+        definition.define(name, ConfigType.BOOLEAN, default, importance=Importance.MEDIUM, doc=doc)
+    return definition.define(
+        "decimal.format",
+        ConfigType.STRING,
+        "BASE64",
+        validator=CaseInsensitiveValidString("BASE64", "NUMERIC"),
+        importance=Importance.LOW,
+        doc="How decimal numbers are written: BASE64 or NUMERIC. Both are read.",
+    )
+
+
+class JsonSchemaConverter(RegistryConverter):
+    """Keys and values as JSON, whose schemas a registry keeps."""
+
+    kind: ClassVar[SchemaKind] = SchemaKind.JSON
+    label: ClassVar[str] = "JSON Schema"
+    null_has_bytes: ClassVar[bool] = True
+    definition: ClassVar[ConfigDef] = _definition()
+
+    def format(self, settings: RegistrySettings) -> SchemaFormat:
+        """What the settings make of the mapping."""
+        numeric = str(settings.values["decimal.format"]).upper() == "NUMERIC"
+        return JsonSchemaFormat(
+            JsonSchemaOptions(
+                payload=PayloadOptions(
+                    numeric_decimals=numeric, entries_as_objects=True, union_name=UNION_NAME
+                ),
+                additional_properties=settings.is_on("object.additional.properties"),
+                optional_for_nonrequired=settings.is_on("use.optional.for.nonrequired"),
+            )
+        )
