@@ -204,8 +204,8 @@ def _writer(item: _Item) -> _Write:
             zone = _zone_name(item)
             return lambda moment: zone
         case _:
-            number, width = _NUMBERS[item.letter], item.count
-            return lambda moment: f"{number(moment):0{width}d}"
+            number, padded = _NUMBERS[item.letter], f"%0{item.count}d"
+            return lambda moment: padded % number(moment)
 
 
 def _zone_name(item: _Item) -> str:
