@@ -70,6 +70,12 @@ _SIMPLE_HEADERS = {
         "connect.converters.simple_header_converter:SimpleHeaderConverter"
     )
 }
+_REGISTRY_CONVERTERS = {
+    "io.confluent.connect.avro.AvroConverter": "connect.converters.avro_converter:AvroConverter",
+    "io.confluent.connect.json.JsonSchemaConverter": (
+        "connect.converters.json_schema_converter:JsonSchemaConverter"
+    ),
+}
 # A transform's name, our module; these have a class for keys and one for values.
 _OF_KEYS_AND_VALUES = {
     "Cast": "connect.transforms.cast",
@@ -97,7 +103,7 @@ _PREDICATES = ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
 def builtin_plugins() -> Iterator[BuiltinPlugin]:
     """All of them, by kind."""
     yield from CONNECTORS
-    for name, place in _CONVERTERS.items():
+    for name, place in {**_CONVERTERS, **_REGISTRY_CONVERTERS}.items():
         yield BuiltinPlugin(PluginKind.CONVERTER, name, place)
     for name, place in {**_CONVERTERS, **_SIMPLE_HEADERS}.items():
         yield BuiltinPlugin(PluginKind.HEADER_CONVERTER, name, place)

@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from broker.client.api import Admin, OffsetAndMetadata
 from broker.errors import BrokerError, ErrorCode
 from broker.model import TopicPartition
+from broker.schema.java_numbers import parse_integer
 from connect.errors import BadRequest, ConnectError
 
 TOPIC = "kafka_topic"
 PARTITION = "kafka_partition"
 OFFSET = "kafka_offset"
+LONG_MAX = 2**63 - 1
 HAS_MEMBERS = frozenset(
     {
         ErrorCode.UNKNOWN_MEMBER_ID,
@@ -46,7 +48,9 @@ def list_offsets(admin: Admin, group_id: str) -> list[ShownOffset]:
     ]
 
 
-def parse_offsets(offsets: Sequence[ShownOffset]) -> dict[TopicPartition, int | None]:
+def parse_offsets(
+    offsets: Sequence[tuple[Mapping[str, object] | None, Mapping[str, object] | None]],
+) -> dict[TopicPartition, int | None]:
     """Offsets as a request gives them; BadRequest, in Kafka's words, when they are not right."""
     return {_partition(partition): _offset(offset) for partition, offset in offsets}
 
@@ -86,22 +90,17 @@ def _refused(verb: str, group_id: str, error: BrokerError) -> ConnectError:
     )
 
 
-def _partition(partition: Mapping[str, object]) -> TopicPartition:
-    if not partition:
+def _partition(partition: Mapping[str, object] | None) -> TopicPartition:
+    if partition is None:
         raise BadRequest("The partition for a sink connector offset cannot be null or missing")
-    topic, number = partition.get(TOPIC), partition.get(PARTITION)
-    if topic is None or number is None:
+    if TOPIC not in partition or PARTITION not in partition:
         raise BadRequest(
             "The partition for a sink connector offset must contain the keys "
             f"'{TOPIC}' and '{PARTITION}'"
         )
-    parsed = _number(number)
-    if parsed is None:
-        raise BadRequest(
-            f"Failed to parse the following Kafka partition value in the provided offsets: "
-            f"'{number}'. Partition values for sink connectors need to be integers."
-        )
-    return TopicPartition(str(topic), parsed)
+    if partition[TOPIC] is None:
+        raise BadRequest("Kafka topic names must be valid strings and may not be null")
+    return TopicPartition(str(partition[TOPIC]), _number("partition", partition[PARTITION]))
 
 
 def _offset(offset: Mapping[str, object] | None) -> int | None:
@@ -111,18 +110,19 @@ def _offset(offset: Mapping[str, object] | None) -> int | None:
         raise BadRequest(
             f"The offset for a sink connector should either be null or contain the key '{OFFSET}'"
         )
-    parsed = _number(offset[OFFSET])
-    if parsed is None:
-        raise BadRequest(
-            f"Failed to parse the following Kafka offset value in the provided offsets: "
-            f"'{offset[OFFSET]}'. Offset values for sink connectors need to be integers."
-        )
-    return parsed
+    return _number("offset", offset[OFFSET])
 
 
-def _number(value: object) -> int | None:
-    """A number, or a text that is one."""
+def _number(what: str, value: object) -> int:
+    """A number, or a text that is one, that a partition or an offset may have."""
+    text = "null" if value is None else str(value)
     try:
-        return int(str(value)) if isinstance(value, int | str) else None
+        number = parse_integer(text, -LONG_MAX, LONG_MAX)
     except ValueError:
-        return None
+        raise BadRequest(
+            f"Failed to parse the following Kafka {what} value in the provided offsets: "
+            f"'{text}'. {what.capitalize()} values for sink connectors need to be integers."
+        ) from None
+    if number < 0:
+        raise BadRequest(f"a Kafka {what} cannot be negative, but it is {number}")
+    return number

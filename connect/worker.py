@@ -44,8 +44,8 @@ _TASKS = ConfigDef(
 )
 
 
-def ignore_topic(connector: str, topic: str) -> None:
-    """Nobody wants to know which topics connectors use."""
+def ignore_topic(task: TaskId, topic: str) -> None:
+    """Nobody wants to know which topics tasks use."""
 
 
 class Worker:
@@ -58,9 +58,9 @@ class Worker:
         plugins: WorkerPlugins,
         offsets: OffsetStore,
         clock: Clock | None = None,
-        on_topic: Callable[[str, str], None] = ignore_topic,
+        on_topic: Callable[[TaskId, str], None] = ignore_topic,
     ) -> None:
-        """`offsets` is the worker's store; `on_topic` is told of connectors and their topics."""
+        """`offsets` is the worker's store; `on_topic` is told of tasks and their topics."""
         self._config = config
         self._plugins = plugins
         self._clock = clock or SystemClock()
@@ -182,7 +182,7 @@ class Worker:
             task_id,
             connector_config,
             task_config,
-            lambda topic: self._on_topic(task_id.connector, topic),
+            lambda topic: self._on_topic(task_id, topic),
         )
         thread = TaskThread(
             task_id,

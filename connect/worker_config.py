@@ -131,12 +131,17 @@ def read_settings(file: Path) -> dict[str, str]:
         content = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise ConfigError(f"the settings are no JSON: {error}", at=str(file)) from error
+    return settings_of(content, at=str(file))
+
+
+def settings_of(content: object, *, at: str) -> dict[str, str]:
+    """A JSON object as settings."""
     if not isinstance(content, dict):
-        raise ConfigError("the settings are no JSON object", at=str(file))
-    return {name: value_text(value, at=f"{file}: {name}") for name, value in content.items()}
+        raise ConfigError("the settings are no JSON object", at=at)
+    return {name: _text(value, at=f"{at}: {name}") for name, value in content.items()}
 
 
-def value_text(value: object, *, at: str) -> str:
+def _text(value: object, *, at: str) -> str:
     """A JSON value as the text of a setting; objects, lists and null are none."""
     match value:
         case str():

@@ -81,7 +81,7 @@ class RunningWorker:
             Plugins(),
             self.offsets,
             clock,
-            lambda connector, topic: self.topics.add((connector, topic)),
+            lambda task, topic: self.topics.add((task.connector, topic)),
         )
 
     def source(

@@ -39,7 +39,10 @@ def test_numbers_may_be_texts(partition: object, offset: object) -> None:
 @pytest.mark.parametrize(
     ("partition", "offset", "said"),
     [
-        ({}, {"kafka_offset": 1}, "cannot be null or missing"),
+        (None, {"kafka_offset": 1}, "cannot be null or missing"),
+        ({}, {"kafka_offset": 1}, "must contain the keys"),
+        ({"kafka_topic": None, "kafka_partition": 1}, None, "may not be null"),
+        ({"kafka_topic": "in", "kafka_partition": -1}, None, "cannot be negative"),
         ({"kafka_topic": "in"}, {"kafka_offset": 1}, "must contain the keys"),
         ({"kafka_topic": "in", "kafka_partition": "x"}, None, "Kafka partition value"),
         ({"kafka_topic": "in", "kafka_partition": 1}, {"position": 1}, "'kafka_offset'"),
@@ -47,7 +50,7 @@ def test_numbers_may_be_texts(partition: object, offset: object) -> None:
     ],
 )
 def test_wrong_offsets_are_bad_requests(
-    partition: dict[str, object], offset: dict[str, object] | None, said: str
+    partition: dict[str, object] | None, offset: dict[str, object] | None, said: str
 ) -> None:
     with pytest.raises(BadRequest, match=said):
         parse_offsets([(partition, offset)])

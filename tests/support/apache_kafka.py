@@ -53,7 +53,7 @@ TOOL_CLASSES = {
 }
 
 # A tool lives for a second or two: the optimising compiler would only compete for the cores.
-_SHORT_LIVED_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
+SHORT_LIVED_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
 _QUIET_LOGGING = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
@@ -73,7 +73,7 @@ class KafkaRelease:
     version: str
     jars: Path
 
-    def command(self, program: str, *args: str, jvm: Sequence[str] = _SHORT_LIVED_JVM) -> list[str]:
+    def command(self, program: str, *args: str, jvm: Sequence[str] = SHORT_LIVED_JVM) -> list[str]:
         """The command line that runs a tool by its name, or any main class."""
         main_class = TOOL_CLASSES.get(program, program)
         return ["java", *jvm, *_QUIET_LOGGING, "-cp", f"{self.jars}/*", main_class, *args]
@@ -99,7 +99,7 @@ class KafkaRelease:
 
 def java_command(class_path: str, main_class: str, *args: str) -> list[str]:
     """The command line of a short-lived Java program."""
-    return ["java", *_SHORT_LIVED_JVM, *_QUIET_LOGGING, "-cp", class_path, main_class, *args]
+    return ["java", *SHORT_LIVED_JVM, *_QUIET_LOGGING, "-cp", class_path, main_class, *args]
 
 
 def run_java(command: Sequence[str], *, stdin: str | None = None, timeout_s: float = 150.0) -> str:

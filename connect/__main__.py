@@ -1,0 +1,78 @@
+"""Run a worker: `python -m connect worker.properties [connector.properties|connector.json ...]`.
+
+Connectors are given to standalone workers only; a distributed one has those of its config topic,
+and takes others over REST.
+"""
+
+import argparse
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from broker.errors import MillstreamError
+from connect.connector_file import ConnectorFile, read_connector
+from connect.errors import ConfigError
+from connect.server import ConnectServer
+from connect.worker_config import WorkerConfig, read_settings
+
+FAILED = 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code."""
+    options = parse(arguments)
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=options.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    try:
+        settings = read_settings(options.worker)
+        for text in options.config:
+            name, _, value = text.partition("=")
+            settings[name.strip()] = value.strip()
+        connectors = [read_connector(file) for file in options.connectors]
+        serve(WorkerConfig.parse(settings), connectors)
+    except (MillstreamError, OSError) as error:
+        sys.stderr.write(f"millstream connect: {error}\n")
+        return FAILED
+    return 0
+
+
+def serve(config: WorkerConfig, connectors: Sequence[ConnectorFile]) -> None:
+    """Run a worker in this process until it is told to stop."""
+    if connectors and config.distributed:
+        raise ConfigError(
+            "a distributed worker takes no files of connectors",
+            hint="create them over REST, or run a standalone worker: set "
+            '"offset.storage.file.filename" in place of "group.id" and the three topics',
+        )
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    with ConnectServer(config.bootstrap_servers, config) as server:
+        server.create(connectors)
+        sys.stdout.write(f"listening on {server.url}\n")
+        sys.stdout.flush()
+        stopped.wait()
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m connect", description="Run a Connect worker.")
+    parser.add_argument("worker", type=Path, help="settings of the worker: .properties or .json")
+    parser.add_argument(
+        "connectors", type=Path, nargs="*", help="connectors of a standalone worker"
+    )
+    parser.add_argument(
+        "--config", action="append", default=[], metavar="KEY=VALUE", help="a setting that wins"
+    )
+    parser.add_argument("--log-level", default="info", help="debug, info, warning or error")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,388 @@
+"""Herder: everything that can be asked about connectors, and done with them.
+
+    REST ──► Herder ──► ConfigStore: what is wanted ──► Keeper of the connector ──► Worker
+                ▲                                            │
+                └────────── StatusStore: what is ◄───────────┘
+
+A request changes what is wanted; the connector's keeper sees to it. A standalone worker keeps what
+is wanted in memory, a distributed one in the config topic, from which it goes on after a restart.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from broker.clock import Clock
+from connect.clients import Clients
+from connect.config_providers import ConfigProviders
+from connect.config_store import Config, ConfigStore, RestartRequest, WantedConnector
+from connect.errors import (
+    AlreadyExists,
+    BadRequest,
+    ConfigError,
+    Conflict,
+    ConnectError,
+    Forbidden,
+    NotFound,
+)
+from connect.herder.assignment import Assignment
+from connect.herder.catalog import PluginCatalog
+from connect.herder.descriptions import ConnectorInfo, ConnectorStatus, TaskInfo
+from connect.herder.keeper import ConnectorWorker, Keeper, KeeperParts, restart_plan
+from connect.herder.loggers import Loggers, checked_level
+from connect.herder.offset_changes import OffsetChanges, WrittenOffset
+from connect.herder.validation import NullableConfig, Validation, check_valid
+from connect.offsets import OffsetStore
+from connect.plugins import Plugins
+from connect.state_topic import StateTopic
+from connect.status_store import State, Status, StatusStore
+from connect.task_state import TargetState, TaskId
+from connect.worker_config import WorkerConfig
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+REQUEST_TIMEOUT_S = 90.0
+# After the tasks had their time to stop: closing clients, writing last states.
+STOP_GRACE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class HerderParts:
+    """What a herder works with."""
+
+    config: WorkerConfig
+    worker: ConnectorWorker
+    plugins: Plugins
+    clients: Clients
+    # Where the offsets of a source connector are.
+    offset_store: Callable[[Config], OffsetStore]
+    assignment: Assignment
+    clock: Clock
+    # The topics of a distributed worker; without them everything is kept in memory.
+    config_topic: StateTopic | None = None
+    status_topic: StateTopic | None = None
+
+
+class Herder:
+    """Any thread may call any method; those that change something may take a while."""
+
+    def __init__(self, parts: HerderParts) -> None:
+        """Nothing is read or run before `start`."""
+        self._parts = parts
+        self._configs = ConfigStore(self, parts.config_topic)
+        self._statuses = StatusStore(parts.clock, parts.status_topic)
+        self._providers = ConfigProviders(parts.config.originals)
+        validation = Validation(parts.plugins, parts.config, self._providers)
+        self.catalog = PluginCatalog(parts.plugins, validation)
+        self._changes = OffsetChanges(parts.plugins, parts.clients, parts.offset_store)
+        self.loggers = Loggers(parts.clock)
+        self._keepers: dict[str, Keeper] = {}
+        self._lock = threading.Lock()  # guards the keepers
+        self._writing = threading.RLock()  # one change at a time: look, then write
+        self._stopping = False
+        self.ready = threading.Event()
+
+    # --- life -------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Read what is wanted, and begin to do it."""
+        self._configs.open()
+        self._statuses.open()
+        for name in self._configs.connectors():
+            self.on_change(name)
+        self.ready.set()
+
+    def stop(self) -> None:
+        """Stop all connectors; what is wanted stays wanted."""
+        with self._lock:
+            self._stopping = True
+            keepers = list(self._keepers.values())
+        ends = [keeper.stop() for keeper in keepers]
+        timeout_s = self._parts.config.task_shutdown_graceful_timeout_ms / 1000 + STOP_GRACE_S
+        for end, keeper in zip(ends, keepers, strict=True):
+            try:
+                end.result(timeout_s)
+            except (FutureTimeout, CancelledError):
+                logger.warning('connector "%s" did not stop in time', keeper.name)
+        self._statuses.close()
+        self._configs.close()
+
+    # --- what the config store tells --------------------------------------------------------
+
+    def on_change(self, connector: str) -> None:
+        """Something about a connector is new: its keeper looks at it."""
+        self._submit(connector, Keeper.wake)
+
+    def on_restart(self, connector: str, request: RestartRequest) -> None:
+        """Somebody asks for a restart."""
+        if self._configs.connector(connector) is not None:
+            self._submit(connector, lambda keeper: keeper.restart(request))
+
+    def on_logger(self, logger_name: str, level: str) -> None:
+        """Somebody sets the level of a logger of all workers."""
+        try:
+            self.loggers.set_level(logger_name, level)
+        except ConnectError as error:
+            logger.warning("the level of a logger is not set: %s", error)
+
+    def _submit(self, name: str, work: Callable[[Keeper], "Future[T]"]) -> "Future[T]":
+        """Give work to a connector's keeper; without one there is one from now on."""
+        with self._lock:
+            if self._stopping:
+                raise Conflict("the worker is stopping")
+            keeper = self._keepers.get(name)
+            if keeper is None:
+                keeper = self._keepers[name] = Keeper(name, self._keeper_parts(), self._retire)
+            return work(keeper)
+
+    def _retire(self, keeper: Keeper) -> bool:
+        """Let the keeper of a deleted connector go, unless it is needed again."""
+        with self._lock:
+            if self._configs.connector(keeper.name) is not None or not keeper.is_idle():
+                return False
+            self._keepers.pop(keeper.name, None)
+            return True
+
+    def _keeper_parts(self) -> KeeperParts:
+        return KeeperParts(
+            self._parts.worker,
+            self._configs,
+            self._statuses,
+            self._parts.plugins,
+            self._providers,
+            self._parts.assignment,
+            self._parts.clock,
+        )
+
+    # --- asking about connectors ------------------------------------------------------------
+
+    def connectors(self) -> list[str]:
+        """The names of all connectors."""
+        return self._configs.connectors()
+
+    def info(self, name: str) -> ConnectorInfo:
+        """A connector as it is wanted."""
+        return self._info(name, self._wanted(name))
+
+    def status(self, name: str) -> ConnectorStatus:
+        """What a connector and its tasks do."""
+        own = self._statuses.get(name)
+        if own is None:
+            raise NotFound(f"No status found for connector {name}")
+        wanted = self._configs.connector(name)
+        type_ = "unknown" if wanted is None else self._type(wanted.config)
+        return ConnectorStatus(name, own, self._statuses.tasks(name), type_)
+
+    def task_status(self, task: TaskId) -> Status:
+        """What a task does."""
+        found = self._statuses.get(task)
+        if found is None:
+            raise NotFound(f"No status found for task {task}")
+        return found
+
+    def tasks(self, name: str) -> list[TaskInfo]:
+        """The tasks of a connector as they are wanted."""
+        wanted = self._wanted(name)
+        return [TaskInfo(TaskId(name, number), task) for number, task in enumerate(wanted.tasks)]
+
+    def topics(self, name: str) -> list[str]:
+        """The topics that a connector has used."""
+        if not self._parts.config.topic_tracking_enable:
+            raise Forbidden("Topic tracking is disabled.")
+        return self._statuses.topics(name)
+
+    def reset_topics(self, name: str) -> None:
+        """Forget the topics that a connector has used."""
+        if not self._parts.config.topic_tracking_enable:
+            raise Forbidden("Topic tracking is disabled.")
+        if not self._parts.config.topic_tracking_allow_reset:
+            raise Forbidden("Topic tracking reset is disabled.")
+        self._statuses.forget_topics(name)
+
+    def used_topic(self, task: TaskId, topic: str) -> None:
+        """A task reads or writes a topic."""
+        if self._parts.config.topic_tracking_enable:
+            self._statuses.add_topic(task, topic)
+
+    def _wanted(self, name: str) -> WantedConnector:
+        wanted = self._configs.connector(name)
+        if wanted is None:
+            raise NotFound(f"Connector {name} not found")
+        return wanted
+
+    def _info(self, name: str, wanted: WantedConnector) -> ConnectorInfo:
+        tasks = tuple(TaskId(name, number) for number in range(len(wanted.tasks)))
+        return ConnectorInfo(name, wanted.config, tasks, self._type(wanted.config))
+
+    def _type(self, config: Config) -> str:
+        try:
+            kind = self._parts.plugins.kind_of(config.get("connector.class", ""))
+        except ConfigError:
+            kind = None
+        return "unknown" if kind is None else kind.value
+
+    # --- making and changing connectors -----------------------------------------------------
+
+    def create(
+        self, name: str, config: NullableConfig, initial_state: TargetState | None = None
+    ) -> ConnectorInfo:
+        """Make a connector."""
+        return self._put(name, config, initial_state, replace_old=False)[0]
+
+    def put_config(self, name: str, config: NullableConfig) -> tuple[ConnectorInfo, bool]:
+        """Make or change a connector; and whether it was made."""
+        return self._put(name, config, None, replace_old=True)
+
+    def patch_config(self, name: str, changes: NullableConfig) -> ConnectorInfo:
+        """Change single settings of a connector; None removes one."""
+        with self._writing:
+            merged: dict[str, str | None] = {**self._wanted(name).config, **changes}
+            kept = {key: text for key, text in merged.items() if text is not None}
+            return self._put(name, kept, None, replace_old=True)[0]
+
+    def delete(self, name: str) -> None:
+        """Delete a connector; its topics and offsets stay."""
+        with self._writing:
+            self._wanted(name)
+            self._configs.remove_connector(name)
+
+    def _put(
+        self, name: str, config: NullableConfig, state: TargetState | None, *, replace_old: bool
+    ) -> tuple[ConnectorInfo, bool]:
+        check_valid(self.catalog.validate(config))
+        texts = {key: text for key, text in config.items() if text is not None}
+        with self._writing:
+            old = self._configs.connector(name)
+            if old is not None and not replace_old:
+                raise AlreadyExists(f"Connector {name} already exists")
+            if self._configs.has_leftovers(name):
+                self._configs.put_tasks(name, [])
+            self._configs.put_connector(name, texts, state)
+            tasks = () if old is None else old.tasks
+        return self._info(name, WantedConnector(texts, tasks=tasks)), old is None
+
+    # --- states -----------------------------------------------------------------------------
+
+    def pause(self, name: str) -> None:
+        """Let a connector copy nothing for a while."""
+        self._set_target_state(name, TargetState.PAUSED)
+
+    def resume(self, name: str) -> None:
+        """Let a connector go on."""
+        self._set_target_state(name, TargetState.STARTED)
+
+    def stop_connector(self, name: str) -> None:
+        """Let a connector have no tasks until it is resumed."""
+        with self._writing:
+            self._known(name)
+            self._configs.put_tasks(name, [])
+            self._configs.put_target_state(name, TargetState.STOPPED)
+
+    def _set_target_state(self, name: str, state: TargetState) -> None:
+        with self._writing:
+            self._known(name)
+            self._configs.put_target_state(name, state)
+
+    def _known(self, name: str) -> None:
+        if self._configs.connector(name) is None:
+            raise NotFound(f"Unknown connector {name}")
+
+    # --- restarts ---------------------------------------------------------------------------
+
+    def restart_connector(self, name: str) -> None:
+        """Start a connector anew, not its tasks; returns when it runs."""
+        self._known_to_restart(name)
+        self._result(self._submit(name, Keeper.restart_connector))
+
+    def restart(self, name: str, request: RestartRequest) -> ConnectorStatus:
+        """Start parts of a connector anew; their states as they will be next."""
+        self._known_to_restart(name)
+        before = self._statuses.get(name)
+        if before is None:
+            raise NotFound(f"Status for connector {name} not found")
+        plan = restart_plan(name, self._statuses, request)
+        self._configs.put_restart(name, request)
+        tasks = {
+            number: _restarting(each) if TaskId(name, number) in plan else each
+            for number, each in self._statuses.tasks(name).items()
+        }
+        own = _restarting(before) if name in plan else before
+        return ConnectorStatus(name, own, tasks, self._type(self._wanted(name).config))
+
+    def restart_task(self, task: TaskId) -> None:
+        """Start a task anew; returns when it was started."""
+        self._known_to_restart(task.connector)
+        if not 0 <= task.task < len(self._wanted(task.connector).tasks):
+            raise NotFound(f"Unknown task: {task}")
+        self._result(self._submit(task.connector, lambda keeper: keeper.restart_task(task.task)))
+
+    def _known_to_restart(self, name: str) -> None:
+        if self._configs.connector(name) is None:
+            raise NotFound(f"Unknown connector: {name}")
+
+    def _result(self, future: "Future[T]") -> T:
+        try:
+            return future.result(REQUEST_TIMEOUT_S)
+        except FutureTimeout:
+            raise ConnectError(
+                "Request timed out. The worker is still busy with this connector.",
+                hint="its own code takes long to start or to stop; see its status",
+            ) from None
+        except CancelledError:
+            raise Conflict("the worker is stopping") from None
+
+    def set_logger_level_everywhere(self, name: str, level: str | None) -> None:
+        """Set the level of a logger of all workers."""
+        self._configs.put_logger(name, checked_level(level))
+
+    # --- offsets ----------------------------------------------------------------------------
+
+    def offsets(self, name: str) -> list[WrittenOffset]:
+        """The offsets of a connector."""
+        wanted = self._wanted(name)
+        return self._changes.listing(name, self._providers.resolve(wanted.config))
+
+    def alter_offsets(self, name: str, offsets: Sequence[WrittenOffset]) -> str:
+        """Change the offsets of a stopped connector; what to tell the user."""
+        if not offsets:
+            raise BadRequest(
+                "Partitions / offsets need to be provided for an alter offsets request"
+            )
+        return self._change_offsets(name, lambda config: self._changes.alter(name, config, offsets))
+
+    def reset_offsets(self, name: str) -> str:
+        """Forget the offsets of a stopped connector; what to tell the user."""
+        return self._change_offsets(name, lambda config: self._changes.reset(name, config))
+
+    def _change_offsets(self, name: str, change: "OffsetChange") -> str:
+        self._check_stopped(name)
+
+        def run() -> str:
+            # Only now are the tasks gone: the keeper has done what was asked for before.
+            wanted = self._check_stopped(name)
+            return change(self._providers.resolve(wanted.config))
+
+        return self._result(self._submit(name, lambda keeper: keeper.call(run)))
+
+    def _check_stopped(self, name: str) -> WantedConnector:
+        wanted = self._wanted(name)
+        if wanted.target_state is not TargetState.STOPPED:
+            raise BadRequest(
+                "Connectors must be in the STOPPED state before their offsets can be modified. "
+                "This can be done for the specified connector by issuing a 'PUT' request to the "
+                f"'/connectors/{name}/stop' endpoint"
+            )
+        return wanted
+
+
+OffsetChange = Callable[[Config], str]
+
+
+def _restarting(status: Status) -> Status:
+    return replace(status, state=State.RESTARTING)

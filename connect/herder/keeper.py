@@ -1,0 +1,427 @@
+"""Keeper: keeps one connector and its tasks as they are wanted, on a thread of its own.
+
+    config store ──changed──► reconcile:
+        deleted                         stop everything, forget its states
+        its configuration is new        stop the connector, start it anew
+        its target state is new         start, pause or stop it
+        it runs, and wants other tasks  write their configurations to the store
+        the store's tasks are new       stop and start those that changed
+
+Connectors are user code: one that hangs or fails keeps only its own keeper busy. Whoever wants to
+know waits for a future.
+"""
+
+import logging
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+from broker.clock import Clock
+from broker.errors import MillstreamError
+from connect.config_providers import ConfigProviders
+from connect.config_store import Config, ConfigStore, RestartRequest, WantedConnector
+from connect.errors import ConnectError, RetriableError
+from connect.herder.assignment import Assignment
+from connect.herder.serial_thread import SerialThread
+from connect.plugins import Plugins
+from connect.status_store import State, Status, StatusStore, Subject
+from connect.task_state import StatusListener, TargetState, TaskId
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+RETRY_MS_MIN = 250
+RETRY_MS_MAX = 60_000
+
+
+class ConnectorWorker(Protocol):
+    """What is asked of the worker; what starts or fails is told to the listener given for it."""
+
+    def start_connector(
+        self,
+        name: str,
+        config: Config,
+        listener: StatusListener,
+        on_reconfigure: Callable[[], None],
+        target: TargetState,
+    ) -> None:
+        """Start a connector, soon."""
+        ...
+
+    def stop_connector(self, name: str) -> bool:
+        """Stop a connector and wait for that, a while; whether it was there."""
+        ...
+
+    def connector_task_configs(self, name: str) -> list[dict[str, str]]:
+        """The configurations of the tasks that a connector wants; waits until it has started."""
+        ...
+
+    def set_target_state(self, name: str, target: TargetState) -> None:
+        """Pause or resume a connector and its tasks, soon."""
+        ...
+
+    def start_task(
+        self,
+        task_id: TaskId,
+        connector_config: Config,
+        task_config: Config,
+        listener: StatusListener,
+        target: TargetState,
+    ) -> None:
+        """Start a task on a thread of its own."""
+        ...
+
+    def stop_tasks(self, task_ids: Iterable[TaskId]) -> None:
+        """Stop tasks, and wait for them as long as the worker's settings say."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class KeeperParts:
+    """What all keepers share."""
+
+    worker: ConnectorWorker
+    configs: ConfigStore
+    statuses: StatusStore
+    plugins: Plugins
+    providers: ConfigProviders
+    assignment: Assignment
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """What was started: with which configuration, as what."""
+
+    wanted: WantedConnector
+    started: bool  # the connector itself; a stopped one is known, but not started
+
+
+class Keeper:
+    """Any thread may call the public methods; all work is done by the keeper's own."""
+
+    def __init__(self, name: str, parts: KeeperParts, retire: Callable[["Keeper"], bool]) -> None:
+        """Nothing runs yet; `retire` is asked when the connector is gone: may the keeper go?"""
+        self.name = name
+        self._parts = parts
+        self._retire = retire
+        self._thread = SerialThread(f"connector-{name}", parts.clock)
+        self._running: _Running | None = None
+        self._tasks: dict[int, tuple[Config, Config]] = {}  # connector's and task's, as written
+        self._listeners: dict[Subject, _Reporter] = {}
+        self._retry_ms = RETRY_MS_MIN
+
+    def wake(self) -> "Future[None]":
+        """Something about the connector is new."""
+        return self._thread.submit(self._reconcile)
+
+    def restart_connector(self) -> "Future[None]":
+        """Start the connector anew, whatever it does; the error of the future is why it failed."""
+        return self._thread.submit(self._restart_connector)
+
+    def restart_task(self, number: int) -> "Future[None]":
+        """Start a task anew."""
+        return self._thread.submit(lambda: self._restart_tasks([number]))
+
+    def restart(self, request: RestartRequest) -> "Future[None]":
+        """Start those parts anew that the request means."""
+        return self._thread.submit(lambda: self._restart(request))
+
+    def call(self, function: Callable[[], T]) -> "Future[T]":
+        """Run a function when everything that was asked for before is done."""
+        return self._thread.submit(function)
+
+    def stop(self) -> "Future[None]":
+        """The worker ends: stop everything; states say that nobody runs it."""
+        future = self._thread.submit(self._stop_all)
+        future.add_done_callback(lambda _: self._thread.close())
+        return future
+
+    def is_idle(self) -> bool:
+        """Whether there is nothing left to do now; asked by `retire`."""
+        return self._thread.is_idle()
+
+    # --- to what is wanted --------------------------------------------------------------------
+
+    def _reconcile(self) -> None:
+        wanted = self._parts.configs.connector(self.name)
+        if wanted is None:
+            self._remove()
+            return
+        if self._parts.assignment.runs_connector(self.name):
+            self._reconcile_connector(wanted)
+        # Cutting tasks wrote them to the store: what is wanted has changed.
+        wanted = self._parts.configs.connector(self.name)
+        if wanted is not None:
+            self._reconcile_tasks(wanted)
+
+    def _reconcile_connector(self, wanted: WantedConnector) -> None:
+        running = self._running
+        if running is None or running.wanted.revision != wanted.revision:
+            self._stop_connector()
+            self._start_connector(wanted)
+        elif running.wanted.target_state is not wanted.target_state:
+            self._change_state(wanted, running)
+        self._running = replace(self._running, wanted=wanted) if self._running else None
+
+    def _start_connector(self, wanted: WantedConnector) -> None:
+        reporter = self._new_reporter(self.name)
+        self._running = _Running(wanted, started=wanted.target_state is not TargetState.STOPPED)
+        if wanted.target_state is TargetState.STOPPED:
+            reporter.on_stopped()
+            return
+        try:
+            resolved = self._parts.providers.resolve(wanted.config)
+            self._parts.worker.start_connector(
+                self.name, resolved, reporter, self._reconfigure_soon, wanted.target_state
+            )
+        except Exception as error:
+            reporter.on_failure(_trace(error))
+            return
+        if wanted.target_state is TargetState.STARTED:
+            self._cut_tasks(wanted)
+
+    def _change_state(self, wanted: WantedConnector, running: _Running) -> None:
+        """From one target state to another, with the same configuration."""
+        if wanted.target_state is TargetState.STOPPED or not running.started:
+            self._stop_connector()
+            self._start_connector(wanted)
+            return
+        self._parts.worker.set_target_state(self.name, wanted.target_state)
+        if wanted.target_state is TargetState.STARTED:
+            self._cut_tasks(wanted)
+
+    def _stop_connector(self) -> None:
+        running, self._running = self._running, None
+        if running is not None and running.started:
+            try:
+                self._parts.worker.stop_connector(self.name)
+            except MillstreamError as error:
+                logger.warning('connector "%s" did not stop: %s', self.name, error)
+
+    def _remove(self) -> None:
+        self._stop_tasks(list(self._tasks))
+        self._stop_connector()
+        self._detach(list(self._listeners))
+        self._parts.statuses.remove_connector(self.name)
+        if self._retire(self):
+            self._thread.close()
+
+    def _stop_all(self) -> None:
+        self._stop_tasks(list(self._tasks))
+        self._stop_connector()
+
+    # --- tasks --------------------------------------------------------------------------------
+
+    def _reconfigure_soon(self) -> None:
+        """The connector says that it wants other tasks; called by any thread."""
+        self._thread.submit(self._reconfigure)
+
+    def _reconfigure(self) -> None:
+        running, wanted = self._running, self._parts.configs.connector(self.name)
+        if running is None or wanted is None or running.wanted.revision != wanted.revision:
+            return  # it is about to be started anew
+        if wanted.target_state is TargetState.STARTED:
+            self._cut_tasks(wanted)
+            self._reconcile()
+
+    def _cut_tasks(self, wanted: WantedConnector) -> None:
+        """Ask the connector for its tasks, and write those that are new."""
+        try:
+            tasks = self._task_configs(wanted)
+            if not wanted.consistent or tuple(tasks) != wanted.tasks:
+                self._parts.configs.put_tasks(self.name, tasks)
+            self._retry_ms = RETRY_MS_MIN
+        except RetriableError as error:
+            logger.warning(
+                'connector "%s" cannot say which tasks it wants, it is asked again in %d ms: %s',
+                self.name,
+                self._retry_ms,
+                error,
+            )
+            self._thread.submit(self._reconfigure, delay_ms=self._retry_ms)
+            self._retry_ms = min(2 * self._retry_ms, RETRY_MS_MAX)
+        except Exception as error:
+            self._fail(error)
+
+    def _task_configs(self, wanted: WantedConnector) -> list[Config]:
+        """What the connector wants, without the secrets that it was given for references."""
+        values = self._parts.providers.resolve(wanted.config)
+        return [
+            self._parts.providers.restore(task, wanted.config, values=values)
+            for task in self._parts.worker.connector_task_configs(self.name)
+        ]
+
+    def _fail(self, error: BaseException) -> None:
+        """The connector failed, unless it has said so itself, with a better reason."""
+        reporter = self._listeners.get(self.name)
+        if reporter is not None and not reporter.failed:
+            reporter.on_failure(_trace(error))
+
+    def _reconcile_tasks(self, wanted: WantedConnector) -> None:
+        tasks = {} if wanted.target_state is TargetState.STOPPED else dict(enumerate(wanted.tasks))
+        mine = {
+            number: (wanted.config, task)
+            for number, task in tasks.items()
+            if self._parts.assignment.runs_task(TaskId(self.name, number))
+        }
+        ended = [number for number in self._tasks if self._tasks[number] != mine.get(number)]
+        self._stop_tasks(ended)
+        for number in self._parts.statuses.tasks(self.name):
+            if number not in tasks:
+                self._detach([TaskId(self.name, number)])
+                self._parts.statuses.remove(TaskId(self.name, number))
+        for number in mine:
+            if number not in self._tasks:
+                self._start_task(number, wanted)
+
+    def _start_task(self, number: int, wanted: WantedConnector) -> None:
+        task = TaskId(self.name, number)
+        reporter = self._new_reporter(task)
+        self._tasks[number] = (wanted.config, wanted.tasks[number])
+        try:
+            resolve = self._parts.providers.resolve
+            self._parts.worker.start_task(
+                task,
+                resolve(wanted.config),
+                resolve(wanted.tasks[number]),
+                reporter,
+                wanted.target_state,
+            )
+        except Exception as error:
+            reporter.on_failure(_trace(error))
+
+    def _stop_tasks(self, numbers: Sequence[int]) -> None:
+        ended = [number for number in numbers if self._tasks.pop(number, None) is not None]
+        if not ended:
+            return
+        try:
+            self._parts.worker.stop_tasks([TaskId(self.name, number) for number in ended])
+        except MillstreamError as error:
+            logger.warning('tasks of connector "%s" did not stop: %s', self.name, error)
+
+    # --- restarts -----------------------------------------------------------------------------
+
+    def _restart_connector(self) -> None:
+        wanted = self._parts.configs.connector(self.name)
+        if wanted is None:
+            return
+        self._stop_connector()
+        self._start_connector(wanted)
+        self._reconcile()
+        status = self._parts.statuses.get(self.name)
+        if status is not None and status.state is State.FAILED:
+            raise ConnectError(f"Failed to start connector: {self.name}")
+
+    def _restart_tasks(self, numbers: Sequence[int]) -> None:
+        self._stop_tasks(numbers)
+        self._reconcile()
+
+    def _restart(self, request: RestartRequest) -> None:
+        plan = restart_plan(self.name, self._parts.statuses, request)
+        tasks = [subject.task for subject in plan if isinstance(subject, TaskId)]
+        if self.name in plan:
+            self._stop_connector()
+        self._stop_tasks(tasks)
+        for subject in plan:
+            status = self._parts.statuses.get(subject)
+            if status is not None:
+                restarting = replace(status, state=State.RESTARTING, trace=None, version=None)
+                self._parts.statuses.put(subject, restarting)
+        self._reconcile()
+
+    # --- states -------------------------------------------------------------------------------
+
+    def _new_reporter(self, subject: Subject) -> "_Reporter":
+        self._detach([subject])
+        reporter = _Reporter(subject, self._parts, self._version())
+        self._listeners[subject] = reporter
+        return reporter
+
+    def _detach(self, subjects: Iterable[Subject]) -> None:
+        """What was started before has no more say: it may end later than it should."""
+        for subject in subjects:
+            reporter = self._listeners.pop(subject, None)
+            if reporter is not None:
+                reporter.detach()
+
+    def _version(self) -> str | None:
+        wanted = self._parts.configs.connector(self.name)
+        name = "" if wanted is None else wanted.config.get("connector.class", "")
+        try:
+            kind = self._parts.plugins.kind_of(name)
+            return None if kind is None else self._parts.plugins.version(kind, name)
+        except ConnectError:
+            return None
+
+
+def restart_plan(name: str, statuses: StatusStore, request: RestartRequest) -> list[Subject]:
+    """What of a connector a request means: itself, its tasks, or those of them that failed."""
+    candidates: dict[Subject, Status] = {}
+    own = statuses.get(name)
+    if own is not None:
+        candidates[name] = own
+    if request.include_tasks:
+        candidates |= {TaskId(name, number): each for number, each in statuses.tasks(name).items()}
+    return [
+        subject
+        for subject, status in candidates.items()
+        if status.state is State.FAILED or not request.only_failed
+    ]
+
+
+class _Reporter:
+    """Writes down how one connector or task fares; see StatusListener."""
+
+    def __init__(self, subject: Subject, parts: KeeperParts, version: str | None) -> None:
+        self._subject = subject
+        self._parts = parts
+        self._version = version
+        self._attached = True
+        self.failed = False
+
+    def detach(self) -> None:
+        """Nothing more is written down."""
+        self._attached = False
+
+    def on_startup(self) -> None:
+        """It was started, and runs."""
+        self._put(State.RUNNING)
+
+    def on_running(self) -> None:
+        """It runs again after a pause."""
+        self._put(State.RUNNING)
+
+    def on_paused(self) -> None:
+        """It does nothing until it is resumed."""
+        self._put(State.PAUSED)
+
+    def on_stopped(self) -> None:
+        """The user stopped it."""
+        self._put(State.STOPPED)
+
+    def on_failure(self, trace: str) -> None:
+        """It failed, and will not go on by itself."""
+        self.failed = True
+        self._put(State.FAILED, trace)
+
+    def on_shutdown(self) -> None:
+        """It ended because the worker told it to."""
+        self._put(State.UNASSIGNED)
+
+    def _put(self, state: State, trace: str | None = None) -> None:
+        if not self._attached:
+            return
+        assignment = self._parts.assignment
+        version = None if state is State.UNASSIGNED else self._version
+        self._parts.statuses.put(
+            self._subject,
+            Status(state, assignment.worker_id, trace, assignment.generation, version),
+        )
+
+
+def _trace(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))

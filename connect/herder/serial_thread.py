@@ -1,0 +1,81 @@
+"""SerialThread: runs what it is given, one after another, on a thread of its own."""
+
+import heapq
+import itertools
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from broker.clock import Clock
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+class SerialThread:
+    """Any thread may give it work; what waits for its time is done in between."""
+
+    def __init__(self, name: str, clock: Clock) -> None:
+        """The thread starts with the first piece of work."""
+        self._name = name
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._numbers = itertools.count()
+        # When it is due, in which order it came, what to do.
+        self._work: list[tuple[int, int, Callable[[], None]]] = []
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def submit(self, function: Callable[[], T], *, delay_ms: int = 0) -> "Future[T]":
+        """Run a function; the future is cancelled if the thread is closed before."""
+        future: Future[T] = Future()
+
+        def run() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(function())
+            except BaseException as error:
+                future.set_exception(error)
+
+        with self._changed:
+            if self._closed:
+                future.cancel()
+                return future
+            due_ms = self._clock.monotonic_ms() + delay_ms if delay_ms else 0
+            heapq.heappush(self._work, (due_ms, next(self._numbers), run))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+        return future
+
+    def is_idle(self) -> bool:
+        """Whether nothing is due; asked by what the thread runs."""
+        with self._changed:
+            return not any(due_ms == 0 for due_ms, _, _ in self._work)
+
+    def close(self) -> None:
+        """Take no more work; what waits is dropped, what runs goes on to its end."""
+        with self._changed:
+            self._closed = True
+            self._work.clear()
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while (work := self._next()) is not None:
+            work()
+
+    def _next(self) -> Callable[[], None] | None:
+        with self._changed:
+            while not self._closed:
+                wait_ms = None
+                if self._work:
+                    wait_ms = self._work[0][0] - self._clock.monotonic_ms()
+                    if wait_ms <= 0:
+                        return heapq.heappop(self._work)[2]
+                self._clock.wait(self._changed, wait_ms)
+        return None

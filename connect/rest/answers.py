@@ -1,0 +1,155 @@
+"""What is answered: JSON, and refusals with their statuses.
+
+Kafka Connect answers 500 to much that is the client's mistake, such as a body that is no JSON. Here
+every mistake of a client is a 4xx; the words are Kafka's where it has any.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import orjson
+from starlette.responses import Response
+
+from broker.errors import MillstreamError
+from connect.errors import (
+    AlreadyExists,
+    BadRequest,
+    ConfigError,
+    Conflict,
+    DataError,
+    Forbidden,
+    NotFound,
+)
+from connect.herder.descriptions import ConnectorInfo, ConnectorStatus
+from connect.herder.loggers import LoggerLevel
+from connect.status_store import Status
+from connect.task_state import TaskId
+
+logger = logging.getLogger(__name__)
+
+JSON = "application/json"
+PLAIN = "text/plain; version=0.0.4; charset=utf-8"
+PHRASES = {
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    406: "Not Acceptable",
+    413: "Request Entity Too Large",
+    415: "Unsupported Media Type",
+}
+STATUSES: tuple[tuple[type[MillstreamError], int], ...] = (
+    (NotFound, 404),
+    (AlreadyExists, 409),
+    (Conflict, 409),
+    (Forbidden, 403),
+    (BadRequest, 400),
+    (ConfigError, 400),
+    (DataError, 400),
+)
+
+# What JSON is made of; endpoints answer with it.
+Json = object
+
+
+class Refused(Exception):
+    """A request that HTTP itself refuses, before anything is asked of the herder."""
+
+    def __init__(self, status: int, message: str = "", allow: str = "") -> None:
+        """Without a message it is that of Kafka Connect; `allow` lists methods that are there."""
+        self.status = status
+        self.message = message or f"HTTP {status} {PHRASES[status]}"
+        self.allow = allow
+        super().__init__(self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer; without content there is no body."""
+
+    content: Json = None
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    media_type: str = JSON
+
+    def response(self) -> Response:
+        """The answer for HTTP."""
+        if self.content is None:
+            return Response(status_code=self.status, headers=dict(self.headers))
+        body = (
+            self.content.encode()
+            if isinstance(self.content, str) and self.media_type == PLAIN
+            else orjson.dumps(self.content)
+        )
+        return Response(body, self.status, dict(self.headers), self.media_type)
+
+
+ACCEPTED = Reply(status=202)
+NO_CONTENT = Reply(status=204)
+
+
+def refusal(error: Exception) -> Reply:
+    """The answer to a request that failed; what nobody foresaw is logged, never told."""
+    if isinstance(error, Refused):
+        headers = {"Allow": error.allow} if error.allow else {}
+        return _error(error.status, error.message, headers)
+    if not isinstance(error, MillstreamError):
+        logger.error("a request failed", exc_info=error)
+        return _error(500, "Internal Server Error")
+    message = f"{error.message} ({error.hint})" if error.hint else error.message
+    for kind, status in STATUSES:
+        if isinstance(error, kind):
+            return _error(status, message)
+    logger.warning("a request failed: %s", error)
+    return _error(500, message)
+
+
+def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Reply:
+    return Reply({"error_code": status, "message": message}, status, headers or {})
+
+
+# --- the objects of the interface -----------------------------------------------------------
+
+
+def task_json(task: TaskId) -> Json:
+    """Which task."""
+    return {"connector": task.connector, "task": task.task}
+
+
+def info_json(info: ConnectorInfo) -> Json:
+    """A connector as it is wanted."""
+    return {
+        "name": info.name,
+        "config": dict(info.config),
+        "tasks": [task_json(task) for task in info.tasks],
+        "type": info.type,
+    }
+
+
+def status_json(status: ConnectorStatus) -> Json:
+    """What a connector and its tasks do."""
+    return {
+        "name": status.name,
+        "connector": _state(status.connector),
+        "tasks": [task_status_json(number, each) for number, each in status.tasks.items()],
+        "type": status.type,
+    }
+
+
+def task_status_json(number: int, status: Status) -> Json:
+    """What a task does."""
+    return {"id": number, **_state(status)}
+
+
+def _state(status: Status) -> dict[str, Json]:
+    state: dict[str, Json] = {"state": status.state.value, "worker_id": status.worker_id}
+    if status.version is not None:
+        state["version"] = status.version
+    if status.trace is not None:
+        state["trace"] = status.trace
+    return state
+
+
+def logger_json(level: LoggerLevel) -> Json:
+    """The level of a logger."""
+    return {"level": level.level, "last_modified": level.last_modified_ms}

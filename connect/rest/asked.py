@@ -1,0 +1,177 @@
+"""Asked: one request, its parts read and bounded.
+
+Values of settings may be numbers and booleans: they count as the texts they are written as, 1.50 as
+"1.50". A boolean in the query is true for "true" in any case, and false for everything else.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+import orjson
+
+from connect.connector_file import INITIAL_STATES
+from connect.errors import BadRequest
+from connect.herder.offset_changes import WrittenOffset
+from connect.herder.validation import NullableConfig
+from connect.rest.answers import Refused
+from connect.task_state import TargetState, TaskId
+
+INT_DIGITS_MAX = 10
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+
+class _Number(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRequest:
+    """The body of POST /connectors."""
+
+    name: str
+    config: NullableConfig
+    initial_state: TargetState | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request: the variables of its path, its query, its body, where it was sent to."""
+
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    body: bytes = b""
+    base_url: str = ""
+
+    # --- path and query ---------------------------------------------------------------------
+
+    @property
+    def connector(self) -> str:
+        """The connector in the path, decoded; there may be slashes in it."""
+        return unquote(self.path["connector"], errors="replace")
+
+    @property
+    def name(self) -> str:
+        """The plugin or logger in the path, decoded."""
+        return unquote(self.path["name"], errors="replace")
+
+    @property
+    def task(self) -> TaskId:
+        """The task in the path; what is no number is no address."""
+        text = unquote(self.path["task"], errors="replace")
+        digits = text[1:] if text[:1] in ("-", "+") else text
+        right = digits.isascii() and digits.isdecimal() and len(digits) <= INT_DIGITS_MAX
+        if not right or abs(int(text)) > INT_MAX:
+            raise Refused(404)
+        return TaskId(self.connector, int(text))
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """A boolean of the query."""
+        found = self.query.get(name)
+        return found[0].lower() == "true" if found else default
+
+    # --- body -------------------------------------------------------------------------------
+
+    def config(self) -> NullableConfig:
+        """The body as settings; null is kept, for the herder to refuse or to remove one."""
+        return _config(self._object(), "the body")
+
+    def create_request(self) -> CreateRequest:
+        """The body of POST /connectors."""
+        content = _known(self._object(), "config", "name", "initial_state")
+        name, state = content.get("name"), content.get("initial_state")
+        config = content.get("config")
+        if config is None:
+            raise BadRequest('the body has no "config"')
+        initial_state = None if state is None else _text(state, '"initial_state"').upper()
+        if initial_state is not None and initial_state not in INITIAL_STATES:
+            choices = ", ".join(INITIAL_STATES)
+            raise BadRequest(f'"initial_state" is "{state}", it may be {choices}')
+        return CreateRequest(
+            "" if name is None else _text(name, '"name"').strip(),
+            _config(config, '"config"'),
+            None if initial_state is None else INITIAL_STATES[initial_state],
+        )
+
+    def offsets(self) -> list[WrittenOffset]:
+        """The body as offsets."""
+        content = _known(self._object(), "offsets").get("offsets")
+        if content is None:
+            return []
+        if not isinstance(content, list):
+            raise _wrong('"offsets"', "a list")
+        found = []
+        for each in content:
+            entry = _known(_mapping(each, 'an entry of "offsets"'), "partition", "offset")
+            found.append(
+                WrittenOffset(
+                    _values(entry.get("partition"), '"partition"'),
+                    _values(entry.get("offset"), '"offset"'),
+                )
+            )
+        return found
+
+    def _object(self) -> dict[str, object]:
+        """The body, which must be a JSON object."""
+        if not self.body.strip():
+            raise BadRequest("the request has no body, it needs a JSON object")
+        try:
+            # orjson refuses what is no JSON to the letter, json keeps numbers as they are written.
+            orjson.loads(self.body)
+            content = json.loads(self.body, parse_int=_Number, parse_float=_Number)
+        except (ValueError, RecursionError) as error:
+            raise BadRequest(f"the body is no JSON: {error}") from error
+        return _mapping(content, "the body")
+
+
+def _config(value: object, what: str) -> NullableConfig:
+    return {
+        name: None if each is None else _text(each, f'setting "{name}"')
+        for name, each in _mapping(value, what).items()
+    }
+
+
+def _values(value: object, what: str) -> dict[str, object] | None:
+    if value is None:
+        return None
+    return {name: _value(each) for name, each in _mapping(value, what).items()}
+
+
+def _value(value: object) -> object:
+    """A value of an offset: numbers are numbers there, as large as the records can hold."""
+    if not isinstance(value, _Number):
+        return value
+    number = json.loads(str(value))
+    if not -LONG_MAX <= number <= LONG_MAX:
+        raise BadRequest(f"the number {value[:40]} is too large")
+    return number
+
+
+def _text(value: object, what: str) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        raise _wrong(what, "a text, a number or a boolean")
+    return str(value)
+
+
+def _mapping(value: object, what: str) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise _wrong(what, "a JSON object")
+    return value
+
+
+def _known(content: dict[str, object], *names: str) -> dict[str, object]:
+    for name in content:
+        if name not in names:
+            listed = ", ".join(f'"{each}"' for each in names)
+            raise BadRequest(f'Unrecognized field "{name}", there are {listed}')
+    return content
+
+
+def _wrong(what: str, kind: str) -> BadRequest:
+    return BadRequest(f"{what} must be {kind}")

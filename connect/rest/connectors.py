@@ -1,0 +1,181 @@
+"""/connectors: making, changing, watching and deleting connectors."""
+
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from connect.config_store import RestartRequest
+from connect.errors import BadRequest, NotFound
+from connect.herder import Herder
+from connect.herder.descriptions import ConnectorInfo
+from connect.herder.validation import NullableConfig
+from connect.rest.answers import (
+    ACCEPTED,
+    NO_CONTENT,
+    Json,
+    Reply,
+    info_json,
+    status_json,
+    task_json,
+    task_status_json,
+)
+from connect.rest.asked import Asked
+from connect.rest.endpoint import Endpoints
+
+
+def _list(herder: Herder, asked: Asked) -> Reply:
+    if "expand" not in asked.query:
+        return Reply(herder.connectors())
+    return Reply({name: _expanded(herder, name, asked) for name in herder.connectors()})
+
+
+def _expanded(herder: Herder, name: str, asked: Asked) -> Json:
+    found: dict[str, Json] = {}
+    try:
+        for part in asked.query["expand"]:
+            if part == "info":
+                found["info"] = info_json(herder.info(name))
+            elif part == "status":
+                found["status"] = status_json(herder.status(name))
+    except NotFound:
+        pass  # it has just been made, or has just gone
+    return found
+
+
+def _create(herder: Herder, asked: Asked) -> Reply:
+    wanted = asked.create_request()
+    config = _named(wanted.name, wanted.config)
+    return _created(asked, herder.create(wanted.name, config, wanted.initial_state))
+
+
+def _info(herder: Herder, asked: Asked) -> Reply:
+    return Reply(info_json(herder.info(asked.connector)))
+
+
+def _config(herder: Herder, asked: Asked) -> Reply:
+    return Reply(dict(herder.info(asked.connector).config))
+
+
+def _put_config(herder: Herder, asked: Asked) -> Reply:
+    name = asked.connector
+    info, created = herder.put_config(name, _named(name, asked.config()))
+    return _created(asked, info) if created else Reply(info_json(info))
+
+
+def _patch_config(herder: Herder, asked: Asked) -> Reply:
+    return Reply(info_json(herder.patch_config(asked.connector, asked.config())))
+
+
+def _named(name: str, config: NullableConfig) -> NullableConfig:
+    """The configuration with its connector's name, which it must not contradict."""
+    given = config.get("name")
+    if given is not None and given != name:
+        raise BadRequest(
+            f"Connector name configuration ({given}) doesn't match connector name in the URL "
+            f"({name})"
+        )
+    return config if given is not None else {**_without_name(config), "name": name}
+
+
+def _without_name(config: NullableConfig) -> Mapping[str, str | None]:
+    return {key: text for key, text in config.items() if key != "name"}
+
+
+def _created(asked: Asked, info: ConnectorInfo) -> Reply:
+    location = f"{asked.base_url}/connectors/{quote(info.name)}"
+    return Reply(info_json(info), 201, {"Location": location})
+
+
+def _delete(herder: Herder, asked: Asked) -> Reply:
+    herder.delete(asked.connector)
+    return NO_CONTENT
+
+
+def _status(herder: Herder, asked: Asked) -> Reply:
+    return Reply(status_json(herder.status(asked.connector)))
+
+
+def _tasks(herder: Herder, asked: Asked) -> Reply:
+    tasks = herder.tasks(asked.connector)
+    return Reply([{"id": task_json(each.task), "config": dict(each.config)} for each in tasks])
+
+
+def _task_status(herder: Herder, asked: Asked) -> Reply:
+    return Reply(task_status_json(asked.task.task, herder.task_status(asked.task)))
+
+
+def _restart(herder: Herder, asked: Asked) -> Reply:
+    request = RestartRequest(asked.flag("includeTasks"), asked.flag("onlyFailed"))
+    if request == RestartRequest():
+        herder.restart_connector(asked.connector)
+        return NO_CONTENT
+    return Reply(status_json(herder.restart(asked.connector, request)), 202)
+
+
+def _restart_task(herder: Herder, asked: Asked) -> Reply:
+    herder.restart_task(asked.task)
+    return NO_CONTENT
+
+
+def _pause(herder: Herder, asked: Asked) -> Reply:
+    herder.pause(asked.connector)
+    return ACCEPTED
+
+
+def _resume(herder: Herder, asked: Asked) -> Reply:
+    herder.resume(asked.connector)
+    return ACCEPTED
+
+
+def _stop(herder: Herder, asked: Asked) -> Reply:
+    herder.stop_connector(asked.connector)
+    return NO_CONTENT
+
+
+def _topics(herder: Herder, asked: Asked) -> Reply:
+    return Reply({asked.connector: {"topics": herder.topics(asked.connector)}})
+
+
+def _reset_topics(herder: Herder, asked: Asked) -> Reply:
+    herder.reset_topics(asked.connector)
+    return ACCEPTED
+
+
+def _offsets(herder: Herder, asked: Asked) -> Reply:
+    found = herder.offsets(asked.connector)
+    return Reply(
+        {"offsets": [{"partition": each.partition, "offset": each.offset} for each in found]}
+    )
+
+
+def _alter_offsets(herder: Herder, asked: Asked) -> Reply:
+    return Reply({"message": herder.alter_offsets(asked.connector, asked.offsets())})
+
+
+def _reset_offsets(herder: Herder, asked: Asked) -> Reply:
+    return Reply({"message": herder.reset_offsets(asked.connector)})
+
+
+ENDPOINTS: Endpoints = {
+    "/connectors": {"GET": _list, "POST": _create},
+    "/connectors/{connector}": {"GET": _info, "DELETE": _delete},
+    "/connectors/{connector}/config": {
+        "GET": _config,
+        "PUT": _put_config,
+        "PATCH": _patch_config,
+    },
+    "/connectors/{connector}/status": {"GET": _status},
+    "/connectors/{connector}/restart": {"POST": _restart},
+    "/connectors/{connector}/pause": {"PUT": _pause},
+    "/connectors/{connector}/resume": {"PUT": _resume},
+    "/connectors/{connector}/stop": {"PUT": _stop},
+    "/connectors/{connector}/tasks": {"GET": _tasks},
+    "/connectors/{connector}/tasks/{task}/status": {"GET": _task_status},
+    "/connectors/{connector}/tasks/{task}/restart": {"POST": _restart_task},
+    "/connectors/{connector}/topics": {"GET": _topics},
+    "/connectors/{connector}/topics/reset": {"PUT": _reset_topics},
+    "/connectors/{connector}/offsets": {
+        "GET": _offsets,
+        "PATCH": _alter_offsets,
+        "DELETE": _reset_offsets,
+    },
+}

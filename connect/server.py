@@ -1,0 +1,177 @@
+"""ConnectServer: a whole Connect worker in this process: stores, worker, herder and REST API.
+
+with Broker() as broker, ConnectServer(broker, config) as server:
+    server.url                                  # "http://127.0.0.1:8083"
+"""
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from broker.client.opening import Target, admin
+from broker.clock import Clock, SystemClock
+from broker.server.http_server import HttpServer
+from connect.connector_file import ConnectorFile
+from connect.errors import ConfigError, ConnectError
+from connect.herder import Herder, HerderParts
+from connect.herder.assignment import Alone
+from connect.offsets import FileOffsets, TopicOffsets
+from connect.plugins import Plugins
+from connect.rest import RestApplication
+from connect.state_topic import StateTopic, TopicSpec
+from connect.task_state import TaskId
+from connect.worker import Worker
+from connect.worker_config import WorkerConfig, parse_listener
+
+EVERY_INTERFACE = "0.0.0.0"
+# Topic settings that are settings of the worker, not of the topic.
+NOT_OF_TOPICS = ("topic", "partitions", "replication.factor", "file.filename")
+
+
+class ConnectServer:
+    """Runs from `start` to `close`; a distributed worker goes on where the last one ended."""
+
+    def __init__(
+        self,
+        target: Target,
+        config: WorkerConfig,
+        *,
+        plugins: Plugins | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """`target` is a broker in this process, or the addresses of brokers."""
+        self._target = target
+        self._config = config
+        self._plugins = plugins or Plugins()
+        self._clock = clock or SystemClock()
+        self._options = config.own_client_settings(over_network=isinstance(target, str))
+        self._servers: list[HttpServer] = []
+        self._opened = ExitStack()
+        self._herder: Herder | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the REST API is: its first listener."""
+        assert self._servers, "the server was not started"
+        return f"http://{self._servers[0].address}"
+
+    @property
+    def herder(self) -> Herder:
+        """Everything the REST API can do."""
+        assert self._herder is not None, "the server was not started"
+        return self._herder
+
+    def start(self) -> Self:
+        """Listen, read what is wanted, and begin to do it."""
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def close(self) -> None:
+        """Answer what was asked, stop all connectors and let go of everything."""
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+        self._opened.close()
+
+    def create(self, connectors: Iterable[ConnectorFile]) -> None:
+        """Make the connectors of files, as a standalone worker does."""
+        for each in connectors:
+            try:
+                self.herder.create(
+                    each.name, {**each.config, "name": each.name}, each.initial_state
+                )
+            except ConnectError as error:
+                raise ConfigError(
+                    error.message, at=f'connector "{each.name}"', hint=error.hint
+                ) from error
+
+    def _start(self) -> None:
+        offsets = self._offset_store()
+        self._opened.callback(offsets.close)
+        offsets.open()
+        worker = self._opened.enter_context(
+            Worker(
+                self._target,
+                self._config,
+                self._plugins,
+                offsets,
+                self._clock,
+                self._on_topic,
+            )
+        )
+        assignment = Alone("")
+        self._herder = Herder(
+            HerderParts(
+                self._config,
+                worker,
+                self._plugins,
+                worker.clients,
+                worker.offset_store,
+                assignment,
+                self._clock,
+                config_topic=self._state_topic("config", 1),
+                status_topic=self._state_topic("status", self._config.status_storage_partitions),
+            )
+        )
+        application = RestApplication(
+            self._herder, cluster_id=self._cluster_id, metrics=worker.metrics
+        )
+        for listener in self._config.listeners:
+            host, port = parse_listener(listener)
+            listen = f"[{host}]:{port}" if ":" in host else f"{host or EVERY_INTERFACE}:{port}"
+            server = HttpServer(application, listen=listen, name="connect-rest")
+            self._servers.append(server.start())
+        bound = self._servers[0].address if self._servers else ":0"
+        assignment.worker_id = self._config.worker_id(int(bound.rpartition(":")[2]))
+        self._opened.callback(self._herder.stop)
+        self._herder.start()
+
+    def _on_topic(self, task: TaskId, topic: str) -> None:
+        self.herder.used_topic(task, topic)
+
+    def _offset_store(self) -> TopicOffsets | FileOffsets:
+        if not self._config.distributed:
+            return FileOffsets(Path(str(self._config.offset_storage_file_filename)))
+        topic = self._state_topic("offset", self._config.offset_storage_partitions)
+        assert topic is not None, "a distributed worker has topics"
+        return TopicOffsets(topic)
+
+    def _state_topic(self, what: str, partitions: int) -> StateTopic | None:
+        if not self._config.distributed:
+            return None
+        prefix = f"{what}.storage."
+        settings = {
+            name.removeprefix(prefix): text
+            for name, text in self._config.originals.items()
+            if name.startswith(prefix)
+        }
+        spec = TopicSpec(
+            settings["topic"],
+            partitions,
+            int(settings.get("replication.factor", 3)),
+            {name: text for name, text in settings.items() if name not in NOT_OF_TOPICS},
+        )
+        return StateTopic(self._target, spec, options=self._options)
+
+    def _cluster_id(self) -> str:
+        with admin(self._target, **self._options) as administration:
+            return administration.describe_cluster().cluster_id
+
+    def __enter__(self) -> Self:
+        """Start."""
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()

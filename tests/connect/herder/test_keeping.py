@@ -1,0 +1,218 @@
+"""What is wanted of a connector becomes what runs."""
+
+import threading
+
+import pytest
+
+from broker import Broker
+from connect.config_store import RestartRequest
+from connect.errors import ConnectError, NotFound, RetriableError
+from connect.status_store import State
+from connect.task_state import TargetState, TaskId
+from tests.connect.herder.herding import SOURCE, herding, moves, wait_for
+from tests.support.peer import wait_until
+
+pytestmark = pytest.mark.slow
+
+RUNNING, PAUSED, STOPPED, FAILED = State.RUNNING, State.PAUSED, State.STOPPED, State.FAILED
+
+
+def config(name: str, **more: str) -> dict[str, str]:
+    return {"connector.class": SOURCE, "name": name, **more}
+
+
+def test_a_connector_with_the_same_configuration_keeps_its_tasks(broker: Broker) -> None:
+    script = moves("a")
+    with herding(broker) as herder:
+        herder.create("a", config("a"))
+        wait_for(herder, "a", RUNNING, [RUNNING])
+        herder.put_config("a", config("a"))
+        wait_until(lambda: script.log.count("start") == 2, "the second start")
+        herder.put_config("a", config("a", x="1"))
+        wait_until(lambda: script.log.count("start 0") == 2, "the second start of the task")
+    assert script.log == [
+        *("start", "start 0"),
+        *("stop", "start"),  # nothing new for the task
+        *("stop", "start", "stop 0", "start 0"),
+        *("stop 0", "stop"),
+    ]
+
+
+def test_a_connector_that_wants_other_tasks_gets_them(broker: Broker) -> None:
+    script = moves("b")
+    with herding(broker) as herder:
+        herder.create("b", config("b", **{"tasks.max": "3"}))
+        wait_for(herder, "b", RUNNING, [RUNNING])
+        script.tasks = [{"part": "0"}, {"part": "1"}, {"part": "2"}]
+        assert script.connector is not None
+        script.connector.context.request_task_reconfiguration()
+        wait_for(herder, "b", RUNNING, [RUNNING] * 3)
+        assert script.log.count("start 0") == 1, "a task that did not change goes on"
+        script.tasks = [{"part": "1"}]
+        script.connector.context.request_task_reconfiguration()
+        wait_for(herder, "b", RUNNING, [RUNNING])
+        assert [task.config["part"] for task in herder.tasks("b")] == ["1"]
+        with pytest.raises(NotFound):
+            herder.task_status(TaskId("b", 1))
+
+
+def test_a_connector_that_fails_to_start_tells_why_and_stops_nobody_else(broker: Broker) -> None:
+    script, other = moves("c"), moves("other")
+
+    def fail(_: object) -> None:
+        raise RuntimeError("no such database")
+
+    script.on_start = fail
+    with herding(broker) as herder:
+        herder.create("c", config("c"))
+        herder.create("other", config("other"))
+        wait_for(herder, "c", FAILED)
+        wait_for(herder, "other", RUNNING, [RUNNING])
+        assert "no such database" in (herder.status("c").connector.trace or "")
+        with pytest.raises(ConnectError, match="Failed to start connector: c"):
+            herder.restart_connector("c")
+        script.on_start = lambda _: None
+        herder.restart_connector("c")
+        wait_for(herder, "c", RUNNING, [RUNNING])
+    assert other.log == ["start", "start 0", "stop 0", "stop"]
+
+
+def test_a_connector_that_hangs_keeps_nobody_waiting(broker: Broker) -> None:
+    script = moves("d")
+    moves("other")
+    released = threading.Event()
+    script.on_start = lambda _: (released.wait(60), None)[1]
+    with herding(broker) as herder:
+        herder.create("d", config("d"))
+        herder.create("other", config("other"))
+        wait_for(herder, "other", RUNNING, [RUNNING])
+        herder.delete("other")
+        wait_until(lambda: herder.connectors() == ["d"], "the deletion")
+        released.set()
+        wait_for(herder, "d", RUNNING, [RUNNING])
+
+
+def test_tasks_that_cannot_be_cut_now_are_cut_later(broker: Broker) -> None:
+    script = moves("e")
+    attempts = 0
+
+    def away() -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts < 3:
+            raise RetriableError("the database is away")
+
+    script.on_task_configs = away
+    with herding(broker) as herder:
+        herder.create("e", config("e"))
+        wait_for(herder, "e", RUNNING, [RUNNING])
+    assert attempts == 3
+
+
+def test_a_connector_that_wants_too_many_tasks_fails(broker: Broker) -> None:
+    script = moves("f")
+    script.tasks = [{"part": "0"}, {"part": "1"}]
+    with herding(broker) as herder:
+        herder.create("f", config("f"))
+        wait_for(herder, "f", FAILED)
+        assert "greater than 1" in (herder.status("f").connector.trace or "")
+        herder.put_config("f", config("f", **{"tasks.max": "2"}))
+        wait_for(herder, "f", RUNNING, [RUNNING, RUNNING])
+
+
+def test_states_change_as_they_are_wanted(broker: Broker) -> None:
+    script = moves("g")
+    with herding(broker) as herder:
+        herder.create("g", config("g"), TargetState.PAUSED)
+        wait_for(herder, "g", PAUSED)
+        assert script.log == []
+        herder.resume("g")
+        wait_for(herder, "g", RUNNING, [RUNNING])
+        herder.pause("g")
+        wait_for(herder, "g", PAUSED, [PAUSED])
+        herder.stop_connector("g")
+        wait_for(herder, "g", STOPPED)
+        herder.pause("g")
+        wait_for(herder, "g", PAUSED)
+        herder.resume("g")
+        wait_for(herder, "g", RUNNING, [RUNNING])
+
+
+def test_a_restart_means_what_it_says(broker: Broker) -> None:
+    script = moves("h")
+    script.tasks = [{"part": "0"}, {"part": "1", "fails": "true"}]
+    with herding(broker) as herder:
+        herder.create("h", config("h", **{"tasks.max": "2"}))
+        wait_for(herder, "h", RUNNING, [RUNNING, FAILED])
+        assert "out of order" in (herder.task_status(TaskId("h", 1)).trace or "")
+        answered = herder.restart("h", RestartRequest(include_tasks=True, only_failed=True))
+        assert answered.connector.state is RUNNING
+        assert [each.state for each in answered.tasks.values()] == [RUNNING, State.RESTARTING]
+        wait_until(lambda: script.log.count("start 1") == 2, "the restart of the failed task")
+        assert script.log.count("start 0") == script.log.count("start") == 1
+        herder.restart_task(TaskId("h", 0))
+        wait_until(lambda: script.log.count("start 0") == 2, "the restart of one task")
+        herder.restart("h", RestartRequest(include_tasks=True))
+        wait_until(lambda: script.log.count("start 1") == 3, "the restart of all")
+        assert script.log.count("start 0") == 3
+        assert script.log.count("start") == 2
+
+
+def test_secrets_do_not_get_into_stores_or_answers(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PASSWORD", "s3cret")
+    script = moves("i")
+    settings = {"config_providers": "env", "config_providers_env_class": "EnvVarConfigProvider"}
+    with herding(broker, **settings) as herder:
+        reference = "${env:PASSWORD}"
+        herder.create("i", config("i", password=reference))
+        wait_for(herder, "i", RUNNING, [RUNNING])
+        assert [each["password"] for each in script.configs] == ["s3cret", "s3cret"]
+        assert herder.info("i").config["password"] == reference
+        assert herder.tasks("i")[0].config["password"] == reference
+
+
+def test_a_deleted_connector_may_come_again_at_once(broker: Broker) -> None:
+    script = moves("j")
+    with herding(broker) as herder:
+        for _ in range(5):
+            herder.create("j", config("j"))
+            herder.delete("j")
+        herder.create("j", config("j"))
+        wait_for(herder, "j", RUNNING, [RUNNING])
+        herder.delete("j")
+        wait_until(lambda: herder.connectors() == [], "the deletion")
+        wait_until(lambda: script.log.count("start") == script.log.count("stop"), "all stops")
+
+
+def test_connectors_go_on_where_the_last_worker_ended(broker: Broker) -> None:
+    script = moves("k")
+    moves("l")
+    with herding(broker) as first:
+        first.create("k", config("k"))
+        first.create("l", config("l"))
+        wait_for(first, "k", RUNNING, [RUNNING])
+        first.pause("l")
+        wait_for(first, "l", PAUSED, [PAUSED])
+        first.used_topic(TaskId("k", 0), "some-topic")
+    starts = script.log.count("start")
+    with herding(broker) as second:
+        wait_for(second, "k", RUNNING, [RUNNING])
+        wait_for(second, "l", PAUSED, [PAUSED])
+        assert script.log.count("start") == starts + 1
+        assert second.topics("k") == ["some-topic"]
+
+
+def test_tasks_of_an_earlier_connector_of_the_name_are_not_run(broker: Broker) -> None:
+    script = moves("m")
+    script.tasks = [{"part": "0"}, {"part": "1"}]
+    with herding(broker) as first:
+        first.create("m", config("m", **{"tasks.max": "2"}))
+        wait_for(first, "m", RUNNING, [RUNNING, RUNNING])
+        first.delete("m")
+    with herding(broker) as second:
+        assert second.connectors() == []
+        second.create("m", config("m"), TargetState.PAUSED)
+        wait_for(second, "m", PAUSED)
+        assert second.tasks("m") == []

@@ -1,0 +1,54 @@
+"""The contract table is what a real Kafka Connect answers."""
+
+import os
+import time
+from collections.abc import Iterator
+
+import httpx
+import orjson
+import pytest
+
+from tests.connect.rest.contract_table import Asked, answered, check_case, table
+from tests.support.kafka_connect_worker import KafkaConnect
+from tests.support.millstream_broker import MillstreamBroker
+
+pytestmark = pytest.mark.peer
+
+
+@pytest.fixture(scope="module")
+def kafka_connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
+    folder = tmp_path_factory.mktemp("kafka-connect")
+    with (
+        MillstreamBroker(folder / "broker") as broker,
+        KafkaConnect(folder / "connect", bootstrap=broker.bootstrap) as worker,
+        httpx.Client(base_url=worker.url, timeout=120.0) as client,
+    ):
+        asked = Asked(client, worker.version, folder / "files", is_ours=False)
+        asked.prepare()
+        yield asked
+
+
+def test_kafka_connect_answers_as_the_table_says(kafka_connect: Asked) -> None:
+    if os.environ.get("REWRITE"):
+        rewrite(kafka_connect)
+        return
+    for path, cases in table():
+        for case in cases:
+            try:
+                check_case(case, kafka_connect)
+            except AssertionError as error:
+                raise AssertionError(f"{path.stem}: {case['name']}: {error}") from error
+
+
+def rewrite(asked: Asked) -> None:
+    """Put Kafka Connect's answers into the table; what comes eventually gets some seconds."""
+    for path, cases in table():
+        for case in cases:
+            for step in case["steps"]:
+                if step.get("eventually"):
+                    time.sleep(4.0)
+                found = answered(step, asked)
+                if "only" in step:
+                    found["answer"] = {name: found["answer"][name] for name in step["only"]}
+                step.update({part: each for part, each in found.items() if each != {}})
+        path.write_bytes(orjson.dumps(cases, option=orjson.OPT_INDENT_2) + b"\n")

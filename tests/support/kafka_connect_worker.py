@@ -1,0 +1,134 @@
+"""A real Kafka Connect from Apache Kafka's release, in its distributed form, for tests.
+
+    with KafkaConnect(folder, bootstrap=broker.bootstrap) as connect:
+        httpx.get(f"{connect.url}/connectors")
+
+Everything raises PeerMissing when Java or Maven is not there or cannot fetch the release.
+"""
+
+import functools
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from tests.support.apache_kafka import (
+    SHORT_LIVED_JVM,
+    ToolFailed,
+    fetch_apache_kafka,
+)
+from tests.support.maven import Artifact, copy_alone
+from tests.support.peer import cache_folder, fill_folder_once, wait_until
+from tests.support.ports import held_ports
+
+_MAIN_CLASS = "org.apache.kafka.connect.cli.ConnectDistributed"
+
+
+def fetch_file_connectors(version: str) -> Path:
+    """The folder with Kafka's own file connectors; they are no part of what its tools need."""
+    artifacts = [Artifact("org.apache.kafka", "connect-file", version)]
+    with cache_folder("kafka-connect") as cache:
+        fill = functools.partial(copy_alone, artifacts)
+        return fill_folder_once(cache / version, fill)
+
+
+class KafkaConnect:
+    """One Kafka Connect worker on a port of its own."""
+
+    def __init__(
+        self, folder: Path, *, bootstrap: str, settings: Mapping[str, str] | None = None
+    ) -> None:
+        """The topics it keeps its state in are those of `worker_settings`, unless told others."""
+        release = fetch_apache_kafka()
+        self.version = release.version
+        self.folder = folder
+        self.log_file = folder / "connect.log"
+        self._plugins = fetch_file_connectors(release.version)
+        self._jars = release.jars
+        (self.port,) = held_ports(1)
+        self._settings = worker_settings(bootstrap, self.port) | dict(settings or {})
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self, *, timeout_s: float = 120.0) -> Self:
+        """Starts the worker and returns when it answers requests."""
+        assert self._process is None, "the worker is running"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        properties = self.folder / "worker.properties"
+        properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
+        class_path = f"{self._jars}/*:{self._plugins}/*"
+        command = ["java", *SHORT_LIVED_JVM, "-cp", class_path, _MAIN_CLASS, str(properties)]
+        with open(self.log_file, "wb") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        process = self._process
+
+        def healthy() -> bool:
+            if process.poll() is not None:
+                raise ToolFailed(f"Kafka Connect ended while starting:\n{self.printed()}")
+            try:
+                return httpx.get(f"{self.url}/health", timeout=5.0).status_code == httpx.codes.OK
+            except httpx.TransportError:
+                return False
+
+        try:
+            wait_until(healthy, "the start of Kafka Connect", timeout_s=timeout_s)
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def printed(self) -> str:
+        """What the worker has written to its output, its last part."""
+        return self.log_file.read_text(errors="replace")[-8000:]
+
+    def stop(self) -> None:
+        """Shuts the worker down in order."""
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self._process = None
+
+    def kill(self) -> None:
+        """Ends the process at once."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def worker_settings(bootstrap: str, port: int) -> dict[str, str]:
+    """Settings of a worker, understood by Kafka Connect and by ours."""
+    return {
+        "bootstrap.servers": bootstrap,
+        "group.id": "connect-cluster",
+        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "config.storage.topic": "connect-configs",
+        "config.storage.replication.factor": "1",
+        "offset.storage.topic": "connect-offsets",
+        "offset.storage.replication.factor": "1",
+        "status.storage.topic": "connect-status",
+        "status.storage.replication.factor": "1",
+        "listeners": f"http://127.0.0.1:{port}",
+        "offset.flush.interval.ms": "1000",
+    }
