@@ -1,0 +1,162 @@
+"""FilesSink: records as files of JSON lines or Parquet, each record in exactly one of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from broker.clock import Clock, SystemClock
+from broker.model import TopicPartition
+from connect.api import SinkConnector, SinkTask
+from connect.config_def import ConfigDef
+from connect.connectors.files_sink.commit_log import CommitLog
+from connect.connectors.files_sink.definition import DEFINITION
+from connect.connectors.files_sink.partition_files import PartitionFiles, read_layout
+from connect.connectors.settings import Settings
+from connect.errors import ConfigError, ConnectError, DataError
+from connect.records import SinkRecord
+
+
+class FilesSinkConnector(SinkConnector):
+    """Writes to one directory, with as many tasks as are allowed."""
+
+    def __init__(self) -> None:
+        """Not started."""
+        self._config: dict[str, str] = {}
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        """What can be set."""
+        return DEFINITION
+
+    def validate(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        """Finds wrong partitioners and missing libraries before anything starts."""
+        if any(found.errors for found in DEFINITION.validate(config)):
+            return {}  # the definition says what is wrong
+        try:
+            self.start(config)
+        except ConfigError as error:
+            named = (name for name in DEFINITION.keys if name in str(error))
+            return {max(named, key=len, default="format"): [str(error)]}
+        return {}
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Checks the whole configuration."""
+        read_layout(Settings(DEFINITION, config))
+        self._config = dict(config)
+
+    def task_class(self) -> type[SinkTask]:
+        """The task that writes."""
+        return FilesSinkTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """Tasks share the directory: each has partitions of its own."""
+        return [self._config] * max_tasks
+
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]
+    ) -> bool:
+        """Has the directory agree with the offsets; finished files stay as they are."""
+        directory = Path(Settings(DEFINITION, config).text("directory"))
+        for partition, offset in offsets.items():
+            CommitLog(directory, partition).move(offset)
+        return True
+
+
+class FilesSinkTask(SinkTask):
+    """Writes the files of its partitions.
+
+    Where to read on is kept beside the files, so that it changes together with them; the offsets of
+    the consumer group follow behind.
+    """
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        """Files are finished on schedule by the clock."""
+        self._clock = clock or SystemClock()
+        self._open: dict[TopicPartition, PartitionFiles] = {}
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Reads the settings; nothing is written yet."""
+        settings = Settings(DEFINITION, config)
+        self._layout = read_layout(settings)
+        self._schedule_ms = settings.integer("rotate.schedule.interval.ms")
+        self._ignores_nulls = settings.text("behavior.on.null.values").lower() == "ignore"
+        self._due_ms = self._next_due_ms()
+
+    def open(self, partitions: Iterable[TopicPartition]) -> None:
+        """Finishes what was under way, and reads on after the last finished file."""
+        for partition in partitions:
+            files = PartitionFiles(self._layout, partition)
+            self._open[partition] = files
+            if files.committed is not None:
+                self.context.offset(partition, files.committed)
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        """Adds the records to files, and finishes those that are due."""
+        now_ms = self._clock.now_ms()
+        try:
+            for record in records:
+                self._write(record, now_ms)
+            if self._due_ms is not None and now_ms >= self._due_ms:
+                self._finish_all()
+                self._due_ms = self._next_due_ms()
+        except OSError as error:
+            raise ConnectError(
+                f"cannot write files: {error.strerror}",
+                at=str(error.filename or self._layout.directory),
+                hint="nothing is lost: restart the task when the disk takes files again",
+            ) from error
+
+    def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """Only what is in finished files; everything, where no file is open."""
+        committable: dict[TopicPartition, int] = {}
+        for partition, offset in offsets.items():
+            files = self._open.get(partition)
+            if files is None:
+                continue
+            if files.is_empty:
+                committable[partition] = offset
+            elif files.committed is not None:
+                committable[partition] = files.committed
+        return committable
+
+    def close(self, partitions: Iterable[TopicPartition]) -> None:
+        """Lets go of open files: whoever has the partitions next makes them again."""
+        for partition in partitions:
+            files = self._open.pop(partition, None)
+            if files is not None:
+                files.discard()
+
+    def stop(self) -> None:
+        """Lets go of what is still open."""
+        self.close(list(self._open))
+
+    def _finish_all(self) -> None:
+        for files in self._open.values():
+            if not files.is_empty:
+                files.finish()
+
+    def _write(self, record: SinkRecord, now_ms: int) -> None:
+        files = self._open[TopicPartition(record.original_topic, record.original_partition)]
+        if record.value is None and self._ignores_nulls:
+            files.skip(record)
+            return
+        try:
+            if record.value is None:
+                raise DataError(
+                    "the record has no value", hint="set behavior.on.null.values=ignore"
+                )
+            files.write(record, now_ms)
+        except DataError as error:
+            self._refuse(record, error)
+            files.skip(record)
+
+    def _refuse(self, record: SinkRecord, error: DataError) -> None:
+        at = f'topic "{record.topic}" partition {record.partition} offset {record.offset}'
+        reporter = self.context.errant_record_reporter
+        if reporter is None:
+            raise ConnectError(error.message, at=at, hint=error.hint) from error
+        reporter.report(record, DataError(error.message, at=at, hint=error.hint))
+
+    def _next_due_ms(self) -> int | None:
+        if self._schedule_ms <= 0:
+            return None
+        return (self._clock.now_ms() // self._schedule_ms + 1) * self._schedule_ms

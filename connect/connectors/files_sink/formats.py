@@ -1,0 +1,104 @@
+"""Formats of files: how records become bytes, and what the files are called."""
+
+import gzip
+from pathlib import Path
+from typing import Protocol
+
+import zstandard
+
+from connect.connectors.files_sink.commit_log import sync_file
+from connect.connectors.json_text import json_text
+from connect.data import ConnectSchema
+from connect.errors import ConfigError
+from connect.records import SinkRecord
+
+_JSON_EXTENSIONS = {"none": ".json", "gzip": ".json.gz", "zstd": ".json.zst"}
+
+
+class FileWriter(Protocol):
+    """A file that is being written."""
+
+    def write(self, record: SinkRecord) -> None:
+        """Takes a record; DataError when it cannot be written, and nothing of it is."""
+        ...
+
+    def close(self) -> None:
+        """Has everything on the disk."""
+        ...
+
+    def discard(self) -> None:
+        """Lets go of the file, whatever it holds."""
+        ...
+
+
+class FileFormat(Protocol):
+    """Opens files of one kind."""
+
+    extension: str
+
+    def open(self, path: Path, schema: ConnectSchema | None) -> FileWriter:
+        """A new file for values of the schema."""
+        ...
+
+
+def file_format(name: str, compression: str) -> FileFormat:
+    """A format by its name; ConfigError when something it needs is not there."""
+    if name == "json":
+        return JsonLines(compression or "none")
+    # Parquet needs a large library that not everyone has.
+    try:
+        from connect.connectors.files_sink.parquet_format import Parquet
+    except ImportError as error:
+        raise ConfigError(
+            f"files in the format Parquet need the package pyarrow: {error}",
+            hint='install it with: pip install "millstream[connectors]"',
+        ) from None
+    return Parquet(compression or "snappy")
+
+
+class JsonLines:
+    """One JSON value in a line."""
+
+    def __init__(self, compression: str) -> None:
+        """Compressed or not."""
+        if compression not in _JSON_EXTENSIONS:
+            raise ConfigError(
+                f'files of JSON cannot have compression.type "{compression}"',
+                hint=f"choose one of {', '.join(_JSON_EXTENSIONS)}",
+            )
+        self.extension = _JSON_EXTENSIONS[compression]
+        self._compression = compression
+
+    def open(self, path: Path, schema: ConnectSchema | None) -> FileWriter:
+        """A new file; the schema does not matter."""
+        return _LinesWriter(path, self._compression)
+
+
+class _Out(Protocol):
+    def write(self, data: bytes, /) -> int: ...
+    def close(self) -> None: ...
+
+
+class _LinesWriter:
+    def __init__(self, path: Path, compression: str) -> None:
+        self._path = path
+        self._file = path.open("wb", buffering=256 * 1024)
+        self._out: _Out = self._file
+        if compression == "gzip":
+            # Without name and time, the same records are the same bytes.
+            self._out = gzip.GzipFile("", "wb", 6, self._file, mtime=0)
+        elif compression == "zstd":
+            compressor = zstandard.ZstdCompressor()
+            self._out = compressor.stream_writer(self._file, closefd=False)
+
+    def write(self, record: SinkRecord) -> None:
+        self._out.write(json_text(record.value) + b"\n")
+
+    def close(self) -> None:
+        self.discard()
+        sync_file(self._path)
+
+    def discard(self) -> None:
+        if self._out is not self._file:
+            self._out.close()
+        self._file.close()

@@ -1,0 +1,175 @@
+"""PartitionFiles: the open files of one partition, and when they are finished.
+
+All files of a partition are finished together, in a cut. A cut comes
+
+    after   flush.size records
+    before  a record whose schema is not that of the file it goes to
+    before  a record that is rotate.interval.ms or more after the first one since the last cut
+    before  a record that needs one file more than may be open
+    when    rotate.schedule.interval.ms says so
+
+All but the last depend on the records only: whoever reads the same records again makes the same
+files.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from broker.model import TopicPartition
+from connect.connectors.files_sink.commit_log import CommitLog, FinishedPart
+from connect.connectors.files_sink.formats import FileFormat, FileWriter, file_format
+from connect.connectors.files_sink.partitioners import Folder, Time, read_folder, read_time
+from connect.connectors.settings import Settings
+from connect.data import ConnectSchema
+from connect.errors import ConnectError, DataError
+from connect.records import SinkRecord
+
+OPEN_FILES_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the settings say of files: where they are, what is in them, when they are finished."""
+
+    directory: Path
+    format: FileFormat
+    folder: Folder
+    time: Time
+    flush_size: int
+    rotate_interval_ms: int
+    offset_digits: int
+
+
+def read_layout(settings: Settings) -> Layout:
+    """The layout; ConfigError for what is wrong or missing."""
+    return Layout(
+        Path(settings.text("directory")),
+        file_format(settings.text("format").lower(), settings.text("compression.type").lower()),
+        read_folder(settings),
+        read_time(settings),
+        settings.integer("flush.size"),
+        settings.integer("rotate.interval.ms"),
+        settings.integer("filename.offset.zero.pad.width"),
+    )
+
+
+@dataclass(slots=True)
+class _OpenFile:
+    writer: FileWriter
+    part: Path
+    name: str
+    schema: ConnectSchema | None
+
+
+@dataclass(slots=True)
+class _Cut:
+    """What has come since the last cut."""
+
+    files: dict[str, _OpenFile] = field(default_factory=dict)
+    records: int = 0
+    first_time_ms: int = 0
+
+
+class PartitionFiles:
+    """Takes the records of one partition, in the order of their offsets."""
+
+    def __init__(self, layout: Layout, partition: TopicPartition) -> None:
+        """Finishes what was under way when the partition was left."""
+        self._layout = layout
+        self._partition = partition
+        self._log = CommitLog(layout.directory, partition)
+        self._cut = _Cut()
+        # Everything before it is in finished files; None when nothing is known.
+        self.committed = self._log.recover()
+        self._next: int | None = None  # the offset after the last record taken
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to finish."""
+        return self._cut.records == 0
+
+    def write(self, record: SinkRecord, now_ms: int) -> None:
+        """Takes one record; DataError when it cannot be written, and nothing of it is."""
+        if not self._is_new(record):
+            return
+        layout = self._layout
+        time_ms = layout.time(record, now_ms)
+        folder = f"{record.topic}/{layout.folder(record, time_ms)}"
+        if self._must_cut_before(record, folder, time_ms):
+            self.finish()
+        known = self._cut.files.get(folder)
+        opened = known or self._open(record, folder)
+        try:
+            opened.writer.write(record)
+        except DataError:
+            if known is None:
+                self._drop(folder)
+            raise
+        if self._cut.records == 0:
+            self._cut.first_time_ms = time_ms
+        self._cut.records += 1
+        self._next = record.original_offset + 1
+        if self._cut.records >= layout.flush_size:
+            self.finish()
+
+    def skip(self, record: SinkRecord) -> None:
+        """Takes note of a record that is in no file."""
+        if self._is_new(record):
+            self._next = record.original_offset + 1
+
+    def finish(self) -> None:
+        """Makes all open files appear under their names."""
+        assert self._next is not None, "there is something to finish"
+        files = self._cut.files.values()
+        for opened in files:
+            opened.writer.close()
+        self._log.commit([FinishedPart(opened.part, opened.name) for opened in files], self._next)
+        # Only now: what failed before it is not finished, and its offsets are not committed.
+        self._cut = _Cut()
+        self.committed = self._next
+
+    def discard(self) -> None:
+        """Lets go of open files; their records will come again."""
+        for folder in list(self._cut.files):
+            self._drop(folder)
+        self._cut = _Cut()
+
+    def _is_new(self, record: SinkRecord) -> bool:
+        """Whether the record has not come before; one that cannot have come before is an error."""
+        offset = record.original_offset
+        if self._next is not None:
+            return offset >= self._next
+        if self.committed is not None and offset < self.committed:
+            raise ConnectError(
+                f"files up to offset {self.committed} are finished, but offset {offset} comes",
+                at=f'topic "{self._partition.topic}" partition {self._partition.partition}',
+                hint="the topic was made anew: write to another directory, or reset the offsets "
+                "of the connector",
+            )
+        return True
+
+    def _must_cut_before(self, record: SinkRecord, folder: str, time_ms: int) -> bool:
+        cut, interval_ms = self._cut, self._layout.rotate_interval_ms
+        if cut.records == 0:
+            return False
+        if interval_ms > 0 and time_ms >= cut.first_time_ms + interval_ms:
+            return True
+        opened = cut.files.get(folder)
+        if opened is None:
+            return len(cut.files) >= OPEN_FILES_MAX
+        return opened.schema is not record.value_schema and opened.schema != record.value_schema
+
+    def _open(self, record: SinkRecord, folder: str) -> _OpenFile:
+        layout, offset = self._layout, record.original_offset
+        part = self._log.part(offset)
+        digits = f"{offset:0{layout.offset_digits}d}"
+        name = f"{record.topic}+{record.original_partition}+{digits}{layout.format.extension}"
+        writer = layout.format.open(part, record.value_schema)
+        opened = _OpenFile(writer, part, f"{folder}/{name}", record.value_schema)
+        self._cut.files[folder] = opened
+        return opened
+
+    def _drop(self, folder: str) -> None:
+        opened = self._cut.files.pop(folder)
+        opened.writer.discard()
+        opened.part.unlink(missing_ok=True)

@@ -1,0 +1,159 @@
+"""Partitioners: in which folder below its topic a record's file is.
+
+default     partition=0
+field       country=CH/kind=retail
+time        year=2024/month=05/day=17/hour=12
+"""
+
+import datetime
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+from urllib.parse import quote
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from connect.connectors.plain_text import plain_text
+from connect.connectors.settings import Settings
+from connect.data import Struct
+from connect.errors import ConfigError, DataError
+from connect.records import SinkRecord
+
+HOURLY = "'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH"
+DAILY = "'year'=YYYY/'month'=MM/'day'=dd"
+NAMES = ("default", "field", "time", "hourly", "daily")
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MILLISECOND = datetime.timedelta(milliseconds=1)
+# A text in quotes, a run of one letter, or any other sign.
+_TOKEN = re.compile(r"'([^']*)'|([A-Za-z])\2*|[^A-Za-z']")
+_DIRECTIVES = {"Y": "%Y", "y": "%Y", "M": "%m", "d": "%d", "H": "%H", "m": "%M", "s": "%S"}
+# What names of folders may hold unescaped; "/" would open another one.
+_SAFE_IN_NAMES = " !#$&'()+,;=@[]{}~"
+
+Folder: TypeAlias = Callable[[SinkRecord, int], str]
+Time: TypeAlias = Callable[[SinkRecord, int], int]
+
+
+def read_folder(settings: Settings) -> Folder:
+    """Which folder a record goes to, given it and its time."""
+    name = partitioner_name(settings.text("partitioner.class"))
+    match name:
+        case "default":
+            return lambda record, time_ms: f"partition={record.original_partition}"
+        case "field":
+            return _by_fields(settings.texts("partition.field.name"))
+        case "hourly":
+            return _by_time(settings, HOURLY)
+        case "daily":
+            return _by_time(settings, DAILY)
+        case _:
+            return _by_time(settings, settings.text("path.format"))
+
+
+def partitioner_name(text: str) -> str:
+    """A partitioner by its name, or by the name of Confluent's class."""
+    name = text.rpartition(".")[2].removesuffix("Partitioner").lower()
+    return "time" if name == "timebased" else name
+
+
+def read_time(settings: Settings) -> Time:
+    """Which time a record has, given it and the time of the clock."""
+    match settings.text("timestamp.extractor").lower():
+        case "wallclock":
+            return lambda record, now_ms: now_ms
+        case "recordfield":
+            name = settings.text("timestamp.field")
+            if not name:
+                raise ConfigError("timestamp.extractor is RecordField without a timestamp.field")
+            return lambda record, now_ms: _milliseconds(value_of(record, name), name)
+        case _:
+            return lambda record, now_ms: (
+                now_ms if record.timestamp_ms is None else record.timestamp_ms
+            )
+
+
+def value_of(record: SinkRecord, name: str) -> object:
+    """A field of the record's value; DataError when it has no such field."""
+    value = record.value
+    if isinstance(value, Struct):
+        return value[name]
+    if isinstance(value, dict) and name in value:
+        return value[name]
+    raise DataError(f'the value has no field "{name}"')
+
+
+def _by_fields(names: list[str]) -> Folder:
+    if not names:
+        raise ConfigError("the field partitioner needs partition.field.name")
+
+    def folder(record: SinkRecord, time_ms: int) -> str:
+        return "/".join(
+            f"{name}={quote(plain_text(value_of(record, name)), safe=_SAFE_IN_NAMES)}"
+            for name in names
+        )
+
+    return folder
+
+
+def _by_time(settings: Settings, path_format: str) -> Folder:
+    zone = _zone(settings.text("timezone"))
+    directives = _directives(path_format)
+    duration_ms = settings.integer("partition.duration.ms")
+    made: dict[int, str] = {}
+
+    def folder(record: SinkRecord, time_ms: int) -> str:
+        floor_ms = time_ms - time_ms % (duration_ms if duration_ms > 0 else 1_000)
+        known = made.get(floor_ms)
+        if known is None:
+            if len(made) > 10_000:
+                made.clear()
+            moment = (_EPOCH + floor_ms * _MILLISECOND).astimezone(zone)
+            known = made[floor_ms] = moment.strftime(directives)
+        return known
+
+    return folder
+
+
+def _directives(path_format: str) -> str:
+    """A format of Java's as one of Python's."""
+    parts: list[str] = []
+    position = 0
+    while position < len(path_format):
+        token = _TOKEN.match(path_format, position)
+        if token is None or (token[2] and token[2] not in _DIRECTIVES):
+            known = ", ".join(_DIRECTIVES)
+            raise ConfigError(
+                f'path.format "{path_format}" is not understood at position {position}',
+                hint=f"letters outside of quotes are {known}",
+            )
+        literal = token[1] if token[1] is not None else token[0]
+        parts.append(_DIRECTIVES[token[2]] if token[2] else literal.replace("%", "%%"))
+        position = token.end()
+    return "".join(parts)
+
+
+def _zone(name: str) -> datetime.tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ConfigError(
+            f'timezone "{name}" is not known', hint="write it as Europe/Zurich"
+        ) from None
+
+
+def _milliseconds(value: object, name: str) -> int:
+    match value:
+        case bool():
+            pass
+        case int():
+            return value
+        case datetime.datetime():
+            return (value - _EPOCH) // _MILLISECOND
+        case str():
+            try:
+                moment = datetime.datetime.fromisoformat(value)
+            except ValueError:
+                pass
+            else:
+                zoned = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+                return (zoned - _EPOCH) // _MILLISECOND
+    raise DataError(f'field "{name}" holds no time: {value!r}')
