@@ -1,7 +1,9 @@
-"""Many persistent queries over one source in one engine: memory and processor time."""
+"""Many persistent queries over one source in one engine: memory, processor time, what is read."""
 
 import argparse
 import time
+
+import httpx
 
 from benchmarks.report import Report
 from benchmarks.sides import resident_mb
@@ -13,6 +15,7 @@ from benchmarks.streams.watching import cpu_seconds, peak_mb
 from benchmarks.streams.workload import begin_ms, committed_of, create, orders, write
 from broker.client import admin
 from tests.support.peer import wait_until
+from tests.support.ports import held_ports
 
 RECORDS_MAX = 100_000  # each of them is processed by every query
 IDLE_S = 3.0
@@ -23,17 +26,32 @@ SOURCE = "orders"
 def measure_many(report: Report, options: argparse.Namespace) -> None:
     """The cost of one query, then of many: the difference is what each of the others takes."""
     records = min(options.records, RECORDS_MAX)
-    with broker_for_streams() as bootstrap:
+    (port,) = held_ports(1)
+    with broker_for_streams({"metrics.port": str(port)}) as bootstrap:
         for queries in sorted({1, options.queries}):
-            _measure(report, bootstrap, queries, records)
+            source = _measure(report, bootstrap, queries, records)
+            times = _fetched(port, source) / records
+            report.add(f"{_title(queries)}: the broker gave out each record", "times", times)
 
 
-def _measure(report: Report, bootstrap: str, queries: int, records: int) -> None:
+def _fetched(port: int, topic: str) -> float:
+    """How many records of a topic the broker has given to whoever read it."""
+    text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+    sample = f'millstream_topic_messages_out_total{{topic="{topic}"}} '
+    return float(text.partition(sample)[2].split(maxsplit=1)[0])
+
+
+def _title(queries: int) -> str:
+    return f"{queries} queries" if queries > 1 else "1 query"
+
+
+def _measure(report: Report, bootstrap: str, queries: int, records: int) -> str:
+    """Run so many queries until they are done; the topic they have read."""
     source = f"{SOURCE}-{queries}"
     create(bootstrap, source)
     service_id = f"many-{queries}-"
     names = ("filter", bootstrap, service_id, source, f"dear-{queries}")
-    title = f"{queries} queries" if queries > 1 else "1 query"
+    title = _title(queries)
     with engine_running(*names, queries) as app:
         wait_for_line(app, READY)
         report.add(f"{title}: at rest", "MB", resident_mb(app.process_id), higher_is_better=False)
@@ -49,6 +67,7 @@ def _measure(report: Report, bootstrap: str, queries: int, records: int) -> None
     report.add(f"{title}: a record", "CPU µs", cpu_us, higher_is_better=False)
     report.add(f"{title}: a record, by query", "CPU µs", cpu_us / queries, higher_is_better=False)
     report.add(f"{title}: at work", "MB", peak, higher_is_better=False)
+    return source
 
 
 def _cpu_share(app: AppProcess, seconds: float) -> float:

@@ -2,7 +2,7 @@
 
 import argparse
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ TITLES = {
     "join": "(c) stream-table join",
 }
 TABLE = "profiles"
+NO_SETTINGS: Mapping[str, str] = {}
 
 
 def measure_filter(report: Report, options: argparse.Namespace) -> None:
@@ -36,9 +37,9 @@ def measure_join(report: Report, options: argparse.Namespace) -> None:
 
 
 @contextmanager
-def broker_for_streams() -> Iterator[str]:
+def broker_for_streams(settings: Mapping[str, str] = NO_SETTINGS) -> Iterator[str]:
     """Our broker, whose groups of one need not wait for others; its address."""
-    with our_broker({"group.initial.rebalance.delay.ms": "0"}) as side:
+    with our_broker({"group.initial.rebalance.delay.ms": "0", **settings}) as side:
         yield side.bootstrap
 
 
