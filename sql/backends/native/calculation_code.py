@@ -107,8 +107,10 @@ class CalculationWriter:
             first, numerator = self._names.once(left)
             second, divisor = self._names.once(right)
             zero = self._names.constant(values.divide_by_zero)
-            # What is not known already is computed in the test, and both are there afterwards.
-            test = second if first == numerator else f"{first} is not None and {second}"
+            # What is not known already is computed in the test, and both are there afterwards: a
+            # divisor that was not computed, since there is nothing to divide, is None.
+            unset = "None" if second == divisor else f"({divisor} := None)"
+            test = second if first == numerator else f"{first} is not {unset} and {second}"
             text = f"({numerator} / {divisor} if {test} else {zero}({numerator}, {divisor}))"
         else:
             text = f"({left.text} {node.operator} {right.text})"

@@ -77,6 +77,14 @@ def value_of(text: str, **columns: object) -> tuple[object, list[Exception]]:
     return value, errors
 
 
+@pytest.mark.parametrize("text", ["I / D", "D / I", "D / D2", "I + D", "D * D2"])
+def test_a_null_is_told_as_such(text: str) -> None:
+    for columns in ({"I": 1}, {"D": 1.0}, {}):
+        value, (error,) = value_of(text, **columns)
+        assert value is None
+        assert "NoneType" in str(error)
+
+
 @pytest.mark.parametrize(
     ("text", "columns", "value"),
     [
