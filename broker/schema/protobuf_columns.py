@@ -324,7 +324,7 @@ def union_name(union: OneofDescriptor) -> str:
 
 
 def _decimal(field: FieldDescriptor) -> DecimalType:
-    parameters = _field_parameters(field)
+    parameters = field_parameters(field)
     try:
         precision = int(parameters.get("precision", PRECISION_DEFAULT))
         return DecimalType(precision, int(parameters.get("scale", 0)))
@@ -332,7 +332,7 @@ def _decimal(field: FieldDescriptor) -> DecimalType:
         raise SchemaError(f'the Protobuf field "{field.full_name}" is wrong: {error}') from None
 
 
-def _field_parameters(field: FieldDescriptor) -> dict[str, str]:
+def field_parameters(field: FieldDescriptor) -> dict[str, str]:
     """What Confluent's option of a field says of it."""
     given = field.GetOptions()
     content = given.SerializeToString()

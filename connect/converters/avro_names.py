@@ -1,8 +1,5 @@
 """Names that Connect's schemas have in Avro, as Confluent's converter gives them."""
 
-import re
-from urllib.parse import quote_plus
-
 NAMESPACE = "io.confluent.connect.avro"
 DEFAULT_NAME = f"{NAMESPACE}.ConnectDefault"
 UNION_NAME = f"{NAMESPACE}.Union"
@@ -27,19 +24,3 @@ CONNECT_PARAMETERS = "connect.parameters"
 CONNECT_DEFAULT = "connect.default"
 CONNECT_TYPE = "connect.type"
 CONNECT_INTERNAL_TYPE = "connect.internal.type"
-
-_START = re.compile(r"[A-Za-z_]")
-_INVALID = re.compile(r"[^A-Za-z0-9_]")
-
-
-def scrubbed(name: str) -> str:
-    """A name of which only letters, digits and underlines are left, and what it was can be seen."""
-    encoded = quote_plus(name, safe="*").replace("~", "%7E")
-    if not _START.match(encoded):
-        encoded = "x" + encoded
-    return _INVALID.sub("_", encoded)
-
-
-def scrubbed_full(name: str) -> str:
-    """The same for each part of a dotted name."""
-    return ".".join(scrubbed(part) for part in name.split("."))

@@ -18,6 +18,7 @@ from broker.errors import SchemaError
 from broker.schema.avro_types import MISSING, RECORDS, AvroField, AvroType
 from connect.converters import avro_names as names
 from connect.converters.avro_defaults import default_from_json, default_to_json
+from connect.converters.scrubbed_names import scrubbed, scrubbed_full
 from connect.data import (
     DATE_NAME,
     DECIMAL_NAME,
@@ -68,11 +69,11 @@ class AvroOptions:
 
     def name(self, name: str) -> str:
         """A field's name in Avro."""
-        return names.scrubbed(name) if self.scrub else name
+        return scrubbed(name) if self.scrub else name
 
     def full_name(self, name: str) -> str:
         """A schema's name in Avro."""
-        return names.scrubbed_full(name) if self.scrub else name
+        return scrubbed_full(name) if self.scrub else name
 
     def is_avro_map(self, schema: ConnectSchema) -> bool:
         """Whether a map is a map in Avro too, whose keys are texts."""

@@ -15,6 +15,7 @@ where `other` converts null and all that is not so simple, or says what is wrong
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from struct import Struct as Layout
 from typing import Any, Generic, TypeVar
 
 from connect.data import NO_DEFAULT, ConnectSchema, Struct, Type
@@ -22,6 +23,8 @@ from connect.errors import DataError
 
 # Any: what the functions take and give is checked by themselves.
 Convert = Callable[[Any], Any]
+
+_pack_float = Layout("<f").pack
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -49,11 +52,13 @@ class Compiled(dict[K, V], Generic[K, V]):
 class Conversion:
     """How values are converted; `simple` is a condition on {0} under which they stay as they are.
 
-    The function takes every value, null and simple ones too.
+    The function takes every value, null and simple ones too. In a dict, what it gives may be
+    spread: a dict whose items take the place of the value.
     """
 
     convert: Convert
     simple: str = ""
+    spread: bool = False
 
     def expression(self, value: str, other: str) -> str:
         """The source of a converted value, where `other` is the name of the function."""
@@ -82,6 +87,17 @@ def simple_for(schema: ConnectSchema) -> str:
     if schema.optional and schema.default is NO_DEFAULT:
         return f"({{0}} is None or {condition})"
     return condition
+
+
+def float32_bytes(value: object) -> bytes:
+    """A number in single precision; DataError if it is none."""
+    if not isinstance(value, float):
+        raise DataError(f"Invalid type for FLOAT32: {type(value).__name__}")
+    try:
+        return _pack_float(value)
+    except OverflowError:
+        hint = "make the field a FLOAT64"
+        raise DataError(f"{value} does not fit a FLOAT32", hint=hint) from None
 
 
 def within(part: str, error: DataError) -> DataError:
@@ -168,10 +184,10 @@ def _items(
     schema: ConnectSchema, parts: Sequence[tuple[str, Conversion]], *, with_names: bool
 ) -> str:
     assert len(schema.fields) == len(parts), "a part for every field"
-    items = [
-        (f"{name!r}: " if with_names else "") + part.expression(f"value{index}", f"other{index}")
-        for index, (name, part) in enumerate(parts)
-    ]
+    items = []
+    for index, (name, part) in enumerate(parts):
+        label = "**" if part.spread else f"{name!r}: " if with_names else ""
+        items.append(label + part.expression(f"value{index}", f"other{index}"))
     return ", ".join(items)
 
 

@@ -7,7 +7,6 @@ Decimal      text of base64 or number                  Date       days since 197
 Time         milliseconds since midnight               Timestamp  milliseconds since 1970
 """
 
-import struct
 from binascii import b2a_base64
 from collections.abc import Callable
 from decimal import Decimal
@@ -19,6 +18,7 @@ from connect.converters.compiled import (
     Conversion,
     Convert,
     dict_to_dict,
+    float32_bytes,
     list_to_list,
     simple_for,
     struct_to_dict,
@@ -27,8 +27,6 @@ from connect.converters.payload_options import UNCHANGED, PayloadOptions, elemen
 from connect.data import DECIMAL_NAME, NO_DEFAULT, ConnectSchema, Struct, Type, validate
 from connect.errors import DataError
 from connect.logical_values import NUMBERED, decimal_bytes, logical_name, scale_of
-
-_pack_float = struct.Struct("<f").pack
 
 
 def encoding(schema: ConnectSchema, options: PayloadOptions) -> Conversion:
@@ -89,20 +87,14 @@ def _encode_float64(value: object) -> object:
 
 
 def _encode_float32(value: object) -> object:
-    if not isinstance(value, float):
-        raise _invalid("FLOAT32", value)
+    packed = float32_bytes(value)
+    assert isinstance(value, float), "others have no such bytes"
     if not isfinite(value):
         return _float_text(value)
-    try:
-        packed = _pack_float(value)
-    except OverflowError:
-        raise DataError(
-            f"{value} does not fit a FLOAT32", hint="make the field a FLOAT64"
-        ) from None
     # The shortest digits that mean this number, as Java writes them: 1.1, not 1.100000023841858.
     for digits in range(6, 9):
         short = float(f"{value:.{digits}g}")
-        if _pack_float(short) == packed:
+        if float32_bytes(short) == packed:
             return short
     return float(f"{value:.9g}")
 

@@ -32,6 +32,7 @@ from connect.errors import ConnectError, DataError, RetriableError
 from connect.records import Header
 
 Encode = Callable[[object], bytes]
+_MESSAGES_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,8 @@ class RegistryConverter(ABC):
         self._encoders = Compiled(self._open_encoder, capacity=capacity)
         # The id belongs to the key: the latest schema may be another one with the next record.
         self._latest_encoders = Compiled(self._open_latest_encoder, capacity=capacity)
-        self._decoders: dict[tuple[str, bytes], Decoder] = {}
+        # By topic and id; Protobuf has several messages in one schema.
+        self._decoders: dict[tuple[str, bytes], tuple[Decoder, ...]] = {}
         self._capacity = capacity
 
     def from_connect_data(
@@ -124,11 +126,12 @@ class RegistryConverter(ABC):
         """The schema and value of bytes."""
         if data is None:
             return None, None
-        decoder = self._decoders.get((topic, data[:PREFIX_BYTES]))
         try:
-            if decoder is None or not data.startswith(decoder.front):
-                decoder = self._open_decoder(topic, data)
-            return decoder.schema, decoder.decode(data)
+            for decoder in self._decoders.get((topic, data[:PREFIX_BYTES]), ()):
+                if data.startswith(decoder.front):
+                    return decoder.schema, decoder.decode(data)
+            opened = self._open_decoder(topic, data)
+            return opened.schema, opened.decode(data)
         except MillstreamError as error:
             raise self._failed(f"deserialize data of {self.label} for", topic, error) from error
         except (ValueError, TypeError, IndexError, EOFError, KeyError, OverflowError) as error:
@@ -154,7 +157,8 @@ class RegistryConverter(ABC):
         opened = self._format.decoder(written, data, self._version(topic, data, written))
         if len(self._decoders) >= self._capacity:
             self._decoders.clear()
-        self._decoders[topic, data[:PREFIX_BYTES]] = opened
+        key = (topic, data[:PREFIX_BYTES])
+        self._decoders[key] = (opened, *self._decoders.get(key, ())[:_MESSAGES_MAX])
         return opened
 
     def _version(self, topic: str, data: bytes, written: ParsedSchema) -> int | None:

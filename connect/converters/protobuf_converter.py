@@ -1,0 +1,119 @@
+"""ProtobufConverter: Protobuf whose schemas a registry keeps, as Confluent's converter has it."""
+
+from typing import ClassVar, cast
+
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from broker.client.serde.wire_format import frame_indexes, read_indexes
+from broker.schema.protobuf_schema import ProtobufSchema
+from broker.schema.schema import ParsedSchema, Schema, SchemaKind
+from connect.config_def import ConfigDef, ConfigType, Importance
+from connect.converters.compiled import Convert
+from connect.converters.protobuf_types import (
+    WRAPPERS,
+    ProtobufOptions,
+    connect_of,
+    proto_of,
+)
+from connect.converters.protobuf_values import from_message, to_fields
+from connect.converters.registry_converter import (
+    Decoder,
+    Encode,
+    RegistryConverter,
+    SchemaFormat,
+)
+from connect.converters.registry_settings import RegistrySettings, registry_definition
+from connect.data import ConnectSchema, Type, validate
+from connect.errors import DataError
+
+
+class ProtobufFormat(SchemaFormat):
+    """Protobuf messages behind the id of their schema and their place in it."""
+
+    def __init__(self, options: ProtobufOptions) -> None:
+        self._options = options
+
+    def registered(self, schema: ConnectSchema) -> Schema:
+        """The .proto file of a schema of Connect."""
+        return Schema(proto_of(schema, self._options).text, SchemaKind.PROTOBUF)
+
+    def encoder(self, schema: ConnectSchema, written: ParsedSchema, prefix: bytes) -> Encode:
+        """From values to bytes."""
+        parsed = cast(ProtobufSchema, written)
+        wanted = proto_of(schema, self._options).message
+        name = wanted if wanted in parsed.message_names else parsed.default_message
+        made = parsed.message_class(name)
+        front = prefix + frame_indexes(parsed.indexes_of(name))
+        if schema.type is Type.STRUCT:
+            fields = to_fields(schema, made.DESCRIPTOR, self._options)
+        else:
+            fields = _wrapped(schema)
+
+        def encode(value: object) -> bytes:
+            try:
+                return front + cast(bytes, made(**fields(value)).SerializeToString())
+            except (TypeError, ValueError) as error:
+                raise DataError(f"the value does not fit its Protobuf schema: {error}") from error
+
+        return encode
+
+    def decoder(self, written: ParsedSchema, data: bytes, version: int | None) -> Decoder:
+        """From bytes to values."""
+        parsed = cast(ProtobufSchema, written)
+        indexes, end = read_indexes("", data)
+        made = parsed.message_class(indexes)
+        message = made.DESCRIPTOR
+        schema = connect_of(message, self._options, version)
+        is_wrapper = message.full_name in WRAPPERS and schema.type is not Type.STRUCT
+        convert = None if is_wrapper else from_message(schema, message)
+
+        def decode(data: bytes) -> object:
+            try:
+                found = made.FromString(data[end:])
+            except DecodeError as error:
+                raise DataError(f"the bytes are no Protobuf message: {error}") from error
+            return found.value if convert is None else convert(found)
+
+        return Decoder(data[:end], schema, decode)
+
+
+def _wrapped(schema: ConnectSchema) -> Convert:
+    def fields(value: object) -> dict[str, object]:
+        validate(schema, value)
+        return {"value": value}
+
+    return fields
+
+
+def _definition() -> ConfigDef:
+    definition = registry_definition()
+    for name, default, doc in (
+        ("enhanced.protobuf.schema.support", False, "Whether full names of messages are kept."),
+        ("scrub.invalid.names", False, "Whether names that Protobuf has not are made valid."),
+        ("optional.for.nullables", False, "Whether fields that may be null are optional ones."),
+        ("wrapper.for.nullables", False, "Whether fields that may be null are wrappers."),
+        ("wrapper.for.raw.primitives", True, "Whether a wrapper alone is a primitive."),
+    ):
+        definition.define(name, ConfigType.BOOLEAN, default, importance=Importance.MEDIUM, doc=doc)
+    return definition
+
+
+class ProtobufConverter(RegistryConverter):
+    """Keys and values as Protobuf, whose schemas a registry keeps."""
+
+    kind: ClassVar[SchemaKind] = SchemaKind.PROTOBUF
+    label: ClassVar[str] = "Protobuf"
+    names_hint: ClassVar[str] = "scrub.invalid.names=true makes names valid that Protobuf has not"
+    definition: ClassVar[ConfigDef] = _definition()
+
+    def format(self, settings: RegistrySettings) -> SchemaFormat:
+        """What the settings make of the mapping."""
+        return ProtobufFormat(
+            ProtobufOptions(
+                enhanced=settings.is_on("enhanced.protobuf.schema.support"),
+                scrub=settings.is_on("scrub.invalid.names"),
+                optional_for_nullables=settings.is_on("optional.for.nullables"),
+                wrapper_for_nullables=settings.is_on("wrapper.for.nullables"),
+                wrapper_for_raw_primitives=settings.is_on("wrapper.for.raw.primitives"),
+            )
+        )
