@@ -50,6 +50,12 @@ CONNECTORS = (
         "connect.connectors.http_sink.connector:HttpSinkConnector",
         "io.confluent.connect.http.HttpSinkTask",
     ),
+    # There is no such connector for Java: it goes by our name.
+    BuiltinPlugin(
+        PluginKind.SINK,
+        "connect.connectors.files_sink.connector:FilesSinkConnector",
+        "connect.connectors.files_sink.connector:FilesSinkConnector",
+    ),
 )
 
 # Java's name, our place.

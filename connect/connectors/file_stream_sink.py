@@ -8,8 +8,7 @@ from typing import TextIO
 from broker.model import TopicPartition
 from connect.api import SinkConnector, SinkTask
 from connect.config_def import ConfigDef, ConfigType, Importance
-from connect.connectors.plain_text import plain_text
-from connect.connectors.settings import Settings
+from connect.data import text_of
 from connect.errors import ConnectError
 from connect.records import SinkRecord
 
@@ -36,7 +35,7 @@ class FileStreamSinkConnector(SinkConnector):
 
     def start(self, config: Mapping[str, str]) -> None:
         """Checks the configuration."""
-        Settings(DEFINITION, config)
+        DEFINITION.parse(config)
         self._config = dict(config)
 
     def task_class(self) -> type[SinkTask]:
@@ -63,7 +62,7 @@ class FileStreamSinkTask(SinkTask):
 
     def start(self, config: Mapping[str, str]) -> None:
         """Opens the file, at its end."""
-        path = Settings(DEFINITION, config).text("file")
+        path = DEFINITION.parse(config).text_or_none("file")
         if not path:
             return
         try:
@@ -80,7 +79,7 @@ class FileStreamSinkTask(SinkTask):
         if records:
             out = self._file or sys.stdout
             # In one piece: tasks of one connector add to the same file.
-            out.write("".join([f"{plain_text(record.value)}\n" for record in records]))
+            out.write("".join([f"{text_of(record.value)}\n" for record in records]))
             out.flush()
 
     def flush(self, offsets: Mapping[TopicPartition, int]) -> None:

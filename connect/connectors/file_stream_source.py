@@ -7,7 +7,6 @@ from broker.clock import Clock, SystemClock
 from connect.api import ExactlyOnceSupport, SourceConnector, SourceTask
 from connect.config_def import ConfigDef, ConfigType, Importance, NonEmptyString, Range
 from connect.connectors.file_lines import FileLines, Line, StandardInputLines
-from connect.connectors.settings import Settings
 from connect.data import STRING
 from connect.errors import ConnectError
 from connect.records import SourceRecord
@@ -59,7 +58,7 @@ class FileStreamSourceConnector(SourceConnector):
 
     def start(self, config: Mapping[str, str]) -> None:
         """Checks the configuration."""
-        Settings(DEFINITION, config)
+        DEFINITION.parse(config)
         self._config = dict(config)
 
     def task_class(self) -> type[SourceTask]:
@@ -72,7 +71,7 @@ class FileStreamSourceConnector(SourceConnector):
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
         """A file has positions to go on from, standard input has none."""
-        if Settings(DEFINITION, config).text("file"):
+        if DEFINITION.parse(config).text_or_none("file"):
             return ExactlyOnceSupport.SUPPORTED
         return ExactlyOnceSupport.UNSUPPORTED
 
@@ -82,7 +81,7 @@ class FileStreamSourceConnector(SourceConnector):
         offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]],
     ) -> bool:
         """Refuses offsets that are no position in a file; the texts are Kafka's."""
-        if not Settings(DEFINITION, config).text("file"):
+        if not DEFINITION.parse(config).text_or_none("file"):
             raise ConnectError(
                 "Offsets cannot be modified if the 'file' configuration is unspecified. "
                 "This is because stdin is used for input and offsets are not tracked."
@@ -125,11 +124,11 @@ class FileStreamSourceTask(SourceTask):
 
     def start(self, config: Mapping[str, str]) -> None:
         """Takes the settings; a file is opened by the first poll that finds it."""
-        settings = Settings(DEFINITION, config)
-        self._file = settings.text("file")
+        settings = DEFINITION.parse(config)
+        self._file = settings.text_or_none("file") or None
         self._topic = settings.text("topic")
         self._batch_size = settings.integer("batch.size")
-        self._partition = {FILENAME: self._file or None}
+        self._partition = {FILENAME: self._file}
 
     def poll(self) -> Sequence[SourceRecord] | None:
         """The lines that were added, or a wait for some."""

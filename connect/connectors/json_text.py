@@ -12,9 +12,8 @@ import orjson
 
 from connect.data import Struct
 from connect.errors import DataError
+from connect.logical_values import days_of, time_milliseconds, timestamp_milliseconds
 
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_MILLISECOND = datetime.timedelta(milliseconds=1)
 _OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_NON_STR_KEYS
 
 
@@ -33,17 +32,11 @@ def _plain(value: object) -> object:
         case Decimal():
             return orjson.Fragment(format(value, "f"))
         case datetime.datetime():
-            return (value - _EPOCH) // _MILLISECOND
+            return timestamp_milliseconds(value)
         case datetime.date():
-            return (value - _EPOCH.date()).days
+            return days_of(value)
         case datetime.time():
-            at = datetime.timedelta(
-                hours=value.hour,
-                minutes=value.minute,
-                seconds=value.second,
-                microseconds=value.microsecond,
-            )
-            return at // _MILLISECOND
+            return time_milliseconds(value)
         case bytes() | bytearray() | memoryview():
             return base64.b64encode(bytes(value)).decode("ascii")
     raise TypeError(f"a {type(value).__name__} is no value of Connect")

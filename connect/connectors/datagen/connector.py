@@ -7,7 +7,6 @@ from connect.config_def import ConfigDef
 from connect.connectors.datagen.definition import DEFINITION
 from connect.connectors.datagen.plan import SOURCES, read_event_time, read_plan
 from connect.connectors.datagen.task import TASK_COUNT, TASK_ID, DatagenTask
-from connect.connectors.settings import Settings
 from connect.errors import ConfigError
 
 
@@ -36,7 +35,7 @@ class DatagenConnector(SourceConnector):
 
     def start(self, config: Mapping[str, str]) -> None:
         """Checks the whole configuration."""
-        settings = Settings(DEFINITION, config)
+        settings = DEFINITION.parse(config)
         read_plan(settings)
         read_event_time(settings, 1)
         self._config = dict(config)

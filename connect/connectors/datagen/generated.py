@@ -1,6 +1,5 @@
 """Schemas and columns of Avro's primitive and logical types."""
 
-import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,12 +10,11 @@ from connect.connectors.datagen.columns import Column
 from connect.connectors.datagen.patterns import literal_prefix, read_pattern
 from connect.connectors.datagen.properties import Properties
 from connect.data import ConnectSchema
+from connect.logical_values import DAY_MS, date_of, time_of, timestamp_of
 
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 # Up to the end of the year 9999, which is as far as Python's dates go.
 _MILLISECONDS_END = 253_402_300_800_000
 _DAYS_END = 2_932_897
-_DAY_MS = 86_400_000
 _FLOAT_WHOLE_END = 1 << 53  # beyond it, floats are no longer one apart
 
 
@@ -50,11 +48,6 @@ def primitive(kind: str, node: Mapping[str, object], properties: Properties) -> 
         case "string":
             return _string(properties)
     raise properties.error(f'"{kind}" is no Avro type, and no name of one before it')
-
-
-def datetime_of(milliseconds: int) -> datetime.datetime:
-    """A timestamp as Connect has it."""
-    return _EPOCH + datetime.timedelta(milliseconds=milliseconds)
 
 
 def _whole(properties: Properties, bits: int) -> Column:
@@ -114,13 +107,13 @@ def _logical(kind: str, node: Mapping[str, object], properties: Properties) -> G
     match kind, node.get("logicalType"):
         case "long", "timestamp-millis":
             low, end = properties.range(0, _MILLISECONDS_END)
-            return Generated(data.timestamp(), _converted(low, end, datetime_of))
+            return Generated(data.timestamp(), _converted(low, end, timestamp_of))
         case "int", "date":
             low, end = properties.range(0, _DAYS_END)
-            return Generated(data.date(), _converted(low, end, _date_of))
+            return Generated(data.date(), _converted(low, end, date_of))
         case "int", "time-millis":
-            low, end = properties.range(0, _DAY_MS)
-            return Generated(data.time(), _converted(low, end, _time_of))
+            low, end = properties.range(0, DAY_MS)
+            return Generated(data.time(), _converted(low, end, time_of))
         case "bytes", "decimal":
             declared = Properties(node, properties.at)
             scale = declared.integer("scale", 0)
@@ -133,14 +126,6 @@ def _logical(kind: str, node: Mapping[str, object], properties: Properties) -> G
 def _converted(low: float, end: float, convert: Callable[[int], object]) -> Column:
     whole = columns.integers(int(low), int(end))
     return lambda run: [convert(number) for number in whole(run)]
-
-
-def _date_of(days: int) -> datetime.date:
-    return _EPOCH.date() + datetime.timedelta(days=days)
-
-
-def _time_of(milliseconds: int) -> datetime.time:
-    return datetime_of(milliseconds).time()
 
 
 def _decimal_of(scale: int) -> Callable[[int], Decimal]:

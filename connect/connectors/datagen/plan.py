@@ -7,13 +7,13 @@ from pathlib import Path
 from random import Random, SystemRandom
 
 from connect import data
+from connect.config_def import Settings
 from connect.connectors.datagen import columns
 from connect.connectors.datagen.column_stream import Place
 from connect.connectors.datagen.generated import Generated
 from connect.connectors.datagen.pace import FixedRate, Pace, RandomIntervals, Unbounded
 from connect.connectors.datagen.quickstarts import QUICKSTARTS
 from connect.connectors.datagen.random_avro import RecordGenerator, read_record, read_schema
-from connect.connectors.settings import Settings
 from connect.data import ConnectSchema
 from connect.errors import ConfigError
 
@@ -143,7 +143,7 @@ def read_pace(settings: Settings, place: Place, now_ms: int) -> Pace:
 
 def read_seed(settings: Settings, stored: Mapping[str, object]) -> int:
     """The seed that is set, or that of the stored offset, or a new one."""
-    for seed in (settings.optional_integer(RANDOM_SEED), settings.optional_integer("seed")):
+    for seed in (settings.integer_or_none(RANDOM_SEED), settings.integer_or_none("seed")):
         if seed is not None:
             return seed
     seen = stored.get(RANDOM_SEED)

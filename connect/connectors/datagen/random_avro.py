@@ -22,10 +22,11 @@ from functools import lru_cache
 
 from connect import data
 from connect.connectors.datagen import columns
-from connect.connectors.datagen.generated import Generated, datetime_of, primitive
+from connect.connectors.datagen.generated import Generated, primitive
 from connect.connectors.datagen.properties import ARG_PROPERTIES, Properties
 from connect.data import ConnectSchema, Field
 from connect.errors import ConfigError, DataError
+from connect.logical_values import timestamp_of
 
 _NULL_ODDS = 0.5
 
@@ -193,7 +194,7 @@ def _time_way(node: object, at: str) -> tuple[ConnectSchema, Callable[[int], obj
     if not isinstance(node, dict) or not Properties.of_node(node, at).given.get("time"):
         return None
     if node.get("logicalType") == "timestamp-millis":
-        return data.timestamp(), datetime_of
+        return data.timestamp(), timestamp_of
     if node.get("type") == "long":
         return data.INT64, lambda milliseconds: milliseconds
     if node.get("type") == "string":
@@ -208,7 +209,7 @@ def _log_text_of(milliseconds: int) -> str:
 @lru_cache(maxsize=1_024)  # many records fall into the same second
 def _log_text_of_second(second: int) -> str:
     # As web servers write it into their logs.
-    return datetime_of(second * 1_000).strftime("%d/%b/%Y:%H:%M:%S +0000")
+    return timestamp_of(second * 1_000).strftime("%d/%b/%Y:%H:%M:%S +0000")
 
 
 def _fitting(schema: ConnectSchema, options: list[object], at: str) -> list[object]:

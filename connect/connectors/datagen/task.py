@@ -18,7 +18,6 @@ from connect.connectors.datagen.plan import (
     read_plan,
     read_seed,
 )
-from connect.connectors.settings import Settings
 from connect.data import Struct
 from connect.records import Header, SourceRecord
 from connect.stop_signal import StopSignal
@@ -41,7 +40,7 @@ class DatagenTask(SourceTask):
 
     def start(self, config: Mapping[str, str]) -> None:
         """Goes on after the last record whose offset is stored."""
-        settings = Settings(DEFINITION, config)
+        settings = DEFINITION.parse(config)
         place = Place(int(config.get(TASK_ID, 0)), int(config.get(TASK_COUNT, 1)))
         self._partition = {TASK_ID: place.task}
         stored = self.context.offset_reader.offset(self._partition) or {}

@@ -10,7 +10,6 @@ from connect.config_def import ConfigDef
 from connect.connectors.files_sink.commit_log import CommitLog
 from connect.connectors.files_sink.definition import DEFINITION
 from connect.connectors.files_sink.partition_files import PartitionFiles, read_layout
-from connect.connectors.settings import Settings
 from connect.errors import ConfigError, ConnectError, DataError
 from connect.records import SinkRecord
 
@@ -40,7 +39,7 @@ class FilesSinkConnector(SinkConnector):
 
     def start(self, config: Mapping[str, str]) -> None:
         """Checks the whole configuration."""
-        read_layout(Settings(DEFINITION, config))
+        read_layout(DEFINITION.parse(config))
         self._config = dict(config)
 
     def task_class(self) -> type[SinkTask]:
@@ -55,7 +54,7 @@ class FilesSinkConnector(SinkConnector):
         self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]
     ) -> bool:
         """Has the directory agree with the offsets; finished files stay as they are."""
-        directory = Path(Settings(DEFINITION, config).text("directory"))
+        directory = Path(DEFINITION.parse(config).text("directory"))
         for partition, offset in offsets.items():
             CommitLog(directory, partition).move(offset)
         return True
@@ -75,7 +74,7 @@ class FilesSinkTask(SinkTask):
 
     def start(self, config: Mapping[str, str]) -> None:
         """Reads the settings; nothing is written yet."""
-        settings = Settings(DEFINITION, config)
+        settings = DEFINITION.parse(config)
         self._layout = read_layout(settings)
         self._schedule_ms = settings.integer("rotate.schedule.interval.ms")
         self._ignores_nulls = settings.text("behavior.on.null.values").lower() == "ignore"

@@ -10,7 +10,6 @@ from connect.connectors.files_sink.commit_log import sync_file
 from connect.data import (
     DATE_NAME,
     DECIMAL_NAME,
-    SCALE_PARAMETER,
     TIME_NAME,
     TIMESTAMP_NAME,
     ConnectSchema,
@@ -18,6 +17,7 @@ from connect.data import (
     Type,
 )
 from connect.errors import ConfigError, ConnectError, DataError
+from connect.logical_values import logical_name, scale_of
 from connect.records import SinkRecord
 
 # Rows that are held in memory before they are written as one row group.
@@ -114,10 +114,9 @@ def _field(name: str, schema: ConnectSchema) -> pyarrow.Field:
 
 
 def _type(schema: ConnectSchema) -> pyarrow.DataType:
-    match schema.name:
+    match logical_name(schema):
         case name if name == DECIMAL_NAME:
-            scale = int((schema.parameters or {}).get(SCALE_PARAMETER, "0"))
-            return pyarrow.decimal128(_DECIMAL_DIGITS, scale)
+            return pyarrow.decimal128(_DECIMAL_DIGITS, scale_of(schema))
         case name if name == DATE_NAME:
             return pyarrow.date32()
         case name if name == TIME_NAME:

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from broker.model import TopicPartition
+from connect.config_def import Settings
 from connect.connectors.files_sink.commit_log import CommitLog, FinishedPart
 from connect.connectors.files_sink.formats import FileFormat, FileWriter, file_format
 from connect.connectors.files_sink.partitioners import Folder, Time, read_folder, read_time
-from connect.connectors.settings import Settings
 from connect.data import ConnectSchema
 from connect.errors import ConnectError, DataError
 from connect.records import SinkRecord

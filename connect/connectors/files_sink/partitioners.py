@@ -12,17 +12,15 @@ from typing import TypeAlias
 from urllib.parse import quote
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from connect.connectors.plain_text import plain_text
-from connect.connectors.settings import Settings
-from connect.data import Struct
+from connect.config_def import Settings
+from connect.data import Struct, text_of
 from connect.errors import ConfigError, DataError
+from connect.logical_values import timestamp_milliseconds, timestamp_of
 from connect.records import SinkRecord
 
 HOURLY = "'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH"
 DAILY = "'year'=YYYY/'month'=MM/'day'=dd"
 NAMES = ("default", "field", "time", "hourly", "daily")
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_MILLISECOND = datetime.timedelta(milliseconds=1)
 # A text in quotes, a run of one letter, or any other sign.
 _TOKEN = re.compile(r"'([^']*)'|([A-Za-z])\2*|[^A-Za-z']")
 _DIRECTIVES = {"Y": "%Y", "y": "%Y", "M": "%m", "d": "%d", "H": "%H", "m": "%M", "s": "%S"}
@@ -87,7 +85,7 @@ def _by_fields(names: list[str]) -> Folder:
 
     def folder(record: SinkRecord, time_ms: int) -> str:
         return "/".join(
-            f"{name}={quote(plain_text(value_of(record, name)), safe=_SAFE_IN_NAMES)}"
+            f"{name}={quote(text_of(value_of(record, name)), safe=_SAFE_IN_NAMES)}"
             for name in names
         )
 
@@ -106,7 +104,7 @@ def _by_time(settings: Settings, path_format: str) -> Folder:
         if known is None:
             if len(made) > 10_000:
                 made.clear()
-            moment = (_EPOCH + floor_ms * _MILLISECOND).astimezone(zone)
+            moment = timestamp_of(floor_ms).astimezone(zone)
             known = made[floor_ms] = moment.strftime(directives)
         return known
 
@@ -147,7 +145,7 @@ def _milliseconds(value: object, name: str) -> int:
         case int():
             return value
         case datetime.datetime():
-            return (value - _EPOCH) // _MILLISECOND
+            return timestamp_milliseconds(value)
         case str():
             try:
                 moment = datetime.datetime.fromisoformat(value)
@@ -155,5 +153,5 @@ def _milliseconds(value: object, name: str) -> int:
                 pass
             else:
                 zoned = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
-                return (zoned - _EPOCH) // _MILLISECOND
+                return timestamp_milliseconds(zoned)
     raise DataError(f'field "{name}" holds no time: {value!r}')

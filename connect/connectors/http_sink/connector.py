@@ -14,11 +14,10 @@ import httpx
 
 from broker.model import TopicPartition
 from connect.api import SinkConnector, SinkTask
-from connect.config_def import ConfigDef
+from connect.config_def import ConfigDef, Settings
 from connect.connectors.http_sink.definition import DEFINITION
 from connect.connectors.http_sink.requests import Request, RequestMaker, Skipped, Undeliverable
 from connect.connectors.http_sink.status_codes import StatusCodes
-from connect.connectors.settings import Settings
 from connect.errors import ConfigError, ConnectError, RetriableError
 from connect.records import SinkRecord
 
@@ -72,7 +71,7 @@ class HttpSinkConnector(SinkConnector):
     def start(self, config: Mapping[str, str]) -> None:
         """Checks the whole configuration."""
         RequestMaker(config)
-        _auth(Settings(DEFINITION, config))
+        _auth(DEFINITION.parse(config))
         self._config = dict(config)
 
     def task_class(self) -> type[SinkTask]:
@@ -95,7 +94,7 @@ class HttpSinkTask(SinkTask):
 
     def start(self, config: Mapping[str, str]) -> None:
         """Reads the settings; connections are made when they are needed."""
-        settings = Settings(DEFINITION, config)
+        settings = DEFINITION.parse(config)
         self._maker = RequestMaker(config)
         self._retry_codes = StatusCodes(settings.text("retry.on.status.codes"))
         self._retries_max = settings.integer("max.retries")
@@ -197,14 +196,14 @@ class HttpSinkTask(SinkTask):
 
 def _auth(settings: Settings) -> httpx.Auth | None:
     kind = settings.text("auth.type").upper()
-    if kind == "BEARER" and not settings.secret("bearer.token"):
+    if kind == "BEARER" and not settings.password("bearer.token"):
         raise ConfigError("auth.type is BEARER, but there is no bearer.token")
     if kind != "BASIC":
         return None
     user = settings.text("connection.user")
     if not user:
         raise ConfigError("auth.type is BASIC, but there is no connection.user")
-    return httpx.BasicAuth(user, settings.secret("connection.password"))
+    return httpx.BasicAuth(user, settings.password("connection.password"))
 
 
 def _retry_after_ms(answer: httpx.Response) -> int:

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
+from connect.config_def import Settings
 from connect.connectors.http_sink.definition import DEFINITION
 from connect.connectors.json_text import json_text
-from connect.connectors.plain_text import plain_text
-from connect.connectors.settings import Settings
+from connect.data import text_of
 from connect.errors import ConfigError, ConnectError, DataError
 from connect.records import SinkRecord
 
@@ -51,7 +51,7 @@ class RequestMaker:
 
     def __init__(self, config: Mapping[str, str]) -> None:
         """Reads what requests look like; ConfigError for what is wrong."""
-        settings = Settings(DEFINITION, config)
+        settings = DEFINITION.parse(config)
         self._url = _checked_url(settings.text("http.api.url"))
         self._method = settings.text("request.method").upper()
         self._is_json = settings.text("request.body.format").lower() == "json"
@@ -63,7 +63,7 @@ class RequestMaker:
         prefix = _unescaped(config.get("batch.prefix", ""))
         suffix = _unescaped(config.get("batch.suffix", ""))
         separator = _unescaped(config.get("batch.separator", ","))
-        if self._is_json and settings.flag("batch.json.as.array") and not (prefix or suffix):
+        if self._is_json and settings.boolean("batch.json.as.array") and not (prefix or suffix):
             prefix, separator, suffix = "[", ",", "]"
         self._prefix, self._separator, self._suffix = (
             text.encode() for text in (prefix, separator, suffix)
@@ -100,14 +100,14 @@ class RequestMaker:
     def url_of(self, record: SinkRecord) -> str:
         """The URL with the record's topic and key in it."""
 
-        def text_of(found: re.Match[str]) -> str:
+        def filled(found: re.Match[str]) -> str:
             if found[1] == "topic":
                 return quote(record.topic, safe="")
             if record.key is None:
                 raise DataError("the URL needs the record's key, and there is none")
-            return quote(plain_text(record.key), safe="")
+            return quote(text_of(record.key), safe="")
 
-        return _PLACEHOLDER.sub(text_of, self._url)
+        return _PLACEHOLDER.sub(filled, self._url)
 
     def _alone(self, record: SinkRecord) -> Step | None:
         """What to do with a record without a value; None for any other."""
@@ -124,7 +124,10 @@ class RequestMaker:
         return Request("DELETE", url, self._headers_of([record]), b"", [record])
 
     def _body_of(self, record: SinkRecord) -> bytes:
-        return json_text(record.value) if self._is_json else plain_text(record.value).encode()
+        if self._is_json:
+            return json_text(record.value)
+        value = record.value
+        return value if isinstance(value, bytes) else text_of(value).encode()
 
     def _request(self, records: list[SinkRecord], bodies: list[bytes]) -> Request:
         body = self._prefix + self._separator.join(bodies) + self._suffix
@@ -170,7 +173,7 @@ def _headers(settings: Settings, is_json: bool) -> dict[str, str]:
         headers = {key: one for key, one in headers.items() if key.lower() != name.strip().lower()}
         headers[name.strip()] = value.strip()
     if settings.text("auth.type").upper() == "BEARER":
-        headers["Authorization"] = f"Bearer {settings.secret('bearer.token')}"
+        headers["Authorization"] = f"Bearer {settings.password('bearer.token')}"
     return headers
 
 
