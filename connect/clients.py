@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal, TypeVar, cast
 
-from broker.client.api import Admin, Consumer, Producer
+from broker.client.api import Admin, Consumer
+from broker.client.bulk import BulkProducer
 from broker.client.classic_group_member import GroupConfig
 from broker.client.config import ClusterConfig, NetworkConfig, ProducerConfig
 from broker.client.consumer_config import ConsumerConfig
@@ -57,7 +58,7 @@ class Clients:
     target: Target
     worker_config: Mapping[str, str] = field(default_factory=dict)
 
-    def producer(self, connector: Mapping[str, str], **defaults: object) -> Producer:
+    def producer(self, connector: Mapping[str, str], **defaults: object) -> BulkProducer:
         """A producer of a connector; the defaults give way to what the user has set."""
         return self._open("producer", producer, connector, defaults)
 

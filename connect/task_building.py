@@ -6,7 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from broker.client.api import Admin, Consumer, Producer
+from broker.client.api import Admin, Consumer
+from broker.client.bulk import BulkProducer
 from broker.clock import Clock
 from broker.schema.java_patterns import compile_pattern
 from connect.api import Connector, Converter, HeaderConverter, SinkTask, SourceTask
@@ -136,7 +137,7 @@ class TaskBuilder:
         )
         return SourceRunner(setup, context, delivery, opened.pop_all().close)
 
-    def _producer(self, request: TaskRequest, opened: ExitStack) -> Producer:
+    def _producer(self, request: TaskRequest, opened: ExitStack) -> BulkProducer:
         settings: dict[str, object] = {"max_block_ms": SEND_BLOCK_MS}
         if self.config.exactly_once:
             # A transaction that gave up waiting could only be aborted.
@@ -200,7 +201,7 @@ class TaskBuilder:
             enable_auto_commit=False,
         )
 
-    def _dead_letter_producer(self, request: TaskRequest, opened: ExitStack) -> Producer:
+    def _dead_letter_producer(self, request: TaskRequest, opened: ExitStack) -> BulkProducer:
         return self._opened(
             opened,
             self.clients.producer(
@@ -220,7 +221,7 @@ class TaskBuilder:
         opened.callback(admin.close)
         return admin
 
-    def _opened(self, opened: ExitStack, producer: Producer) -> Producer:
+    def _opened(self, opened: ExitStack, producer: BulkProducer) -> BulkProducer:
         opened.callback(producer.close, CLOSE_TIMEOUT_MS)
         return producer
 

@@ -99,6 +99,32 @@ class Accumulator:
             batch.size_bytes += size
             return delivery
 
+    def append_many(
+        self,
+        placed: Sequence[tuple[PartitionQueue, Row, int]],
+        tell: Callable[[Delivery], None],
+    ) -> None:
+        """Add records with their queues and sizes, and tell the delivery of each.
+
+        The same as `append` does, once for the lock and the calls. What is raised is about the
+        record after the last delivery.
+        """
+        with self._lock:
+            for queue, row, size in placed:
+                if self.refusal is not None:
+                    raise self.refusal
+                if size > self._bytes_free:
+                    self._wait_for_room(size)
+                self._bytes_free -= size
+                batch = queue.open
+                if batch is None or batch.size_bytes + size > self._batch_size:
+                    batch = self._begin(queue)
+                    queue.open = batch
+                rows = batch.rows
+                tell(Delivery((batch, len(rows), row[3])))
+                rows.append(row)
+                batch.size_bytes += size
+
     def append_encoded(
         self,
         queue: PartitionQueue,

@@ -8,12 +8,13 @@ sender's thread and, for network clients, the transport's.
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
 from broker.batch.codec import check_batches
 from broker.batch.layout import HEADER_BYTES
+from broker.batch.records import Row
 from broker.client.accumulator import Accumulator, PartitionQueue
 from broker.client.api import (
     Delivery,
@@ -22,6 +23,7 @@ from broker.client.api import (
     Headers,
     OffsetAndMetadata,
 )
+from broker.client.bulk import ManyRow
 from broker.client.cluster import Cluster
 from broker.client.config import ProducerConfig
 from broker.client.partitioner import StickyPartitioner, partition_for_key
@@ -33,6 +35,7 @@ from broker.errors import BrokerError, ClientError, ErrorCode, RequestTimeout
 from broker.model import TopicPartition
 
 FOREVER_MS = 1 << 40
+ROWS_AT_ONCE = 500  # so long others wait for the lock
 
 
 class Route:
@@ -111,6 +114,47 @@ class RecordProducer:
             partition = self._stick(route, size)
         row = (key, value, headers, self._now_ms() if timestamp_ms is None else timestamp_ms)
         return self._append(route.queues[partition], row, size, callback)
+
+    def send_many(
+        self, topic: str, rows: Sequence[ManyRow], deliveries: list[Delivery | None]
+    ) -> None:
+        """Queue records of one topic in their order; see broker.client.bulk.BulkProducer."""
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            placed: list[tuple[PartitionQueue, Row, int]] = []
+            try:
+                self._place(topic, rows[start : start + ROWS_AT_ONCE], placed)
+            finally:
+                self._accumulator.append_many(placed, deliveries.append)
+
+    def _place(
+        self,
+        topic: str,
+        rows: Sequence[ManyRow],
+        placed: list[tuple[PartitionQueue, Row, int]],
+    ) -> None:
+        """Find the queue and the size of each record."""
+        route = self._routes.get(topic) or self._route(topic)
+        now_ms, limit = self._now_ms(), self._record_bytes_max
+        for key, value, headers, timestamp_ms, partition in rows:
+            size = RECORD_OVERHEAD_BYTES
+            if headers or type(value) not in PLAIN or type(key) not in PLAIN:
+                value, key = _as_bytes(value, "value"), _as_bytes(key, "key")
+                headers = _fixed(headers)
+                size += headers_bytes(headers)
+            if value is not None:
+                size += len(value)
+            if key is not None:
+                size += len(key)
+            if size > limit:
+                raise self._too_large(size)
+            if partition is not None:
+                queue = self._route(topic, partition).queues[partition]
+            elif key is not None:
+                queue = route.queues[partition_for_key(key, route.count)]
+            else:
+                queue = route.queues[self._stick(route, size)]
+            stamp_ms = now_ms if timestamp_ms is None else timestamp_ms
+            placed.append((queue, (key, value, headers, stamp_ms), size))
 
     def _stick(self, route: Route, size: int) -> int:
         """The partition for a record without a key: the same until a batch is full."""

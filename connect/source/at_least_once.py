@@ -15,6 +15,7 @@ from connect.error_handling import Failure, Stage
 from connect.errors import ConnectError
 from connect.records import SourceRecord
 from connect.source.offset_flush import OffsetFlush
+from connect.source.pipeline import Row
 from connect.source.sending import RecordSender
 from connect.source.setup import SourceSetup
 from connect.source.submitted import SubmittedRecords
@@ -52,20 +53,22 @@ class AtLeastOnce:
 
     def send(self, records: Sequence[SourceRecord]) -> None:
         """Send the records; those before one that fails are sent and remembered."""
-        row_of, send = self._setup.pipeline.row, self._sender.send
+        rows: list[Row | None] = []
+        try:
+            self._setup.pipeline.add_rows(records, rows)
+        finally:
+            self._send_rows(records, rows)
+
+    def _send_rows(self, records: Sequence[SourceRecord], rows: Sequence[Row | None]) -> None:
         deliveries: list[Delivery | None] = []
         try:
-            for record in records:
-                row = row_of(record)
-                if row is None:
-                    deliveries.append(None)
-                    continue
+            while len(deliveries) < len(rows):
                 try:
-                    deliveries.append(send(row))
+                    self._sender.send(rows, deliveries)
                 except TaskStopped:
                     raise
                 except MillstreamError as error:
-                    self._refuse(record, error)
+                    self._refuse(records[len(deliveries)], error)
                     deliveries.append(None)
         finally:
             sent = records if len(deliveries) == len(records) else records[: len(deliveries)]

@@ -55,6 +55,11 @@ class End(Enum):
 class Boundary(Protocol):
     """Says where transactions end."""
 
+    @property
+    def cuts_polls(self) -> bool:
+        """Whether a transaction may end between two records of one poll."""
+        ...
+
     def restart(self) -> None:
         """The task begins, or goes on after a pause."""
         ...
@@ -74,6 +79,8 @@ class Boundary(Protocol):
 
 class PollBoundary:
     """Transactions are as large as what a poll gives."""
+
+    cuts_polls = False
 
     def restart(self) -> None:
         """Nothing changes."""
@@ -115,6 +122,8 @@ class IntervalBoundary(PollBoundary):
 
 class ConnectorBoundary:
     """Transactions end where the task says; this is its TransactionContext, too."""
+
+    cuts_polls = True
 
     def __init__(self) -> None:
         """The task has said nothing yet."""
@@ -211,34 +220,52 @@ class ExactlyOnce:
 
     def send(self, records: Sequence[SourceRecord]) -> None:
         """Send the records as part of the transaction, which may end between them."""
-        row_of, after_record = self._setup.pipeline.row, self._boundary.after_record
-        for record in records:
-            row = row_of(record)
-            delivery = None
-            if row is not None:
-                if row[0] == self._offsets_topic:
-                    raise ConnectError(
-                        "Source tasks may not produce to their own offsets topics when "
-                        "exactly-once support is enabled"
-                    )
-                self._begin_transaction()
-                delivery = self._deliver(row)
-                self._count += 1
-            else:
-                self._dropped += 1
-            partition = record.source_partition
-            self._offsets[frozenset(partition.items())] = (partition, record.source_offset)
-            if self._keep_records:
-                self._sent.append((record, delivery))
-            self._end(after_record(record))
+        start = 0
+        if self._boundary.cuts_polls:
+            for number, record in enumerate(records, start=1):
+                end = self._boundary.after_record(record)
+                if end is not End.NOT_YET:
+                    self._send(records[start:number])
+                    self._end(end)
+                    start = number
+        self._send(records[start:] if start else records)
 
-    def _deliver(self, row: Row) -> Delivery:
+    def _send(self, records: Sequence[SourceRecord]) -> None:
+        rows: list[Row | None] = []
+        self._setup.pipeline.add_rows(records, rows)
+        if any(row is not None and row[0] == self._offsets_topic for row in rows):
+            raise ConnectError(
+                "Source tasks may not produce to their own offsets topics when exactly-once "
+                "support is enabled"
+            )
+        count = len(rows) - rows.count(None)
+        if count:
+            self._begin_transaction()
+        deliveries: list[Delivery | None] = []
         try:
-            return self._sender.send(row)
+            self._sender.send(rows, deliveries)
         except TaskStopped:
             raise
         except MillstreamError as error:
             raise self._explained("Unrecoverable exception trying to send", error) from error
+        finally:
+            self._sent_so_far(records, deliveries)
+
+    def _sent_so_far(
+        self, records: Sequence[SourceRecord], deliveries: Sequence[Delivery | None]
+    ) -> None:
+        """Offsets go with the records that are in the transaction, and with no other."""
+        dropped = deliveries.count(None)
+        self._count += len(deliveries) - dropped
+        self._dropped += dropped
+        last: Mapping[str, object] | None = None
+        for record, delivery in zip(records, deliveries, strict=False):
+            partition = record.source_partition
+            if partition is not last:
+                key, last = frozenset(partition.items()), partition
+            self._offsets[key] = (partition, record.source_offset)
+            if self._keep_records:
+                self._sent.append((record, delivery))
 
     def batch_done(self) -> None:
         """End the transaction if the boundary is here."""

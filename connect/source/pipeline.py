@@ -10,14 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from broker.client.api import Headers
+from broker.client.bulk import ManyRow
 from connect.conversion import Converters, Operation, Transform, go_on, transform_operations
 from connect.error_handling import ErrorHandler, Stage
 from connect.errors import DataError
 from connect.records import Record, SourceRecord
 
-RawHeaders = Sequence[tuple[str, bytes | None]]
-# topic, value, key, partition, timestamp_ms, headers: as Producer.send takes them.
-Row = tuple[str, bytes | None, bytes | None, int | None, int | None, RawHeaders]
+# The topic, and what a producer takes of a record.
+Row = tuple[str, ManyRow]
 NO_TIMESTAMP = -1
 
 
@@ -26,7 +27,7 @@ class _Progress:
     """A record on its way, after some operations."""
 
     record: SourceRecord
-    headers: RawHeaders
+    headers: Headers
     key: bytes | None
     value: bytes | None = None
 
@@ -46,10 +47,16 @@ class SourcePipeline:
         self._header = converters.header.from_connect_header
         self._handler = handler
 
+    def add_rows(self, records: Sequence[SourceRecord], rows: list[Row | None]) -> None:
+        """Add what to send for each record; what is raised is about the one after those added."""
+        row, add = self.row, rows.append
+        for record in records:
+            add(row(record))
+
     def row(self, polled: SourceRecord) -> Row | None:
         """What to send for a record; None drops it. Raises what is not tolerated."""
         record, at = polled, 0
-        headers: RawHeaders = ()
+        headers: Headers = ()
         key: bytes | None = None
         try:
             for apply in self._applied:
@@ -72,7 +79,11 @@ class SourcePipeline:
             record = progress.record
             topic, headers = record.topic, progress.headers
             key, value = progress.key, progress.value
-        return (topic, value, key, record.partition, _timestamp(record), headers)
+        timestamp_ms = record.timestamp_ms
+        if timestamp_ms is not None and timestamp_ms < 0:
+            _check_timestamp(record)
+            timestamp_ms = None
+        return topic, (key, value, headers, timestamp_ms, record.partition)
 
     def _convert_headers(self, record: SourceRecord) -> list[tuple[str, bytes | None]]:
         convert, topic = self._header, record.topic
@@ -114,10 +125,9 @@ class SourcePipeline:
         ]
 
 
-def _timestamp(record: SourceRecord) -> int | None:
-    timestamp_ms = record.timestamp_ms
-    if timestamp_ms is None or timestamp_ms == NO_TIMESTAMP:
-        return None
-    if timestamp_ms < 0:
-        raise DataError(f"Invalid record timestamp {timestamp_ms}", at=f'topic "{record.topic}"')
-    return timestamp_ms
+def _check_timestamp(record: SourceRecord) -> None:
+    """-1 is no timestamp; what is below is none either, but a mistake."""
+    if record.timestamp_ms != NO_TIMESTAMP:
+        raise DataError(
+            f"Invalid record timestamp {record.timestamp_ms}", at=f'topic "{record.topic}"'
+        )

@@ -5,9 +5,10 @@ waited for. What the broker refuses for good is the caller's to decide.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from broker.client.api import Delivery, Producer
+from broker.client.api import Delivery
+from broker.client.bulk import BulkProducer
 from broker.errors import MillstreamError
 from connect.patience import RETRY_MS, may_pass
 from connect.source.pipeline import Row
@@ -22,33 +23,40 @@ class RecordSender:
 
     def __init__(
         self,
-        producer: Producer,
+        producer: BulkProducer,
         stop: StopSignal,
         creator: TopicCreator | None,
         on_topic: Callable[[str], None],
     ) -> None:
         """`on_topic` is told of every topic, before its first record."""
-        self._send = producer.send
+        self._send_many = producer.send_many
         self._stop = stop
         self._creator = creator
         self._on_topic = on_topic
         self._topics: set[str] = set()
 
-    def send(self, row: Row) -> Delivery:
-        """Queue a row; waits while that cannot be done now. TaskStopped if the task shall end."""
-        topic, value, key, partition, timestamp_ms, headers = row
-        while True:
+    def send(self, rows: Sequence[Row | None], deliveries: list[Delivery | None]) -> None:
+        """Queue the rows that have no delivery yet; None is nothing to send.
+
+        Waits while that cannot be done now, TaskStopped if the task shall end. What is raised
+        otherwise is about the row after the last delivery.
+        """
+        while (start := len(deliveries)) < len(rows):
+            first = rows[start]
+            if first is None:
+                deliveries.append(None)
+                continue
+            topic = first[0]
+            run = []
+            for row in rows[start:] if start else rows:
+                if row is None or row[0] != topic:
+                    break
+                run.append(row[1])
             try:
                 if topic not in self._topics:
                     self._begin(topic)
-                return self._send(
-                    topic,
-                    value,
-                    key,
-                    partition=partition,
-                    timestamp_ms=timestamp_ms,
-                    headers=headers,
-                )
+                self._send_many(topic, run, deliveries)
+                continue
             except MillstreamError as error:
                 if not may_pass(error):
                     raise

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from broker.client.api import Delivery, Producer
+from broker.client.api import Delivery
+from broker.client.bulk import BulkProducer
 from broker.clock import Clock
 from connect.api import SourceTask
 from connect.error_handling import ErrorHandler
@@ -27,7 +28,7 @@ class SourceSetup:
     task_id: TaskId
     task: SourceTask
     pipeline: SourcePipeline
-    producer: Producer
+    producer: BulkProducer
     offsets: OffsetStore
     handler: ErrorHandler
     metrics: SourceMetrics

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from broker.client.api import Delivery
+from broker.client.bulk import arrived
 from connect.records import SourceRecord
 
 PartitionKey = frozenset[tuple[str, object]]
@@ -31,7 +32,7 @@ class _Run:
     """Records of one partition of the source; those before `next` are known to be written."""
 
     records: Sequence[SourceRecord]
-    deliveries: Sequence[Delivery | None]  # None: never sent
+    deliveries: list[Delivery | None]  # None: never sent, or refused and tolerated
     next: int = 0
 
 
@@ -60,9 +61,7 @@ class SubmittedRecords:
         self._keep_records = keep_records
         self._lines: dict[PartitionKey, deque[_Run]] = {}
 
-    def submit(
-        self, records: Sequence[SourceRecord], deliveries: Sequence[Delivery | None]
-    ) -> None:
+    def submit(self, records: Sequence[SourceRecord], deliveries: list[Delivery | None]) -> None:
         """Remember records in the order of their poll, with what the producer said of each."""
         start, count = 0, len(records)
         while start < count:
@@ -92,26 +91,34 @@ class SubmittedRecords:
 
     def _take(self, key: PartitionKey, run: _Run, found: Acknowledged) -> bool:
         """Take from one run until a record waits; whether none does."""
-        start = run.next
-        for record, delivery in islice(zip(run.records, run.deliveries, strict=True), start, None):
-            if delivery is None:
-                found.dropped += 1
-            elif not delivery.done():
+        start, deliveries = run.next, run.deliveries
+        while True:
+            run.next += arrived(deliveries, run.next)
+            if run.next == len(deliveries) or not self._goes_on_without(run):
                 break
-            elif (error := delivery.exception(0)) is not None:
-                if not self._on_failure(record, error):
-                    break
-                delivery = None
-                found.dropped += 1
-            else:
-                found.written += 1
-            if self._keep_records:
-                found.records.append((record, delivery))
-            run.next += 1
         if run.next > start:
+            dropped = deliveries[start : run.next].count(None)
+            found.dropped += dropped
+            found.written += run.next - start - dropped
             last = run.records[run.next - 1]
             found.offsets[key] = (last.source_partition, last.source_offset)
-        return run.next == len(run.records)
+            if self._keep_records:
+                taken = zip(run.records, deliveries, strict=True)
+                found.records += islice(taken, start, run.next)
+        return run.next == len(deliveries)
+
+    def _goes_on_without(self, run: _Run) -> bool:
+        """Whether the next record is refused, and that is tolerated."""
+        delivery = run.deliveries[run.next]
+        if delivery is None or not delivery.done():
+            return False
+        error = delivery.exception(0)
+        if error is None:
+            return True  # it has arrived in the meantime
+        if not self._on_failure(run.records[run.next], error):
+            return False
+        run.deliveries[run.next] = None
+        return True
 
     def __len__(self) -> int:
         """How many records wait."""

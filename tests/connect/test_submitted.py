@@ -51,7 +51,7 @@ def never(record: SourceRecord, error: BaseException) -> bool:
 def test_an_offset_waits_for_all_records_before_it() -> None:
     submitted = SubmittedRecords(never, keep_records=False)
     fates = [Fate() for _ in range(4)]
-    submitted.submit([row("a", n) for n in range(4)], fates)
+    submitted.submit([row("a", n) for n in range(4)], list(fates))
     fates[1].is_done = fates[3].is_done = True
     assert offsets(submitted) == {}
     fates[0].is_done = True
@@ -88,7 +88,7 @@ def test_a_refused_record_stops_its_partition_unless_tolerated() -> None:
     submitted = SubmittedRecords(refuse, keep_records=False)
     for name in ("strict", "tolerant"):
         fates = [Fate(True), Fate(True, REFUSED), Fate(True)]
-        submitted.submit([row(name, n) for n in range(3)], fates)
+        submitted.submit([row(name, n) for n in range(3)], list(fates))
     assert offsets(submitted) == {"strict": 0, "tolerant": 2}
     assert [record.source_offset["line"] for record in told] == [1, 1]
     assert offsets(submitted) == {}
@@ -111,13 +111,14 @@ class Deliveries(RuleBasedStateMachine):
         dropped=st.lists(st.booleans(), min_size=8, max_size=8),
     )
     def poll(self, files: list[str], dropped: list[bool]) -> list[Fate]:
-        records, fates = [], []
+        records: list[SourceRecord] = []
+        fates: list[Fate | None] = []
         for name, is_dropped in zip(files, dropped, strict=False):
             fate = None if is_dropped else Fate()
             records.append(row(name, len(self.lines[name])))
             self.lines[name].append(fate)
             fates.append(fate)
-        self.submitted.submit(records, fates)
+        self.submitted.submit(records, list(fates))
         return [fate for fate in fates if fate is not None]
 
     @rule(fates=consumes(waiting), order=st.randoms(use_true_random=False), part=st.booleans())
