@@ -81,6 +81,9 @@ _REGISTRY_CONVERTERS = {
     "io.confluent.connect.json.JsonSchemaConverter": (
         "connect.converters.json_schema_converter:JsonSchemaConverter"
     ),
+    "io.confluent.connect.protobuf.ProtobufConverter": (
+        "connect.converters.protobuf_converter:ProtobufConverter"
+    ),
 }
 # A transform's name, our module; these have a class for keys and one for values.
 _OF_KEYS_AND_VALUES = {

@@ -47,6 +47,7 @@ from connect.data import (
 )
 from connect.errors import DataError
 from connect.logical_values import (
+    NUMBERED,
     decimal_bytes,
     decimal_of_bytes,
     logical_name,
@@ -224,13 +225,25 @@ def _float32(value: object) -> object:
 def _logical_fields(schema: ConnectSchema, name: str) -> Convert:
     if name == DECIMAL_NAME:
         scale = scale_of(schema)
-        return lambda value: _decimal_fields(_same(schema, value), scale)
-    make = _FIELDS[name]
-    return lambda value: make(_same(schema, value))
+        return lambda value: _decimal_fields(
+            value if type(value) is Decimal else _same(schema, value), scale
+        )
+    make, kind = _FIELDS[name], NUMBERED[name][0]
+
+    def fields(value: object) -> object:
+        try:
+            if type(value) is kind:
+                return make(value)
+        except TypeError:  # a datetime without a time zone
+            pass
+        return make(_same(schema, value))
+
+    return fields
 
 
 def _decimal_fields(value: Decimal, scale: int) -> dict[str, object]:
-    digits = len(value.as_tuple().digits)
+    # From the first digit to the last: what Java's decimals call their precision.
+    digits = max(value.adjusted() + scale, 0) + 1
     return {"value": decimal_bytes(value, scale), "precision": digits, "scale": scale}
 
 
