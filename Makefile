@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml setup.py $(wildcard broker/*/*.c broker/*/*.h streams/*
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $(STAMP)
 
-demo: install  ## word count and stock statistics, live on an embedded broker
+demo: install  ## the whole platform for some seconds: connectors, SQL, live results
 	$(BIN)/python -m millstream demo
 
 check: install  ## lint, types, import directions and the fast tests

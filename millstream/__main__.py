@@ -23,6 +23,10 @@ COMMANDS = {
     "streams": "millstream.commands.streams",
     "demo": "millstream.commands.demo",
     "sql": "millstream.commands.sql",
+    "connect": "millstream.commands.connect",
+    "connectors": "millstream.commands.connectors",
+    "status": "millstream.commands.status",
+    "doctor": "millstream.commands.doctor",
 }
 
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import click
 
-from broker import Broker
 from broker.client import admin
 from broker.client.opening import Target
 from broker.registry.registry import Registry
 from broker.registry.server import LISTEN, RegistryServer
 from broker.schema.compatibility.levels import CompatibilityLevel
 from millstream.commands.options import BOOTSTRAP, json_option
-from millstream.commands.serving import Started, serve
+from millstream.commands.serving import Started, opened_target, serve, shown_target
 from millstream.output import Output
 
 TOPIC = "_schemas"
@@ -64,20 +63,9 @@ def registry(  # noqa: PLR0913 - one argument per option
     Clients of Confluent's Schema Registry can use it. The schemas are in a topic of the cluster; a
     registry that starts later takes the topic over.
     """
-    if data_dir is not None and bootstrap is not None:
-        raise click.UsageError("give --bootstrap or --data-dir, not both")
     options = RegistryOptions(listen, topic, replication_factor, CompatibilityLevel(level.upper()))
-    with _target(bootstrap, data_dir) as target:
+    with opened_target(bootstrap, data_dir) as target:
         serve([lambda: registry_service(target, options)], output)
-
-
-@contextmanager
-def _target(bootstrap: str | None, data_dir: str | None) -> Iterator[Target]:
-    if data_dir is None:
-        yield bootstrap or BOOTSTRAP
-        return
-    with Broker(data_directory=data_dir) as broker:
-        yield broker
 
 
 @contextmanager
@@ -94,7 +82,7 @@ def registry_service(target: Target, options: RegistryOptions) -> Iterator[Start
         ) as opened,
         RegistryServer(opened, listen=options.listen, cluster_id=cluster_id) as server,
     ):
-        where = "a broker in this process" if not isinstance(target, str) else target
+        where = shown_target(target)
         yield Started(
             {"event": "registry", "url": server.url, "topic": options.topic},
             f'registry on {server.url}, schemas in topic "{options.topic}" of {where}',

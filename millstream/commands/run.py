@@ -22,11 +22,11 @@ from millstream.commands.applications import load_app
 from millstream.commands.options import json_option, key_values
 from millstream.commands.stopping import StopAsked
 from millstream.output import Output
+from millstream.settings import DATA_DIRECTORY
 from streams import AppState, StreamsApp, Topology
 from streams.serving import QueryServer
 from streams.topology import SinkNode, SourceNode
 
-DATA_DIRECTORY = "millstream-data"
 PORT = 9092
 LOOK_EVERY_S = 1.0
 ASK_LIMIT_MS = 2000

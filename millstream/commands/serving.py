@@ -1,11 +1,17 @@
 """Services that run in this process until it is interrupted."""
 
 import signal
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
+import click
+
+from broker import Broker
+from broker.client.opening import Target
+from millstream.commands.options import BOOTSTRAP
 from millstream.commands.stopping import StopAsked
 from millstream.output import Output, Row
 
@@ -22,10 +28,21 @@ class Started:
 
 # Starting gives what to say; leaving stops the service.
 Service = Callable[[], AbstractContextManager[Started]]
+# What is done when all are up; they run until it is over and a signal comes.
+Ready = Callable[[Sequence[Started]], None]
 
 
-def serve(services: Sequence[Service], output: Output) -> None:
-    """Start services in order, wait for SIGINT or SIGTERM, stop them in the opposite order."""
+def serve(
+    services: Sequence[Service],
+    output: Output,
+    *,
+    ready: Ready | None = None,
+    seconds: float = float("inf"),
+) -> None:
+    """Start services in order, wait for a signal or the end of the time, stop them backwards.
+
+    People are told of each service as it comes up, or by `ready` of all at once.
+    """
     stop = StopAsked()
     starting = True
 
@@ -38,15 +55,41 @@ def serve(services: Sequence[Service], output: Output) -> None:
     before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with ExitStack() as running:
-            for number, service in enumerate(services, start=1):
-                started = running.enter_context(service())
+            up: list[Started] = []
+            for service in services:
+                up.append(running.enter_context(service()))
                 # Before it is told: who reads it may stop us at once.
-                starting = number < len(services)
-                output.line(started.facts, started.text)
-            # Now and then: a signal that comes just before the wait begins does not end it.
-            while not stop.wait(WAIT_S):
-                pass
+                starting = len(up) < len(services)
+                if ready is None or output.as_json:
+                    output.line(up[-1].facts, up[-1].text)
+            if ready is not None:
+                ready(up)
+            _wait(stop, seconds)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
     output.line({"event": "stopped"}, "stopped")
+
+
+def _wait(stop: StopAsked, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    # Now and then: a signal that comes just before the wait begins does not end it.
+    while (left := end - time.monotonic()) > 0 and not stop.wait(min(left, WAIT_S)):
+        pass
+
+
+@contextmanager
+def opened_target(bootstrap: str | None, data_dir: str | None) -> Iterator[Target]:
+    """The cluster that a service is to use, or a broker of its own on a directory."""
+    if data_dir is not None and bootstrap is not None:
+        raise click.UsageError("give --bootstrap or --data-dir, not both")
+    if data_dir is None:
+        yield bootstrap or BOOTSTRAP
+        return
+    with Broker(data_directory=data_dir) as broker:
+        yield broker
+
+
+def shown_target(target: Target) -> str:
+    """A cluster as people are told of it."""
+    return target if isinstance(target, str) else "a broker in this process"

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import click
 
-from broker import Broker
 from broker.client import admin
 from broker.client.opening import Target
 from broker.client.registry.http_registry import HttpSchemaRegistry
 from broker.server.http_server import parse_listen
 from millstream.commands.options import BOOTSTRAP, json_option
-from millstream.commands.serving import Started, serve
+from millstream.commands.serving import Started, opened_target, serve, shown_target
 from millstream.commands.sql_spark import engine_options, engine_settings
 from millstream.output import Output
 
@@ -91,8 +90,6 @@ def server_command(  # noqa: PLR0913 - one argument per option
     Clients of ksqlDB can use it. Statements are kept in a topic of the cluster: the next start goes
     on from there.
     """
-    if data_dir is not None and bootstrap is not None:
-        raise click.UsageError("give --bootstrap or --data-dir, not both")
     parse_listen(listen)  # refused before anything is started
     state_directory = Path(data_dir or ".") / STATE_DIRECTORY
     given = {**_settings(settings), **engine_settings(engine, spark_master)}
@@ -101,7 +98,7 @@ def server_command(  # noqa: PLR0913 - one argument per option
             "a server has no end: for spark.bounded use `millstream sql --bounded -f FILE`"
         )
     options = SqlOptions(state_directory, listen, registry, queries_file, given, functions)
-    with _target(bootstrap, data_dir) as target:
+    with opened_target(bootstrap, data_dir) as target:
         serve([lambda: sql_service(target, options)], output)
 
 
@@ -113,15 +110,6 @@ def _settings(given: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f'write a setting as NAME=VALUE, not "{each}"')
         found[name.strip()] = value.strip()
     return found
-
-
-@contextmanager
-def _target(bootstrap: str | None, data_dir: str | None) -> Iterator[Target]:
-    if data_dir is None:
-        yield bootstrap or BOOTSTRAP
-        return
-    with Broker(data_directory=data_dir) as broker:
-        yield broker
 
 
 @contextmanager
@@ -155,7 +143,7 @@ def sql_service(target: Target, options: SqlOptions) -> Iterator[Started]:
                 peers=peers,
             )
         )
-        where = "a broker in this process" if not isinstance(target, str) else target
+        where = shown_target(target)
         if headless:
             yield Started(
                 {"event": "sql", "queries_file": str(options.queries_file)},

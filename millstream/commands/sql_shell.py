@@ -10,15 +10,12 @@ import click
 
 from millstream.commands.options import key_values
 from millstream.commands.sql_spark import engine_options, engine_settings, run_all, stay
+from millstream.settings import DATA_DIRECTORY
 
 if TYPE_CHECKING:
     from sql.engine.engine import Engine
     from sql.shell.session import Session
     from sql.shell.shell import Shell
-
-
-# That of `millstream up`, whose module is not loaded for it.
-DATA_DIRECTORY = "millstream-data"
 
 
 class ShellByDefault(click.Group):

@@ -1,53 +1,59 @@
-"""`millstream up`: broker and schema registry in one process, on one data directory."""
+"""`millstream up`: broker, schema registry, Connect worker and SQL server in one process."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import click
 
-from broker import Broker, BrokerConfig
 from broker.__main__ import SWITCH_SECONDS
-from broker.server import Server
+from millstream.commands.live_demo import demo_service
 from millstream.commands.options import json_option
-from millstream.commands.registry import RegistryOptions, registry_service
-from millstream.commands.serving import Service, Started, serve
+from millstream.commands.platform_options import platform_options
+from millstream.commands.platform_services import Platform
+from millstream.commands.serving import Started, serve
 from millstream.output import Output
+from millstream.settings import PORTS, PlatformSettings
 
-DATA_DIRECTORY = "millstream-data"
-KAFKA_PORT = 9092
-REGISTRY_PORT = 8081
+# What to try first with each service, and how to tell its address if it is not the usual one.
+TRY = {
+    "broker": ("millstream topics list", " -b {}"),
+    "registry": ("millstream schemas list", " -R {}"),
+    "connect": ("millstream connectors list", " --url {}"),
+    "sql": ("millstream sql {}", ""),
+}
 
 
 @click.command()
-@click.option("--data-dir", "-d", default=DATA_DIRECTORY, show_default=True, help="Keeps all.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--kafka-port", default=KAFKA_PORT, show_default=True, help="Of the broker; 0: any.")
-@click.option(
-    "--registry-port", default=REGISTRY_PORT, show_default=True, help="Of the registry; 0: any."
-)
+@click.option("--demo", is_flag=True, help="Generate records, run queries, show their results.")
+@platform_options
 @json_option
-def up(data_dir: str, host: str, kafka_port: int, registry_port: int, output: Output) -> None:
-    """Run a broker and a schema registry until interrupted; the next start goes on from there."""
+def up(demo: bool, settings: PlatformSettings, output: Output) -> None:
+    """Run broker, schema registry, Connect worker and SQL server until interrupted.
+
+    Everything is kept in the data directory: the next start goes on from there, with all topics,
+    schemas, connectors and queries.
+    """
     sys.setswitchinterval(SWITCH_SECONDS)
-    config = BrokerConfig(
-        listeners=(f"PLAINTEXT://{host}:{kafka_port}",), group_initial_rebalance_delay_ms=0
-    )
-    broker = Broker(config, data_directory=data_dir)
-    options = RegistryOptions(listen=f"{host}:{registry_port}")
-    # Each one may use those before it, and ends before they do.
-    services: list[Service] = [
-        lambda: _broker_service(broker, data_dir),
-        lambda: registry_service(broker, options),
-    ]
-    serve(services, output)
+    platform = Platform(settings)
+    services = platform.services
+    if demo:
+        services.append(lambda: demo_service(platform.addresses, output))
+    serve(services, output, ready=lambda started: _show(started, settings, output))
 
 
-@contextmanager
-def _broker_service(broker: Broker, data_dir: str) -> Iterator[Started]:
-    with broker, Server(broker) as server:
-        address = server.bootstrap
-        yield Started(
-            {"event": "broker", "bootstrap": address, "data_dir": data_dir},
-            f"broker on {address}, data in {data_dir}",
-        )
+def _show(started: Sequence[Started], settings: PlatformSettings, output: Output) -> None:
+    if output.as_json:
+        output.line({"event": "ready"}, "")
+        return
+    rows = []
+    for each in started:
+        service = str(each.facts["event"])
+        address = each.facts.get("bootstrap", each.facts.get("url"))
+        if service in TRY:
+            command, elsewhere = TRY[service]
+            usual = settings.port(service) == PORTS[service]
+            tried = (command if usual else command + elsewhere).format(address)
+            rows.append({"service": service, "address": address, "try": tried})
+        else:
+            output.line(each.facts, each.text)
+    output.rows(rows, title=f"millstream, data in {settings.data_dir}; Ctrl-C stops it")

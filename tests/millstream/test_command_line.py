@@ -206,18 +206,6 @@ def test_wrong_use_is_explained(shell: Shell, tmp_path: Path) -> None:
         shell.run("broker", "-c", "log.retention.hrs=1")
 
 
-def test_the_demo_prints_its_rates(shell: Shell) -> None:
-    words, stocks, done, pushed, pulled = shell.json("demo", "--seconds", "2")
-    assert isinstance(done, dict)
-    assert sum(row["count"] for row in words) <= done["words"] == 5 * done["lines"] > 0  # type: ignore[attr-defined]
-    assert {row["stock"] for row in stocks} == {"FLOUR", "MILL", "WATER"}  # type: ignore[attr-defined]
-    assert done["processed"] == done["lines"] + done["words"] + done["trades"]
-    cities = {row["customer"]: row["city"] for row in pushed}  # type: ignore[attr-defined]
-    assert len(pushed) == 8  # type: ignore[arg-type]
-    assert cities.items() <= {"ann": "Streamton", "bob": "Millbury", "eve": "Weirford"}.items()
-    assert [row["customer"] for row in pulled] == ["ann"]  # type: ignore[attr-defined]
-
-
 def test_an_application_is_reset_to_read_its_input_again(shell: Shell) -> None:
     inner = ("shop-counts-changelog", "shop-by-user-repartition")
     shell.run("topics", "create", "shop-orders", *inner, "shop-totals")

@@ -1,4 +1,4 @@
-"""`millstream up`, `registry` and `schemas`: started, asked, stopped, started again."""
+"""`millstream registry` and `schemas`: started, asked, stopped, started again."""
 
 import signal
 import socket
@@ -14,7 +14,7 @@ import pytest
 from click import UsageError
 from click.testing import CliRunner
 
-from broker.client import admin, consumer, producer
+from broker.client import admin
 from broker.errors import ConfigError, RegistryError
 from millstream.__main__ import command_line
 from tests.support.millstream_broker import MillstreamBroker
@@ -102,37 +102,6 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
         yield Shell(running.event()["url"])
         code, _, complaints = running.stop(signal.SIGTERM)
         assert (code, complaints) == (0, "")
-
-
-def test_up_serves_broker_and_registry_and_goes_on_where_it_was(tmp_path: Path) -> None:
-    command = ("up", "--data-dir", str(tmp_path), "--kafka-port", "0", "--registry-port", "0")
-    with served(*command, "--json") as first:
-        bootstrap = first.event()["bootstrap"]
-        url = first.event()["url"]
-        with producer(bootstrap) as out:
-            out.send("orders", b"one").result()
-        assert Shell(url).json("register", "orders-value", text=ORDER) == {
-            "ok": True,
-            "subject": "orders-value",
-            "id": 1,
-        }
-        with admin(bootstrap) as cluster:
-            cluster_id = cluster.describe_cluster().cluster_id
-        told = httpx.get(f"{url}/v1/metadata/id", timeout=60).json()
-        assert told["scope"]["clusters"]["kafka-cluster"] == cluster_id
-        code, out_text, complaints = first.stop()
-        assert (code, complaints) == (0, "")
-        assert orjson.loads(out_text) == {"event": "stopped"}
-    with served(*command) as second:
-        bootstrap = second.said().removeprefix("broker on ").partition(",")[0]
-        url = second.said().removeprefix("registry on ").partition(",")[0]
-        assert Shell(url).run("get", "orders-value").strip() == ORDER.replace(" ", "")
-        with consumer(bootstrap, group_id="g", auto_offset_reset="earliest") as reader:
-            reader.subscribe(["orders"])
-            (record,) = reader.poll(timeout_ms=60_000)
-            assert record.value == b"one"
-        code, out_text, complaints = second.stop(signal.SIGTERM)
-        assert (code, out_text, complaints) == (0, "stopped\n", "")
 
 
 def test_a_registry_keeps_its_schemas_in_a_cluster(tmp_path: Path) -> None:

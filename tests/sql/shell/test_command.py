@@ -12,7 +12,6 @@ from broker.config import BrokerConfig
 from broker.errors import MillstreamError, StorageError
 from broker.server import Server
 from millstream.__main__ import command_line
-from millstream.commands import sql_shell, up
 from sql.server.server import SqlServer
 from tests.sql.engine.conftest import SETTINGS
 from tests.sql.engine.engines import ORDERS, engine_of
@@ -157,10 +156,6 @@ def test_options_of_spark_that_make_no_sense_are_refused(
     found = runner.result(*options, "-e", "SHOW STREAMS;")
     assert found.exit_code == 2
     assert why in found.output
-
-
-def test_the_data_directory_is_that_of_up() -> None:
-    assert sql_shell.DATA_DIRECTORY == up.DATA_DIRECTORY
 
 
 def test_a_directory_in_use_is_left_alone(runner: Runner, tmp_path: Path) -> None:

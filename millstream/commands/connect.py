@@ -1,0 +1,121 @@
+"""`millstream connect`: run a Connect worker on any cluster, or on a broker of its own."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from broker.client.opening import Target
+from connect.connector_file import ConnectorFile, read_connector
+from connect.errors import ConfigError
+from connect.server import ConnectServer
+from connect.worker_config import STANDALONE_FILE, WorkerConfig, read_settings
+from millstream.commands.options import BOOTSTRAP, json_option, key_values
+from millstream.commands.serving import Started, opened_target, serve, shown_target
+from millstream.output import Output
+
+HOST, PORT = "127.0.0.1", 8083
+OFFSETS_FILE = "connect.offsets"
+# What a worker without a file is told: keys as text, values as JSON, as most examples have them.
+CONVERTERS = {
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+}
+IN_TOPICS = {
+    "group.id": "connect-cluster",
+    "config.storage.topic": "connect-configs",
+    "config.storage.replication.factor": "1",
+    "offset.storage.topic": "connect-offsets",
+    "offset.storage.replication.factor": "1",
+    "status.storage.topic": "connect-status",
+    "status.storage.replication.factor": "1",
+    "offset.flush.interval.ms": "10000",
+}
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "--bootstrap",
+    "--broker",
+    "-b",
+    envvar="MILLSTREAM_BOOTSTRAP",
+    metavar="HOST:PORT,...",
+    help=f"The cluster: Millstream or any Kafka. Default: that of the file, or {BOOTSTRAP}.",
+)
+@click.option("--data-dir", "-d", help="Keep everything here, with a broker of its own.")
+@click.option("--host", help=f"Address of the REST API. Default: {HOST}.")
+@click.option("--port", "-p", type=int, help=f"Port of the REST API; 0: any. Default: {PORT}.")
+@click.option(
+    "--config",
+    "-c",
+    "given",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of the worker under Kafka's name; repeatable, wins over the file.",
+)
+@json_option
+def connect(  # noqa: PLR0913 - one argument per option
+    files: tuple[Path, ...],
+    bootstrap: str | None,
+    data_dir: str | None,
+    host: str | None,
+    port: int | None,
+    given: tuple[str, ...],
+    output: Output,
+) -> None:
+    """Run a Connect worker until interrupted.
+
+    FILES are [WORKER] [CONNECTOR]...: a worker.properties as Kafka's, and the connectors of a
+    standalone worker, as properties or JSON. Without connectors the worker keeps everything in
+    topics, takes connectors over REST, and the next start goes on with them.
+    """
+    own, connectors = _read(files)
+    settings = own or _usual(bool(connectors), Path(data_dir or "."))
+    if host is not None or port is not None or not own:
+        settings["listeners"] = f"http://{host or HOST}:{PORT if port is None else port}"
+    if bootstrap is None and data_dir is None:
+        bootstrap = settings.get("bootstrap.servers")
+    settings |= key_values(given)
+    with opened_target(bootstrap, data_dir) as target:
+        serve([lambda: connect_service(target, settings, connectors)], output)
+
+
+@contextmanager
+def connect_service(
+    target: Target, settings: Mapping[str, str], connectors: Sequence[ConnectorFile] = ()
+) -> Iterator[Started]:
+    """A worker on a broker, and its REST API."""
+    if isinstance(target, str):
+        settings = {**settings, "bootstrap.servers": target}
+    config = WorkerConfig.parse(settings)
+    if connectors and config.distributed:
+        raise ConfigError(
+            "a worker that keeps its state in topics takes no files of connectors",
+            hint=f'create them with `millstream connectors create`, or set "{STANDALONE_FILE}"',
+        )
+    with ConnectServer(target, config) as server:
+        server.create(connectors)
+        kind = "distributed" if config.distributed else "standalone"
+        yield Started(
+            {"event": "connect", "url": server.url, "kind": kind},
+            f"connect ({kind}) on {server.url}, on {shown_target(target)}",
+        )
+
+
+def _read(files: Sequence[Path]) -> tuple[dict[str, str], list[ConnectorFile]]:
+    """The worker's settings, if the first file has them, and the connectors."""
+    if not files or _is_connector(files[0]):
+        return {}, [read_connector(each) for each in files]
+    return read_settings(files[0]), [read_connector(each) for each in files[1:]]
+
+
+def _is_connector(file: Path) -> bool:
+    return "connector.class" in file.read_text(errors="replace")
+
+
+def _usual(standalone: bool, directory: Path) -> dict[str, str]:
+    kept = {STANDALONE_FILE: str(directory / OFFSETS_FILE)} if standalone else IN_TOPICS
+    return {**CONVERTERS, **kept}

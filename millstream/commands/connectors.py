@@ -1,0 +1,202 @@
+"""`millstream connectors`: look after the connectors of a worker, ours or Kafka Connect's."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from connect.client import ConnectClient
+from connect.connector_file import INITIAL_STATES, read_connector
+from millstream.commands.options import confirm_deletion, json_option, key_values
+from millstream.output import Output, Row
+
+URL = "http://127.0.0.1:8083"
+F = TypeVar("F", bound=Callable[..., Any])  # Any: click gives the arguments by name
+# Any: Connect's answers are JSON of many shapes.
+Json = Any
+
+
+def worker_option(command: F) -> F:
+    """`--url`: the command gets `worker`, a client."""
+
+    def build(_: click.Context, __: click.Parameter, value: str) -> ConnectClient:
+        return ConnectClient(value)
+
+    return click.option(
+        "--url",
+        "worker",
+        default=URL,
+        show_default=True,
+        envvar="MILLSTREAM_CONNECT",
+        callback=build,
+        help="The REST API of the worker.",
+    )(command)
+
+
+def named(command: F) -> F:
+    """NAME, `--url` and `--json`."""
+    for decorate in (json_option, worker_option, click.argument("name")):
+        command = decorate(command)
+    return command
+
+
+@click.group()
+def connectors() -> None:
+    """Connectors: create, look at, pause, restart, delete."""
+
+
+@connectors.command(name="list")
+@worker_option
+@json_option
+def list_(worker: ConnectClient, output: Output) -> None:
+    """List connectors with their states."""
+    rows = connector_rows(worker)
+    output.rows(rows, title="connectors", empty="no connectors")
+
+
+@connectors.command()
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)
+)
+@click.option("--replace", is_flag=True, help="Give a connector that exists the new settings.")
+@worker_option
+@json_option
+def create(files: tuple[Path, ...], replace: bool, worker: ConnectClient, output: Output) -> None:
+    """Create the connectors of FILES: JSON as the REST API takes it, or properties."""
+    names = {state: name for name, state in INITIAL_STATES.items()}
+    for file in map(read_connector, files):
+        config = {**file.config, "name": file.name}
+        if replace:
+            worker.put_config(file.name, config)
+        else:
+            initial = None if file.initial_state is None else names[file.initial_state]
+            worker.create(file.name, config, initial_state=initial)
+        output.done(f'connector "{file.name}" created', name=file.name)
+
+
+@connectors.command()
+@named
+def status(name: str, worker: ConnectClient, output: Output) -> None:
+    """Show the states of a connector and its tasks, and why one failed."""
+    found = worker.status(name)
+    if output.as_json:
+        output.record(found)
+        return
+    parts = [{"part": "connector", **found["connector"]}]
+    parts += [{"part": f"task {each['id']}", **each} for each in found["tasks"]]
+    rows = [
+        {"part": each["part"], "state": each["state"], "worker": each["worker_id"]}
+        for each in parts
+    ]
+    output.rows(rows, title=f"{found['name']} ({found['type']})")
+    for each in parts:
+        if each.get("trace"):
+            output.line(each, f"{each['part']}: {str(each['trace']).strip()}")
+
+
+@connectors.command()
+@click.option("--set", "-s", "changes", multiple=True, metavar="KEY=VALUE", help="Repeatable.")
+@click.option("--unset", "-u", "removed", multiple=True, metavar="KEY", help="Repeatable.")
+@named
+def config(
+    changes: tuple[str, ...],
+    removed: tuple[str, ...],
+    name: str,
+    worker: ConnectClient,
+    output: Output,
+) -> None:
+    """Show the settings of a connector, or change some."""
+    patch: dict[str, str | None] = {**key_values(changes), **dict.fromkeys(removed)}
+    described = worker.patch_config(name, patch) if patch else worker.describe(name)
+    output.record(dict(sorted(described["config"].items())), title=name)
+
+
+@connectors.command()
+@click.option("--tasks", is_flag=True, help="Its tasks too.")
+@click.option("--only-failed", is_flag=True, help="What has failed only.")
+@click.option("--task", type=int, metavar="NUMBER", help="Only this task.")
+@named
+def restart(
+    tasks: bool,
+    only_failed: bool,
+    task: int | None,
+    name: str,
+    worker: ConnectClient,
+    output: Output,
+) -> None:
+    """Start a connector anew."""
+    if task is None:
+        worker.restart(name, include_tasks=tasks, only_failed=only_failed)
+        output.done(f'connector "{name}" restarts', name=name)
+        return
+    if tasks or only_failed:
+        raise click.UsageError("give --task, or --tasks and --only-failed, not both")
+    worker.restart_task(name, task)
+    output.done(f'task {task} of connector "{name}" restarts', name=name, task=task)
+
+
+@connectors.command()
+@named
+def pause(name: str, worker: ConnectClient, output: Output) -> None:
+    """Let a connector rest; its tasks stay."""
+    worker.pause(name)
+    output.done(f'connector "{name}" pauses', name=name)
+
+
+@connectors.command()
+@named
+def resume(name: str, worker: ConnectClient, output: Output) -> None:
+    """Let a connector that was paused or stopped go on."""
+    worker.resume(name)
+    output.done(f'connector "{name}" goes on', name=name)
+
+
+@connectors.command()
+@named
+def stop(name: str, worker: ConnectClient, output: Output) -> None:
+    """Let a connector have no tasks until it is resumed."""
+    worker.stop(name)
+    output.done(f'connector "{name}" stops', name=name)
+
+
+@connectors.command()
+@click.argument("names", nargs=-1, required=True)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@worker_option
+@json_option
+def delete(names: tuple[str, ...], yes: bool, worker: ConnectClient, output: Output) -> None:
+    """Delete connectors; their topics stay."""
+    confirm_deletion(names, "and what is known about them", yes=yes, output=output)
+    for name in names:
+        worker.delete(name)
+        output.done(f'connector "{name}" deleted', name=name)
+
+
+@connectors.command()
+@click.option("--all", "all_kinds", is_flag=True, help="Converters, transforms, predicates too.")
+@worker_option
+@json_option
+def plugins(all_kinds: bool, worker: ConnectClient, output: Output) -> None:
+    """List what connectors can be made of."""
+    rows = [
+        {"class": each["class"], "type": each["type"], "version": each.get("version")}
+        for each in worker.plugins(connectors_only=not all_kinds)
+    ]
+    output.rows(rows, title="plugins")
+
+
+def connector_rows(worker: ConnectClient) -> list[Row]:
+    """Connectors with their states and how many tasks are in which."""
+    return [_row(worker.status(name)) for name in sorted(worker.names())]
+
+
+def _row(status: Json) -> Row:
+    tasks = Counter(str(each["state"]) for each in status["tasks"])
+    return {
+        "name": status["name"],
+        "type": status["type"],
+        "state": status["connector"]["state"],
+        "tasks": ", ".join(f"{count} {state}" for state, count in sorted(tasks.items())) or "none",
+    }

@@ -1,0 +1,169 @@
+"""`millstream doctor`: whether this machine has what Millstream needs, and what to do if not."""
+
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+
+import click
+
+from millstream.commands.options import json_option
+from millstream.commands.platform_options import platform_options
+from millstream.commands.port_owner import owner_of
+from millstream.output import Output
+from millstream.settings import PORTS, PlatformSettings
+
+OK, WARNING, PROBLEM = "ok", "warning", "problem"
+
+PYTHON_LEAST = (3, 11)
+JAVA_LEAST = 17
+JAVA_SECONDS_MAX = 20
+GIBIBYTE = 1 << 30
+DISK_LEAST, DISK_FINE = GIBIBYTE // 4, 5 * GIBIBYTE
+LIBRARIES = ("rocksdict", "orjson", "starlette", "uvicorn", "httpx", "fastavro", "lark", "click")
+# What an extra of `pip install 'millstream[...]'` brings, by the packages that show it.
+EXTRAS = {
+    "spark": ("pyspark", "pyarrow", "pandas"),
+    "uvloop": ("uvloop",),
+    "connectors": ("sqlalchemy", "psycopg", "pymysql", "pyarrow"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found, and what to do about it."""
+
+    check: str
+    state: str
+    found: str
+    advice: str = ""
+
+
+@click.command()
+@platform_options
+@json_option
+def doctor(settings: PlatformSettings, output: Output) -> None:
+    """Check Python, Java, ports, disk and libraries; exit code 1 if something must be done."""
+    with output.progress("looking around"):
+        findings = [
+            _python(),
+            *_libraries(),
+            *_extras(),
+            _java(),
+            _disk(Path(settings.data_dir)),
+            *_ports(settings),
+        ]
+    output.rows([asdict(each) for each in findings], title="millstream doctor")
+    if any(each.state == PROBLEM for each in findings):
+        sys.exit(1)
+
+
+def _python() -> Finding:
+    found = f"{platform.python_version()} at {sys.executable}"
+    if sys.version_info[:2] >= PYTHON_LEAST:
+        return Finding("Python", OK, found)
+    least = ".".join(map(str, PYTHON_LEAST))
+    return Finding("Python", PROBLEM, found, f"install Python {least} or newer")
+
+
+def _libraries() -> Iterator[Finding]:
+    for name in ("millstream", *LIBRARIES):
+        version = _version(name)
+        if version is None:
+            yield Finding(name, PROBLEM, "not installed", "pip install millstream, or make install")
+        else:
+            yield Finding(name, OK, version)
+
+
+def _extras() -> Iterator[Finding]:
+    for extra, names in EXTRAS.items():
+        versions = {name: _version(name) for name in names}
+        missing = [name for name, version in versions.items() if version is None]
+        found = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+        if missing:
+            advice = f"if you want it: pip install 'millstream[{extra}]'"
+            yield Finding(f"extra {extra}", WARNING, f"without {', '.join(missing)}", advice)
+        else:
+            yield Finding(f"extra {extra}", OK, found)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _java() -> Finding:
+    wanted = f"only Spark needs it: install a JDK {JAVA_LEAST} or newer"
+    command = shutil.which("java")
+    if command is None:
+        return Finding("Java", WARNING, "not installed", wanted)
+    try:
+        told = subprocess.run(
+            [command, "-version"],
+            capture_output=True,
+            text=True,
+            timeout=JAVA_SECONDS_MAX,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("Java", WARNING, f"{command} does not run: {error}", wanted)
+    return java_finding(told.stderr or told.stdout, command)
+
+
+def java_finding(told: str, command: str) -> Finding:
+    """What `java -version` tells: 1.8.0 is Java 8, 17.0.2 is 17."""
+    version = re.search(r'version "(?:1\.)?(\d+)[^"]*"', told)
+    if version is None:
+        first = (told.strip().splitlines() or ["nothing"])[0]
+        return Finding("Java", WARNING, f'{command} says "{first}"', "is it a JDK?")
+    found = f"{version.group(1)} at {command}"
+    if int(version.group(1)) >= JAVA_LEAST:
+        return Finding("Java", OK, found)
+    return Finding("Java", WARNING, found, f"Spark needs Java {JAVA_LEAST} or newer")
+
+
+def _disk(directory: Path) -> Finding:
+    there = directory.absolute()
+    while not there.exists():
+        there = there.parent
+    free = shutil.disk_usage(there).free
+    found = f"{free / GIBIBYTE:.1f} GiB free for {directory}"
+    if free < DISK_LEAST:
+        return Finding("disk", PROBLEM, found, "make room, or choose another --data-dir")
+    if free < DISK_FINE:
+        return Finding("disk", WARNING, found, 'topics grow: see "log.retention.bytes"')
+    return Finding("disk", OK, found)
+
+
+def _ports(settings: PlatformSettings) -> Iterator[Finding]:
+    for service in PORTS:
+        port = settings.port(service)
+        check = f"port of {service}"
+        if port == 0:
+            yield Finding(check, OK, "any free one")
+        elif _is_free(settings.host, port):
+            yield Finding(check, OK, f"{port} is free")
+        else:
+            owner = owner_of(port) or "a program of somebody else"
+            advice = "if that is Millstream, see `millstream status`; else choose --port-base"
+            yield Finding(check, WARNING, f"{port} is used by {owner}", advice)
+
+
+def _is_free(host: str, port: int) -> bool:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((host, port))
+            tried.listen(1)
+        except OSError:
+            return False
+    return True

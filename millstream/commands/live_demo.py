@@ -1,0 +1,235 @@
+"""The demo: generated records, SQL that works on them, and its results as they come."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from decimal import Decimal
+
+import click
+from rich.console import Group
+from rich.live import Live
+
+from connect.client import ConnectClient
+from millstream.commands.serving import Started
+from millstream.output import Output, Row, table
+from sql.client import SqlClient, StreamedRows
+
+STATEMENTS = """
+CREATE STREAM IF NOT EXISTS pageviews (viewtime BIGINT, userid STRING, pageid STRING)
+  WITH (KAFKA_TOPIC = 'pageviews', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
+CREATE TABLE IF NOT EXISTS users (userid STRING PRIMARY KEY, regionid STRING, gender STRING)
+  WITH (KAFKA_TOPIC = 'users', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
+CREATE STREAM IF NOT EXISTS orders (orderid STRING KEY, itemid STRING, orderunits DOUBLE,
+    address STRUCT<city STRING, state STRING, zipcode BIGINT>)
+  WITH (KAFKA_TOPIC = 'orders', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
+CREATE STREAM IF NOT EXISTS pageviews_enriched AS
+  SELECT p.userid AS userid, pageid, regionid, gender
+  FROM pageviews p LEFT JOIN users u ON p.userid = u.userid EMIT CHANGES;
+CREATE TABLE IF NOT EXISTS views_per_region AS
+  SELECT regionid, COUNT(*) AS views, COUNT_DISTINCT(userid) AS users
+  FROM pageviews_enriched WINDOW TUMBLING (SIZE 5 SECONDS)
+  WHERE regionid IS NOT NULL GROUP BY regionid EMIT CHANGES;
+CREATE STREAM IF NOT EXISTS big_orders AS
+  SELECT orderid, itemid, orderunits, address->city AS city
+  FROM orders WHERE orderunits > 9 EMIT CHANGES;
+"""
+WINDOWS = """
+SELECT TIMESTAMPTOSTRING(WINDOWSTART, 'HH:mm:ss') AS since, regionid AS region, views, users
+FROM views_per_region EMIT CHANGES;
+"""
+ENRICHED = "SELECT userid, pageid, regionid, gender FROM pageviews_enriched EMIT CHANGES;"
+REGION = "Region_3"
+PULL = f"""
+SELECT regionid, TIMESTAMPTOSTRING(WINDOWSTART, 'HH:mm:ss') AS since, views, users
+FROM views_per_region WHERE regionid = '{REGION}';
+"""
+RATES = {"users": 20, "pageviews": 50, "orders": 20}  # records in a second
+WINDOWS_SHOWN, ROWS_SHOWN = 9, 6
+TOLD_EVERY_S = 1.0  # where there is no terminal
+LIMIT_S = 60.0
+
+
+def connector(topic: str) -> dict[str, str]:
+    """The settings of the connector that fills a topic."""
+    return {
+        "connector.class": "io.confluent.kafka.connect.datagen.DatagenConnector",
+        "quickstart": topic,
+        "kafka.topic": topic,
+        "rate": str(RATES[topic]),
+        "tasks.max": "1",
+    }
+
+
+@contextmanager
+def demo_service(
+    addresses: Mapping[str, str], output: Output, *, conclude: bool = False
+) -> Iterator[Started]:
+    """Records and queries on a running platform; `conclude` shows at the end what came of them."""
+    worker = ConnectClient(addresses["connect"])
+    with closing(SqlClient(addresses["sql"])) as server:
+        server.execute(STATEMENTS)
+        for topic in RATES:
+            worker.put_config(topic, connector(topic))
+        with _watched(server, output) as shown:
+            yield Started(
+                {"event": "demo", "connectors": list(RATES)},
+                f"connectors {', '.join(RATES)} generate records; queries work on them",
+            )
+            if conclude:
+                pulled = _pulled(server)
+        if conclude:
+            shown.conclude(pulled, output)
+
+
+class Shown:
+    """The newest rows of both queries; their threads write, others look."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self._lock = threading.Lock()
+        self._windows: dict[tuple[object, object], Row] = {}
+        self._enriched: deque[Row] = deque(maxlen=ROWS_SHOWN)
+        self._told = 0
+        self.counts = {"windows": 0, "enriched": 0}
+
+    def take_window(self, row: Row) -> None:
+        """A window has changed: the newest change is the last."""
+        with self._lock:
+            key = row["SINCE"], row["REGION"]
+            self._windows.pop(key, None)
+            self._windows[key] = row
+            self.counts["windows"] += 1
+
+    def take_enriched(self, row: Row) -> None:
+        """A page view was joined with its user."""
+        with self._lock:
+            self._enriched.append(row)
+            self.counts["enriched"] += 1
+
+    def windows(self) -> list[Row]:
+        """Those that changed last, by time and region."""
+        with self._lock:
+            newest = list(self._windows.values())[-WINDOWS_SHOWN:]
+        return sorted(newest, key=lambda row: (str(row["SINCE"]), str(row["REGION"])))
+
+    def enriched(self) -> list[Row]:
+        """The newest page views."""
+        with self._lock:
+            return list(self._enriched)
+
+    def tables(self) -> Group:
+        """Both, as a terminal shows them."""
+        return Group(
+            table(self.windows(), "page views per region, windows of 5 s (a table)"),
+            table(self.enriched(), "page views with their users (a stream)"),
+        )
+
+    def tell(self, output: Output) -> None:
+        """One line about the newest of each, if something has come."""
+        with self._lock:
+            counts = dict(self.counts)
+            window = next(reversed(self._windows.values()), None)
+            view = self._enriched[-1] if self._enriched else None
+        if window is None or view is None or sum(counts.values()) == self._told:
+            return
+        self._told = sum(counts.values())
+        output.line(
+            {"event": "results", "window": window, "view": view, **counts},
+            f"{window['SINCE']} {window['REGION']}: "
+            f"{window['VIEWS']} views, {window['USERS']} users   |   "
+            f"{view['USERID']} saw {view['PAGEID']} ({view['REGIONID']}, {view['GENDER']})",
+        )
+
+    def conclude(self, pulled: list[Row], output: Output) -> None:
+        """What has come, and what the table holds of one region."""
+        output.rows(self.windows(), title="page views per region, windows of 5 s")
+        output.rows(self.enriched(), title="page views with their users")
+        output.rows(pulled[-ROWS_SHOWN:], title=" ".join(PULL.split()))
+        output.done(
+            f"{self.counts['enriched']:,} page views joined, "
+            f"{self.counts['windows']:,} changes of windows seen",
+            **self.counts,
+        )
+
+
+@contextmanager
+def _watched(server: SqlClient, output: Output) -> Iterator[Shown]:
+    """Both queries run and are shown."""
+    shown = Shown()
+    with ExitStack() as watching:
+        for text, take in ((WINDOWS, shown.take_window), (ENRICHED, shown.take_enriched)):
+            watching.enter_context(closing(Watch(server, text, take)))
+        if output.console.is_terminal and not output.as_json:
+            live = Live(
+                get_renderable=shown.tables,
+                console=output.console,
+                refresh_per_second=4,
+                transient=True,
+            )
+            watching.enter_context(live)
+        else:
+            watching.enter_context(closing(Telling(shown, output)))
+        yield shown
+
+
+class Watch:
+    """A push query, read by a thread of its own."""
+
+    def __init__(self, server: SqlClient, text: str, take: Callable[[Row], None]) -> None:
+        """It is running."""
+        self._server = server
+        self._take = take
+        self._rows: StreamedRows = server.query(text)
+        self._thread = threading.Thread(target=self._read, name="demo-watch", daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        names = [name for name, _ in self._rows.columns]
+        for values in self._rows.rows():
+            self._take(_row(names, values))
+
+    def close(self) -> None:
+        """End the query; the server then ends its answer, and the thread."""
+        if self._rows.query_id is not None:
+            self._server.close_query(self._rows.query_id)
+        self._thread.join(LIMIT_S)
+        self._rows.close()
+
+
+class Telling:
+    """Says now and then how things are, where no terminal can show them live."""
+
+    def __init__(self, shown: Shown, output: Output) -> None:
+        """It begins."""
+        self._shown = shown
+        self._output = output
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._tell, name="demo-telling", daemon=True)
+        self._thread.start()
+
+    def _tell(self) -> None:
+        while not self._ended.wait(TOLD_EVERY_S):
+            self._shown.tell(self._output)
+
+    def close(self) -> None:
+        """Say no more."""
+        self._ended.set()
+        self._thread.join()
+
+
+def _pulled(server: SqlClient) -> list[Row]:
+    """What the table has of a region, as soon as the query that keeps it has come so far."""
+    deadline = time.monotonic() + LIMIT_S
+    while time.monotonic() < deadline:
+        with closing(server.query(PULL)) as found:
+            names = [name for name, _ in found.columns]
+            if rows := [_row(names, values) for values in found.rows()]:
+                return rows
+    raise click.ClickException(f"nothing after {LIMIT_S:.0f} s: {PULL}")
+
+
+def _row(names: list[str], values: list[object]) -> Row:
+    shown = (str(each) if isinstance(each, Decimal) else each for each in values)
+    return dict(zip(names, shown, strict=True))

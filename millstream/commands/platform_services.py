@@ -1,0 +1,70 @@
+"""Platform: the four services of `millstream up`, on one data directory."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from broker import Broker, BrokerConfig
+from broker.server import Server
+from millstream.commands.connect import CONVERTERS, IN_TOPICS, connect_service
+from millstream.commands.registry import RegistryOptions, registry_service
+from millstream.commands.serving import Service, Started
+from millstream.commands.sql_server import STATE_DIRECTORY, SqlOptions, sql_service
+from millstream.settings import PlatformSettings
+
+
+class Platform:
+    """All services on one data directory; each may use those before it, and ends before they do."""
+
+    def __init__(self, settings: PlatformSettings) -> None:
+        """Nothing is started."""
+        self._settings = settings
+        listener = f"PLAINTEXT://{settings.listen('broker')}"
+        config = {"group.initial.rebalance.delay.ms": "0", "listeners": listener}
+        self._broker = Broker(
+            BrokerConfig.from_properties({**config, **settings.broker}),
+            data_directory=settings.data_dir,
+        )
+        # Of the services that are up: the bootstrap address of the broker, URLs of the others.
+        self.addresses: dict[str, str] = {}
+
+    @property
+    def services(self) -> list[Service]:
+        """To be started in this order."""
+        return [self._start_broker, self._start_registry, self._start_connect, self._start_sql]
+
+    @contextmanager
+    def _start_broker(self) -> Iterator[Started]:
+        with self._broker, Server(self._broker) as server:
+            address = self.addresses["broker"] = server.bootstrap
+            directory = self._settings.data_dir
+            yield Started(
+                {"event": "broker", "bootstrap": address, "data_dir": directory},
+                f"broker on {address}, data in {directory}",
+            )
+
+    @contextmanager
+    def _start_registry(self) -> Iterator[Started]:
+        options = RegistryOptions(listen=self._settings.listen("registry"))
+        with registry_service(self._broker, options) as started:
+            self.addresses["registry"] = str(started.facts["url"])
+            yield started
+
+    @contextmanager
+    def _start_connect(self) -> Iterator[Started]:
+        told = {"listeners": self._settings.url("connect"), **self._settings.connect}
+        with connect_service(self._broker, {**CONVERTERS, **IN_TOPICS, **told}) as started:
+            self.addresses["connect"] = str(started.facts["url"])
+            yield started
+
+    @contextmanager
+    def _start_sql(self) -> Iterator[Started]:
+        options = SqlOptions(
+            Path(self._settings.data_dir) / STATE_DIRECTORY,
+            self._settings.listen("sql"),
+            self.addresses["registry"],
+            settings={"ksql.connect.url": self.addresses["connect"], **self._settings.sql},
+        )
+        with sql_service(self._broker, options) as started:
+            self.addresses["sql"] = str(started.facts["url"])
+            yield started

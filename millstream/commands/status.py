@@ -1,0 +1,117 @@
+"""`millstream status`: what a running `millstream up` does."""
+
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import click
+import httpx
+
+from broker.client import admin
+from broker.errors import MillstreamError
+from connect.client import ConnectClient
+from millstream.commands.connectors import connector_rows
+from millstream.commands.options import json_option
+from millstream.commands.platform_options import platform_options
+from millstream.output import Output, Row
+from millstream.settings import PlatformSettings
+
+LIMIT_S = 3.0
+FAILED = ("FAILED", "ERROR", "UNRESPONSIVE")
+
+
+@dataclass(slots=True)
+class Platform:
+    """What the services answered."""
+
+    services: list[Row] = field(default_factory=list)
+    connectors: list[Row] = field(default_factory=list)
+    queries: list[Row] = field(default_factory=list)
+
+    def ask(self, service: str, address: str, question: Callable[[], str]) -> None:
+        """Note what a service says about itself, or why it says nothing."""
+        try:
+            state, told = "up", question()
+        except (MillstreamError, OSError, httpx.HTTPError) as error:
+            state, told = "down", str(error).partition("\n")[0]
+        self.services.append({"service": service, "address": address, "state": state, "told": told})
+
+    @property
+    def is_well(self) -> bool:
+        """Whether all services answer and nothing that they run has failed."""
+        states = [str(each["state"]) for each in (*self.connectors, *self.queries)]
+        tasks = [str(each["tasks"]) for each in self.connectors]
+        failed = any(word in text for word in FAILED for text in (*states, *tasks))
+        return not failed and all(each["state"] == "up" for each in self.services)
+
+
+@click.command()
+@platform_options
+@json_option
+def status(settings: PlatformSettings, output: Output) -> None:
+    """Ask the services of `millstream up` how they are.
+
+    Exit code 1 if one does not answer, or if a connector, task or query has failed.
+    """
+    found = Platform()
+    with output.progress("asking"):
+        found.ask("broker", settings.listen("broker"), lambda: _broker(settings.listen("broker")))
+        for service, question in (("registry", _registry), ("connect", _connect), ("sql", _sql)):
+            url = settings.url(service)
+            found.ask(service, url, lambda: question(url, found))  # noqa: B023 - called at once
+    _show(found, output)
+    if not found.is_well:
+        sys.exit(1)
+
+
+def _show(found: Platform, output: Output) -> None:
+    if output.as_json:
+        output.record(
+            {
+                "ok": found.is_well,
+                "services": found.services,
+                "connectors": found.connectors,
+                "queries": found.queries,
+            }
+        )
+        return
+    output.rows(found.services, title="services")
+    if found.connectors:
+        output.rows(found.connectors, title="connectors")
+    if found.queries:
+        output.rows(found.queries, title="queries")
+
+
+def _broker(address: str) -> str:
+    with admin(address) as cluster:
+        limit_ms = int(LIMIT_S * 1000)
+        cluster_id = cluster.describe_cluster(timeout_ms=limit_ms).cluster_id
+        topics = len(cluster.list_topics(timeout_ms=limit_ms))
+        groups = len(cluster.list_groups(timeout_ms=limit_ms))
+    return f"cluster {cluster_id}, {topics} topics, {groups} groups"
+
+
+def _registry(url: str, _: Platform) -> str:
+    subjects = httpx.get(f"{url}/subjects", timeout=LIMIT_S).raise_for_status().json()
+    return f"{len(subjects)} subjects"
+
+
+def _connect(url: str, found: Platform) -> str:
+    worker = ConnectClient(url, timeout_s=LIMIT_S)
+    version = worker.about()["version"]
+    found.connectors = connector_rows(worker)
+    return f"version {version}, {len(found.connectors)} connectors"
+
+
+def _sql(url: str, found: Platform) -> str:
+    from sql.client import SqlClient
+
+    with closing(SqlClient(url)) as server:
+        version = server.info().get("version")
+        (listed,) = server.execute("SHOW QUERIES;")
+    found.queries = [
+        {"query": each["id"], "writes": each["sinks"], "state": each["state"]}
+        for each in listed["queries"]
+    ]
+    return f"version {version}, {len(found.queries)} queries"
