@@ -22,24 +22,11 @@ from connect.metrics import ErrorCounts
 from connect.records import SourceRecord
 from connect.stop_signal import StopSignal, TaskStopped
 from connect.task_state import TaskId
+from tests.connect.hasty_clock import HastyClock
 from tests.support.peer import wait_until
 
 AWAY = RetriableError("the system is away")
 BAD = DataError("no number")
-
-
-class HastyClock(ManualClock):
-    """Who waits moves the time; every wait is written down."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.waits_ms: list[int] = []
-
-    def wait(self, condition: threading.Condition, timeout_ms: int | None) -> bool:
-        assert timeout_ms is not None
-        self.waits_ms.append(timeout_ms)
-        self._now_ms += timeout_ms
-        return False
 
 
 def handler_with(settings: ErrorSettings, clock: ManualClock | None = None) -> ErrorHandler:

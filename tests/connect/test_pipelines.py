@@ -1,6 +1,5 @@
 """Records through transforms and converters, and what becomes of those that fail there."""
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -8,7 +7,6 @@ import pytest
 
 from broker import Broker
 from broker.client.api import ConsumerRecord
-from broker.clock import ManualClock
 from broker.model import TopicPartition
 from connect.conversion import Converters, Transform
 from connect.converters.primitives import IntegerConverter, StringConverter
@@ -19,18 +17,11 @@ from connect.records import Header, Record, SinkRecord, SourceRecord
 from connect.sink.pipeline import ReportableRecord, SinkPipeline
 from connect.source.pipeline import SourcePipeline
 from connect.stop_signal import StopSignal
+from tests.connect.hasty_clock import HastyClock
 from tests.connect.running_worker import committed_offsets, make_topic, running_worker, texts, write
 from tests.support.peer import wait_until
 
 AWAY = RetriableError("away")
-
-
-class HastyClock(ManualClock):
-    """Who waits moves the time."""
-
-    def wait(self, condition: threading.Condition, timeout_ms: int | None) -> bool:
-        self._now_ms += timeout_ms or 0
-        return False
 
 
 @dataclass
