@@ -8,9 +8,9 @@ import argparse
 import logging
 import signal
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 from broker.errors import MillstreamError
 from connect.connector_file import ConnectorFile, read_connector
@@ -19,6 +19,7 @@ from connect.server import ConnectServer
 from connect.worker_config import WorkerConfig, read_settings
 
 FAILED = 1
+LOOK_S = 0.5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,14 +51,30 @@ def serve(config: WorkerConfig, connectors: Sequence[ConnectorFile]) -> None:
             hint="create them over REST, or run a standalone worker: set "
             '"offset.storage.file.filename" in place of "group.id" and the three topics',
         )
-    stopped = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.set())
     with ConnectServer(config.bootstrap_servers, config) as server:
+        asked = _stop_signals()
         server.create(connectors)
         sys.stdout.write(f"listening on {server.url}\n")
         sys.stdout.flush()
-        stopped.wait()
+        _wait(asked)
+
+
+def _stop_signals() -> "SimpleQueue[int]":
+    """What gets the signals to stop. Until now they ended the process: nothing was running."""
+    asked: SimpleQueue[int] = SimpleQueue()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _: asked.put(number))
+    return asked
+
+
+def _wait(asked: "SimpleQueue[int]") -> None:
+    """Wait for a signal. Another thread may get it, so the main one has to look by itself."""
+    while True:
+        try:
+            asked.get(timeout=LOOK_S)
+            return
+        except Empty:
+            continue
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -52,10 +52,15 @@ class ConnectServer:
         self._herder: Herder | None = None
 
     @property
+    def urls(self) -> list[str]:
+        """Where the REST API is, one for each listener."""
+        return [f"http://{server.address}" for server in self._servers]
+
+    @property
     def url(self) -> str:
         """Where the REST API is: its first listener."""
         assert self._servers, "the server was not started"
-        return f"http://{self._servers[0].address}"
+        return self.urls[0]
 
     @property
     def herder(self) -> Herder:

@@ -48,6 +48,8 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_S = 90.0
+# Below what brokers take in one batch unless told otherwise; tasks hold copies of it.
+CONFIG_BYTES_MAX = 500_000
 # After the tasks had their time to stop: closing clients, writing last states.
 STOP_GRACE_S = 10.0
 
@@ -257,6 +259,9 @@ class Herder:
     ) -> tuple[ConnectorInfo, bool]:
         check_valid(self.catalog.validate(config))
         texts = {key: text for key, text in config.items() if text is not None}
+        size = sum(len(key.encode()) + len(text.encode()) for key, text in texts.items())
+        if size > CONFIG_BYTES_MAX:
+            raise BadRequest(f"the configuration is too large: more than {CONFIG_BYTES_MAX} bytes")
         with self._writing:
             old = self._configs.connector(name)
             if old is not None and not replace_old:

@@ -24,8 +24,8 @@ class SerialThread:
         self._clock = clock
         self._changed = threading.Condition()
         self._numbers = itertools.count()
-        # When it is due, in which order it came, what to do.
-        self._work: list[tuple[int, int, Callable[[], None]]] = []
+        # When it is due, in which order it came, how to do it and how to drop it.
+        self._work: list[tuple[int, int, Callable[[], None], Callable[[], bool]]] = []
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -46,7 +46,7 @@ class SerialThread:
                 future.cancel()
                 return future
             due_ms = self._clock.monotonic_ms() + delay_ms if delay_ms else 0
-            heapq.heappush(self._work, (due_ms, next(self._numbers), run))
+            heapq.heappush(self._work, (due_ms, next(self._numbers), run, future.cancel))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
@@ -56,14 +56,16 @@ class SerialThread:
     def is_idle(self) -> bool:
         """Whether nothing is due; asked by what the thread runs."""
         with self._changed:
-            return not any(due_ms == 0 for due_ms, _, _ in self._work)
+            return not any(work[0] == 0 for work in self._work)
 
     def close(self) -> None:
         """Take no more work; what waits is dropped, what runs goes on to its end."""
         with self._changed:
             self._closed = True
-            self._work.clear()
+            dropped, self._work = self._work, []
             self._changed.notify_all()
+        for _, _, _, cancel in dropped:
+            cancel()
 
     def _run(self) -> None:
         while (work := self._next()) is not None:

@@ -1,0 +1,105 @@
+"""ServerProcess: a server of ours as a process of its own, started, stopped and killed by tests."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.support.peer import REPOSITORY, wait_until
+
+_LISTENING = re.compile(rb"listening on (?:http://)?(\S+):(\d+)")
+
+
+class ServerFailed(Exception):
+    """A server ended where it should not have; the text holds what it printed."""
+
+
+class ServerProcess:
+    """`python -m module arguments`, with its output in a file of a folder."""
+
+    def __init__(self, folder: Path, module: str, arguments: Sequence[str]) -> None:
+        self.folder = folder
+        self.log_file = folder / f"{module}.log"
+        self._module = module
+        self._arguments = [*arguments]
+        self._address: tuple[str, int] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """host:port, where it listens."""
+        assert self._address is not None, f"{self._module} was not started"
+        host, port = self._address
+        return f"{host}:{port}"
+
+    @property
+    def pid(self) -> int | None:
+        """The process id while the server runs."""
+        return None if self._process is None else self._process.pid
+
+    def start(self, *, timeout_s: float = 60.0) -> Self:
+        """Starts the server and returns when it serves clients."""
+        assert self._process is None, f"{self._module} is running"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", self._module, *self._arguments]
+        with open(self.log_file, "wb") as log:
+            self._process = subprocess.Popen(
+                command, cwd=REPOSITORY, stdout=log, stderr=subprocess.STDOUT
+            )
+        process = self._process
+
+        def listening() -> bool:
+            if process.poll() is not None:
+                raise ServerFailed(f"{self._module} ended while starting:\n{self.printed()}")
+            return _LISTENING.search(self.log_file.read_bytes()) is not None
+
+        try:
+            wait_until(listening, f"the start of {self._module}", timeout_s=timeout_s)
+        except BaseException:
+            self.kill()
+            raise
+        found = _LISTENING.search(self.log_file.read_bytes())
+        assert found is not None
+        self._address = (found[1].decode(), int(found[2]))
+        return self
+
+    def printed(self) -> str:
+        """What the server has written to its output, its last part."""
+        return self.log_file.read_text(errors="replace")[-8000:]
+
+    def stop(self, *, timeout_s: float = 60.0) -> None:
+        """Shuts the server down in order; ServerFailed when it does not end well."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.terminate()
+        try:
+            code = process.wait(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            message = f"{self._module} did not stop in {timeout_s:.0f} s:\n{self.printed()}"
+            raise ServerFailed(message) from None
+        if code != 0:
+            raise ServerFailed(f"{self._module} ended with {code}:\n{self.printed()}")
+
+    def kill(self) -> None:
+        """Ends the process at once, as a power cut would; the data stays."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
