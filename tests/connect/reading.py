@@ -5,9 +5,9 @@ from broker.client.api import ConsumerRecord
 from broker.client.opening import consumer
 
 
-def read_all(broker: Broker, topic: str) -> list[ConsumerRecord]:
+def read_all(broker: Broker, topic: str, **settings: str) -> list[ConsumerRecord]:
     """All records of a topic; in order within each partition."""
-    with consumer(broker) as reader:
+    with consumer(broker, **settings) as reader:
         partitions = [TopicPartition(topic, number) for number in reader.partitions_for(topic)]
         reader.assign(partitions)
         reader.seek_to_beginning()

@@ -83,7 +83,10 @@ class FilesSinkTask(SinkTask):
     def open(self, partitions: Iterable[TopicPartition]) -> None:
         """Finishes what was under way, and reads on after the last finished file."""
         for partition in partitions:
-            files = PartitionFiles(self._layout, partition)
+            try:
+                files = PartitionFiles(self._layout, partition)
+            except OSError as error:
+                raise self._disk_error(error) from error
             self._open[partition] = files
             if files.committed is not None:
                 self.context.offset(partition, files.committed)
@@ -98,11 +101,7 @@ class FilesSinkTask(SinkTask):
                 self._finish_all()
                 self._due_ms = self._next_due_ms()
         except OSError as error:
-            raise ConnectError(
-                f"cannot write files: {error.strerror}",
-                at=str(error.filename or self._layout.directory),
-                hint="nothing is lost: restart the task when the disk takes files again",
-            ) from error
+            raise self._disk_error(error) from error
 
     def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         """Only what is in finished files; everything, where no file is open."""
@@ -154,6 +153,13 @@ class FilesSinkTask(SinkTask):
         if reporter is None:
             raise ConnectError(error.message, at=at, hint=error.hint) from error
         reporter.report(record, DataError(error.message, at=at, hint=error.hint))
+
+    def _disk_error(self, error: OSError) -> ConnectError:
+        return ConnectError(
+            f"cannot write files: {error.strerror}",
+            at=str(error.filename or self._layout.directory),
+            hint="nothing is lost: restart the task when files can be written there",
+        )
 
     def _next_due_ms(self) -> int | None:
         if self._schedule_ms <= 0:
