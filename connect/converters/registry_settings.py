@@ -4,7 +4,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 from broker.client.registry import CachedRegistry, HttpSchemaRegistry, SchemaRegistry
 from broker.client.serde.subjects import (
@@ -128,6 +128,7 @@ def open_registry(settings: RegistrySettings, given: SchemaRegistry | None) -> C
             addresses = [_without_user(str(url)) for url in urls]
             http = HttpSchemaRegistry(addresses, auth=auth, certificates=trusted)
             found = _open[key] = CachedRegistry(http)
+            finalize(found, http.close)  # when the last converter is gone
     return found
 
 
