@@ -1,5 +1,6 @@
 """`millstream registry` and `schemas`: started, asked, stopped, started again."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -30,10 +31,11 @@ WRONG = '{"type": "record", "name": "Order", "fields": [{"name": "no", "type": "
 class Served:
     """A command that runs until it is told to stop."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, folder: Path = REPOSITORY) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "millstream", *arguments],
-            cwd=REPOSITORY,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -64,9 +66,9 @@ class Served:
 
 
 @contextmanager
-def served(*arguments: str) -> Iterator[Served]:
-    """A command while it runs."""
-    running = Served(*arguments)
+def served(*arguments: str, folder: Path = REPOSITORY) -> Iterator[Served]:
+    """A command while it runs in a folder."""
+    running = Served(*arguments, folder=folder)
     try:
         yield running
     finally:
