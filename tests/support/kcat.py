@@ -1,13 +1,10 @@
 """kcat, the command-line client of Debian, installed when we may."""
 
-import functools
-import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.support.peer import PeerMissing, cache_folder, find_command, run_installer
+from tests.support.debian import find_program
 
 
 class KcatFailed(Exception):
@@ -16,25 +13,7 @@ class KcatFailed(Exception):
 
 def find_kcat() -> str:
     """The path of kcat, or PeerMissing."""
-    found = _find_once()
-    if isinstance(found, PeerMissing):
-        raise PeerMissing(*found.args)
-    return found
-
-
-@functools.cache
-def _find_once() -> str | PeerMissing:
-    if (path := shutil.which("kcat")) is not None:
-        return path
-    try:
-        if os.geteuid() != 0:
-            raise PeerMissing("kcat is not installed, and only root may install it")
-        with cache_folder("kcat"):
-            if shutil.which("kcat") is None:
-                run_installer([find_command("apt-get"), "install", "-y", "kcat"])
-        return find_command("kcat")
-    except PeerMissing as missing:
-        return missing
+    return find_program("kcat", "kcat")
 
 
 def run_kcat(

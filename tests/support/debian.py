@@ -1,0 +1,57 @@
+"""Programs of Debian's packages: found on this machine, or installed when we are root."""
+
+import functools
+import os
+import shutil
+from collections.abc import Sequence
+from glob import glob
+from pathlib import Path
+
+from tests.support.peer import PeerMissing, cache_folder, find_command, run_installer
+
+# RUNLEVEL=1 keeps a package from starting its service: servers are started by tests.
+_ENVIRONMENT = ("env", "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1")
+
+
+def find_program(name: str, package: str, *, folders: Sequence[str] = ()) -> str:
+    """The path of a program on the PATH or in `folders` (patterns), or PeerMissing."""
+    found = _find_once(name, package, tuple(folders))
+    if isinstance(found, PeerMissing):
+        raise PeerMissing(*found.args)
+    return found
+
+
+@functools.cache
+def _find_once(name: str, package: str, folders: tuple[str, ...]) -> str | PeerMissing:
+    if (path := _installed(name, folders)) is not None:
+        return path
+    try:
+        if os.geteuid() != 0:
+            raise PeerMissing(f"{name} is not installed, and only root may install {package}")
+        with cache_folder("debian"):
+            if (path := _installed(name, folders)) is None:
+                _install(package)
+                path = _installed(name, folders)
+    except PeerMissing as missing:
+        return missing
+    return path or PeerMissing(f'package "{package}" has no program "{name}"')
+
+
+def _installed(name: str, folders: Sequence[str]) -> str | None:
+    # The newest version's folder is the last one.
+    places = [place for pattern in folders for place in sorted(glob(pattern), reverse=True)]
+    for path in (Path(place) / name for place in places):
+        if os.access(path, os.X_OK):
+            return str(path)
+    return shutil.which(name)
+
+
+def _install(package: str) -> None:
+    apt = find_command("apt-get")
+    install = [*_ENVIRONMENT, apt, "install", "-y", "--no-install-recommends", package]
+    try:
+        run_installer(install)
+    except PeerMissing:
+        # A machine that never asked, or long ago, knows no address of the package.
+        run_installer([apt, "update"])
+        run_installer(install)
