@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from connect.plugin_finder import PluginKind
 
 FILE = "org.apache.kafka.connect.file"
+JDBC = "io.confluent.connect.jdbc"
 TRANSFORMS = "org.apache.kafka.connect.transforms"
 CONVERTERS = "org.apache.kafka.connect.converters"
 
@@ -55,6 +56,18 @@ CONNECTORS = (
         PluginKind.SINK,
         "connect.connectors.files_sink.connector:FilesSinkConnector",
         "connect.connectors.files_sink.connector:FilesSinkConnector",
+    ),
+    BuiltinPlugin(
+        PluginKind.SOURCE,
+        f"{JDBC}.JdbcSourceConnector",
+        "connect.connectors.jdbc.source_connector:JdbcSourceConnector",
+        f"{JDBC}.source.JdbcSourceTask",
+    ),
+    BuiltinPlugin(
+        PluginKind.SINK,
+        f"{JDBC}.JdbcSinkConnector",
+        "connect.connectors.jdbc.sink_connector:JdbcSinkConnector",
+        f"{JDBC}.sink.JdbcSinkTask",
     ),
 )
 

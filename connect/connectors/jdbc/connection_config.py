@@ -1,0 +1,170 @@
+"""Settings that source and sink share: where the database is and how to speak to it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, tzinfo
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from connect.config_def import (
+    CaseInsensitiveValidString,
+    Check,
+    ConfigKey,
+    ConfigType,
+    Importance,
+    Range,
+    Settings,
+    Width,
+    invalid,
+)
+from connect.connectors.jdbc.addresses import Address, parse_address
+from connect.connectors.jdbc.dialects import dialect_of_setting
+
+_GROUP = "Database"
+_PREFIX = "connection."
+# Settings of ours that begin like those which go to the driver.
+_OWN = {"url", "user", "password", "attempts", "backoff.ms"}
+_UTC_NAMES = ("UTC", "Etc/UTC", "Z", "GMT")
+
+
+def zone_of(name: str) -> tzinfo:
+    """A time zone by its name; UTC is always the same object."""
+    if name in _UTC_NAMES:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise invalid("db.timezone", name, "Invalid time zone identifier") from None
+
+
+def _check_url(name: str, value: object) -> None:
+    # A missing URL is complained about by its definition.
+    if isinstance(value, str):
+        parse_address(value)
+
+
+def _check_dialect(name: str, value: object) -> None:
+    dialect_of_setting(str(value))
+
+
+def _check_zone(name: str, value: object) -> None:
+    zone_of(str(value))
+
+
+# Settings that both connectors have.
+CONNECTION_KEYS: Final = (
+    ConfigKey(
+        "connection.url",
+        ConfigType.STRING,
+        validator=Check(_check_url, "JDBC or SQLAlchemy URL"),
+        importance=Importance.HIGH,
+        doc="The database: jdbc:postgresql://host:port/db, jdbc:mysql://..., "
+        "jdbc:mariadb://..., jdbc:sqlite:file, or a URL of SQLAlchemy.",
+        group=_GROUP,
+        width=Width.LONG,
+        display_name="JDBC URL",
+    ),
+    ConfigKey(
+        "connection.user",
+        ConfigType.STRING,
+        None,
+        importance=Importance.HIGH,
+        doc="The user to log in as.",
+        group=_GROUP,
+        display_name="JDBC User",
+    ),
+    ConfigKey(
+        "connection.password",
+        ConfigType.PASSWORD,
+        None,
+        importance=Importance.HIGH,
+        doc="The user's password.",
+        group=_GROUP,
+        display_name="JDBC Password",
+    ),
+    ConfigKey(
+        "connection.attempts",
+        ConfigType.INT,
+        3,
+        validator=Range(1),
+        importance=Importance.LOW,
+        doc="How often to try to connect before giving up.",
+        group=_GROUP,
+        display_name="JDBC connection attempts",
+    ),
+    ConfigKey(
+        "connection.backoff.ms",
+        ConfigType.LONG,
+        10_000,
+        validator=Range(0),
+        importance=Importance.LOW,
+        doc="How long to wait between attempts.",
+        group=_GROUP,
+        display_name="JDBC connection backoff (millis)",
+    ),
+    ConfigKey(
+        "dialect.name",
+        ConfigType.STRING,
+        "",
+        validator=Check(_check_dialect, "name of a dialect"),
+        importance=Importance.LOW,
+        doc="The dialect to use; by default the one that the URL names.",
+        group=_GROUP,
+        display_name="Database Dialect",
+    ),
+    ConfigKey(
+        "db.timezone",
+        ConfigType.STRING,
+        "UTC",
+        validator=Check(_check_zone, "time zone"),
+        importance=Importance.MEDIUM,
+        doc="The time zone of timestamps that are stored without one.",
+        group=_GROUP,
+        display_name="DB time zone",
+    ),
+    ConfigKey(
+        "quote.sql.identifiers",
+        ConfigType.STRING,
+        "ALWAYS",
+        validator=CaseInsensitiveValidString("ALWAYS", "NEVER"),
+        importance=Importance.MEDIUM,
+        doc="Whether names of tables and columns are quoted in statements.",
+        group=_GROUP,
+        display_name="Quote Identifiers",
+    ),
+)
+
+
+def table_types_key(doc: str) -> ConfigKey:
+    """The setting table.types."""
+    return ConfigKey(
+        "table.types",
+        ConfigType.LIST,
+        "TABLE",
+        importance=Importance.LOW,
+        doc=doc,
+        group=_GROUP,
+        display_name="Table Types",
+    )
+
+
+def _password(settings: Settings) -> str | None:
+    name = "connection.password"
+    return None if settings[name] is None else settings.password(name)
+
+
+def address_of(settings: Settings, config: Mapping[str, str]) -> Address:
+    """The database that a configuration names; connection.* go to the driver as options."""
+    address = parse_address(settings.text("connection.url"))
+    options = {
+        name.removeprefix(_PREFIX): value
+        for name, value in config.items()
+        if name.startswith(_PREFIX) and name.removeprefix(_PREFIX) not in _OWN
+    }
+    return replace(
+        address,
+        dialect=dialect_of_setting(settings.text("dialect.name")) or address.dialect,
+        user=settings.text_or_none("connection.user") or address.user,
+        password=_password(settings) or address.password,
+        options={**address.options, **options},
+    )

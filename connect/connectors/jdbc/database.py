@@ -1,0 +1,166 @@
+"""Database: one database as connectors see it; opens connections and describes tables."""
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from connect.config_def import Settings
+from connect.connectors.jdbc.connection_config import address_of, zone_of
+from connect.connectors.jdbc.dialects import load_dialect
+from connect.connectors.jdbc.dialects.dialect import (
+    Connection,
+    Dialect,
+    Failure,
+    Session,
+    TableColumn,
+)
+from connect.connectors.jdbc.tables import Quoting, TableName
+from connect.errors import ConnectError, RetriableError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from sqlalchemy.engine.interfaces import ReflectedColumn
+    from sqlalchemy.exc import DBAPIError
+
+_log = logging.getLogger(__name__)
+_ISOLATION_DEFAULT = "DEFAULT"
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTable:
+    """What the database says of a table or view."""
+
+    columns: list[TableColumn]
+    is_view: bool
+
+
+class Database:
+    """A database with its dialect; holds no connection itself."""
+
+    def __init__(
+        self, settings: Settings, config: Mapping[str, str], *, isolation: str | None = None
+    ) -> None:
+        """Reads the settings of the connection; ConfigError when the driver is missing."""
+        address = address_of(settings, config)
+        self.dialect: Dialect = load_dialect(address.dialect)
+        self.session = Session(
+            address, zone_of(settings.text("db.timezone")), _isolation_level(isolation)
+        )
+        self.quoting = Quoting(
+            self.dialect.quote_sign, settings.text("quote.sql.identifiers").upper() == "ALWAYS"
+        )
+        self.attempts = settings.integer("connection.attempts")
+        self.backoff_ms = settings.integer("connection.backoff.ms")
+        self._engine: Engine | None = None
+
+    def __str__(self) -> str:
+        """For messages: without the password."""
+        return str(self.session.address)
+
+    def connect(self) -> Connection:
+        """Opens a connection, once; RetriableError when the database is not there."""
+        try:
+            return self.dialect.connect(self.session)
+        except Exception as error:
+            raise self.translated(error, "cannot connect") from error
+
+    def connect_patiently(self, stopping: threading.Event) -> Connection:
+        """Opens a connection with as many attempts as are configured."""
+        for attempt in range(1, self.attempts + 1):
+            try:
+                return self.connect()
+            except RetriableError as error:
+                _log.warning("attempt %d of %d: %s", attempt, self.attempts, error)
+                if attempt == self.attempts:
+                    raise ConnectError(error.message, at=error.at, hint=error.hint) from error
+                if stopping.wait(self.backoff_ms / 1000):
+                    break
+        raise ConnectError("stopped before there was a connection", at=str(self))
+
+    def translated(self, error: Exception, what: str) -> Exception:
+        """An error of the driver as one of ours; others as they are."""
+        failure = self.dialect.failure(error)
+        if failure is None or isinstance(error, ConnectError):
+            return error
+        message = f"{what}: {str(error).strip() or type(error).__name__}"
+        hint = ""
+        if failure is Failure.AWAY:
+            hint = "check connection.url, connection.user and that the database runs"
+        return RetriableError(message, at=str(self), hint=hint)
+
+    def driver_error(self, error: "DBAPIError", what: str) -> Exception:
+        """The same for an error that SQLAlchemy has wrapped."""
+        inner = error.orig
+        return self.translated(inner if isinstance(inner, Exception) else error, what)
+
+    def tables(self, connection: Connection) -> list[tuple[TableName, str]]:
+        """All tables with their kinds."""
+        return self.dialect.tables(connection)
+
+    def table_named(self, parts: Sequence[str]) -> TableName:
+        """The table that a name with one to three parts means."""
+        return self.dialect.table_name(self.session, parts)
+
+    def engine(self) -> "Engine":
+        """SQLAlchemy on the same driver: for reflection and DDL, not for data."""
+        from sqlalchemy import create_engine
+        from sqlalchemy.pool import NullPool
+
+        if self._engine is None:
+            self._engine = create_engine(
+                f"{self.dialect.engine}://",
+                creator=lambda: self.dialect.connect(self.session),
+                poolclass=NullPool,
+            )
+        return self._engine
+
+    def describe(self, table: TableName) -> DescribedTable | None:
+        """The columns of a table or view; None when it does not exist."""
+        from sqlalchemy import inspect
+        from sqlalchemy.exc import DBAPIError, NoSuchTableError
+
+        schema = table.schema or table.catalog
+        try:
+            with self.engine().connect() as connection:
+                inspector = inspect(connection)
+                reflected = inspector.get_columns(table.name, schema=schema)
+                keys = inspector.get_pk_constraint(table.name, schema=schema)
+                native = connection.connection.driver_connection
+                kinds = dict(self.dialect.tables(cast(Connection, native)))
+        except NoSuchTableError:
+            return None
+        except DBAPIError as error:
+            raise self.driver_error(error, f"cannot describe {table}") from error
+        key_names = keys["constrained_columns"]
+        columns = [self._column(column, key_names) for column in reflected]
+        return DescribedTable(columns, kinds.get(table) == "VIEW")
+
+    def _column(self, column: "ReflectedColumn", key_names: Sequence[str]) -> TableColumn:
+        name, is_key = column["name"], column["name"] in key_names
+        # SQLite counts a key up that is one INTEGER, and says so nowhere.
+        counts = is_key and len(key_names) == 1 and str(column["type"]) == "INTEGER"
+        return TableColumn(
+            name,
+            column["type"],
+            nullable=column["nullable"] and not is_key,
+            is_autoincrement=column.get("autoincrement") is True
+            or "identity" in column
+            or (counts and self.dialect.name == "Sqlite"),
+        )
+
+    def list_tables(self) -> list[tuple[TableName, str]]:
+        """All tables with their kinds, on a connection of its own."""
+        with closing(self.connect()) as connection:
+            try:
+                return self.tables(connection)
+            except Exception as error:
+                raise self.translated(error, "cannot list tables") from error
+
+
+def _isolation_level(setting: str | None) -> str | None:
+    if setting is None or setting.upper() == _ISOLATION_DEFAULT:
+        return None
+    return setting.upper().replace("_", " ")

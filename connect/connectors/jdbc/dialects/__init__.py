@@ -1,0 +1,46 @@
+"""The databases that are known; each one's driver is imported when it is asked for."""
+
+from importlib import import_module
+
+from connect.connectors.jdbc.dialects.dialect import Dialect
+from connect.errors import ConfigError
+
+# The class of each dialect by the name that addresses give it.
+_MODULES = {
+    "postgres": ("connect.connectors.jdbc.dialects.postgres", "PostgresDialect"),
+    "mariadb": ("connect.connectors.jdbc.dialects.mariadb", "MariadbDialect"),
+    "sqlite": ("connect.connectors.jdbc.dialects.sqlite", "SqliteDialect"),
+}
+# What `dialect.name` may say, in small letters.
+_NAMES = {
+    "postgresqldatabasedialect": "postgres",
+    "mysqldatabasedialect": "mariadb",
+    "mariadbdatabasedialect": "mariadb",
+    "sqlitedatabasedialect": "sqlite",
+}
+
+
+def load_dialect(name: str) -> Dialect:
+    """The dialect of an address; ConfigError when its driver is not installed."""
+    module, class_name = _MODULES[name]
+    try:
+        dialect: Dialect = getattr(import_module(module), class_name)()
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f'The database "{name}" needs the package {error.name}, which is not installed',
+            hint="pip install 'millstream[connectors]'",
+        ) from None
+    return dialect
+
+
+def dialect_of_setting(text: str) -> str | None:
+    """The dialect that `dialect.name` names; None when it leaves the choice to the URL."""
+    if not text:
+        return None
+    found = _NAMES.get(text.lower())
+    if found is None:
+        known = "PostgreSqlDatabaseDialect, MySqlDatabaseDialect, SqliteDatabaseDialect"
+        raise ConfigError(
+            f"Invalid value {text} for configuration dialect.name", hint=f"one of {known}"
+        )
+    return found

@@ -1,0 +1,307 @@
+"""SQLite through Python's own driver; a file has no server, and columns hold values of any type.
+
+Times are kept as texts in ISO 8601, or as milliseconds since the epoch, and are compared to the
+millisecond, which is what SQLite's own functions know. A NUMERIC keeps 15 digits.
+"""
+
+import datetime
+import re
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, tzinfo
+from decimal import Decimal, InvalidOperation
+from typing import Any, cast
+
+from sqlalchemy import types as sql
+
+from connect.connectors.jdbc.dialects.dialect import (
+    Action,
+    Connection,
+    Conversion,
+    Cursor,
+    Failure,
+    ReadColumn,
+    Reading,
+    Row,
+    Session,
+    TableColumn,
+    Target,
+)
+from connect.connectors.jdbc.dialects.statements import row_statement
+from connect.connectors.jdbc.dialects.values import (
+    in_utc,
+    in_zone,
+    no_column_type,
+    plain_text,
+    timestamp_column,
+    type_by_schema,
+)
+from connect.connectors.jdbc.numeric_mapping import numeric_reader, numeric_schema, with_scale
+from connect.connectors.jdbc.tables import Quoting, TableName
+from connect.data import (
+    BOOLEAN,
+    BYTES,
+    DATE_NAME,
+    DECIMAL_NAME,
+    FLOAT64,
+    INT64,
+    SCALE_PARAMETER,
+    STRING,
+    TIME_NAME,
+    TIMESTAMP_NAME,
+    ConnectSchema,
+    Type,
+    date,
+    time,
+)
+from connect.errors import DataError
+
+# How long a statement waits for another process that writes.
+_BUSY_TIMEOUT_S = 10.0
+_VIEW = "millstream_described"
+_DECLARED = re.compile(r"\s*([^(]*?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*", re.ASCII)
+_DIGITS_MAX = 38
+_COLUMN_TYPES: Mapping[Type | str, "sql.TypeEngine[Any]"] = {
+    Type.INT8: sql.INTEGER(),
+    Type.INT16: sql.INTEGER(),
+    Type.INT32: sql.INTEGER(),
+    Type.INT64: sql.INTEGER(),
+    Type.FLOAT32: sql.REAL(),
+    Type.FLOAT64: sql.REAL(),
+    Type.BOOLEAN: sql.BOOLEAN(),
+    Type.STRING: sql.TEXT(),
+    Type.BYTES: sql.BLOB(),
+    DATE_NAME: sql.DATE(),
+    TIME_NAME: sql.TIME(),
+    TIMESTAMP_NAME: sql.TIMESTAMP(),
+}
+
+
+class SqliteDialect:
+    """A file of SQLite."""
+
+    name = "Sqlite"
+    quote_sign = '"'
+    engine = "sqlite"
+
+    def connect(self, session: Session) -> Connection:
+        """Opens the file; the task's thread and the one that stops it share the connection."""
+        connection = sqlite3.connect(
+            session.address.database, timeout=_BUSY_TIMEOUT_S, check_same_thread=False
+        )
+        if session.isolation == "READ UNCOMMITTED":
+            connection.execute("PRAGMA read_uncommitted = 1")
+        return connection
+
+    def failure(self, error: Exception) -> Failure | None:
+        """What an error of sqlite3 means; a file is never away."""
+        if isinstance(error, OverflowError | UnicodeError):
+            return Failure.BAD_VALUE
+        if not isinstance(error, sqlite3.Error):
+            return None
+        bad = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError)
+        return Failure.BAD_VALUE if isinstance(error, bad) else Failure.REFUSED
+
+    def tables(self, connection: Connection) -> list[tuple[TableName, str]]:
+        """Every table and view of the file."""
+        rows = _native(connection).execute(
+            "SELECT name, upper(type) FROM sqlite_master"
+            " WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+        )
+        return [(TableName(None, None, name), kind) for name, kind in rows]
+
+    def table_name(self, session: Session, parts: Sequence[str]) -> TableName:
+        """A table of the file."""
+        return TableName(None, None, parts[-1])
+
+    def now(self, connection: Connection) -> datetime.datetime:
+        """This machine's time."""
+        (text,) = _native(connection).execute("SELECT strftime('%Y-%m-%d %H:%M:%f')").fetchone()
+        return datetime.datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+    def query(self, connection: Connection, statement: str) -> Cursor:
+        """Starts a query."""
+        return _native(connection).execute(statement)
+
+    def abandon(self, cursor: Cursor) -> None:
+        """Ends the query."""
+        cursor.close()
+
+    def columns(
+        self, connection: Connection, cursor: Cursor, statement: str, reading: Reading
+    ) -> list[ReadColumn]:
+        """By the types that columns were declared with: a view of the query tells them."""
+        native = _native(connection)
+        native.execute(f"CREATE TEMPORARY VIEW {_VIEW} AS {statement}")
+        try:
+            described = native.execute(f"PRAGMA table_info({_VIEW})").fetchall()
+        finally:
+            native.execute(f"DROP VIEW temp.{_VIEW}")
+        return [_read_column(name, declared, reading) for _, name, declared, *_ in described]
+
+    def instant_expression(self, expression: str) -> str:
+        """Texts and milliseconds as texts of one form."""
+        form = "'%Y-%m-%d %H:%M:%f'"
+        return (
+            f"CASE typeof({expression}) WHEN 'text' THEN strftime({form}, {expression})"
+            f" ELSE strftime({form}, {expression} / 1000.0, 'unixepoch') END"
+        )
+
+    def instant_literal(self, instant: datetime.datetime, zone: tzinfo) -> str:
+        """Local time to the millisecond."""
+        local = instant.astimezone(zone).replace(tzinfo=None)
+        return f"'{local.isoformat(sep=' ', timespec='milliseconds')}'"
+
+    def instant_offset(self, instant: datetime.datetime) -> datetime.datetime:
+        """Rounded to milliseconds, as strftime does."""
+        milliseconds = (instant.microsecond + 500) // 1000
+        return instant.replace(microsecond=0) + datetime.timedelta(milliseconds=milliseconds)
+
+    def column_type(self, schema: ConnectSchema, *, is_key: bool) -> "sql.TypeEngine[Any]":
+        """The type for a field."""
+        if schema.name == DECIMAL_NAME:
+            assert schema.parameters is not None
+            scale = int(schema.parameters[SCALE_PARAMETER])
+            return sql.NUMERIC(max(_DIGITS_MAX, scale), scale)
+        return type_by_schema(_COLUMN_TYPES, schema, self.name)
+
+    def binding(
+        self, schema: ConnectSchema, column: TableColumn, zone: tzinfo
+    ) -> Conversion | None:
+        """Times and decimals as texts, which columns of numbers turn into numbers."""
+        if schema.name == TIMESTAMP_NAME:
+            local = in_zone(zone)
+            return lambda value: str(local(value))
+        if schema.name in (DATE_NAME, TIME_NAME):
+            return str
+        if schema.name == DECIMAL_NAME:
+            return plain_text
+        if schema.type not in _COLUMN_TYPES:
+            raise no_column_type(schema, self.name)
+        return None
+
+    def prepare(
+        self, connection: Connection, action: Action, target: Target, quoting: Quoting
+    ) -> None:
+        """Nothing is needed."""
+
+    def write(
+        self,
+        connection: Connection,
+        action: Action,
+        target: Target,
+        rows: Sequence[Row],
+        quoting: Quoting,
+    ) -> None:
+        """Runs one prepared statement for all rows."""
+        if action is Action.UPDATE:
+            # Values come in the order of the statement: those of the key last.
+            count = target.key_count
+            rows = [[*row[count:], *row[:count]] for row in rows]
+        statement = row_statement(action, target, quoting, lambda name: "?")
+        _native(connection).executemany(statement, rows)
+
+
+def _native(connection: Connection) -> sqlite3.Connection:
+    return cast(sqlite3.Connection, connection)
+
+
+def _read_column(name: str, declared: str, reading: Reading) -> ReadColumn:
+    matched = _DECLARED.fullmatch(declared)
+    kind, precision, scale = ("", None, None) if matched is None else matched.groups()
+    kind = kind.upper()
+    if kind in ("DATETIME", "TIMESTAMP"):
+        return timestamp_column(name, reading, _instant_reader(reading.zone))
+    if kind in ("NUMERIC", "DECIMAL"):
+        digits = None if precision is None else int(precision)
+        schema = numeric_schema(
+            reading.numeric_mapping, digits, None if digits is None else int(scale or 0)
+        )
+        return ReadColumn(name, schema, _numeric_reader(schema))
+    for signs, schema, read in _BY_NAME:
+        if any(sign in kind for sign in signs):
+            return ReadColumn(name, schema, read)
+    return ReadColumn(name, STRING, _read_text)
+
+
+def _instant_reader(zone: tzinfo) -> Conversion:
+    local = in_utc(zone)
+
+    def read(value: object) -> object:
+        if isinstance(value, int | float):
+            return datetime.datetime.fromtimestamp(value / 1000, UTC)
+        try:
+            instant = datetime.datetime.fromisoformat(str(value))
+        except ValueError:
+            raise _no_value(value, "timestamp") from None
+        return local(instant) if instant.tzinfo is None else instant.astimezone(UTC)
+
+    return read
+
+
+def _numeric_reader(schema: ConnectSchema) -> Conversion:
+    convert = numeric_reader(schema)
+    scale = None if schema.parameters is None else int(schema.parameters[SCALE_PARAMETER])
+
+    def read(value: object) -> object:
+        try:
+            number = Decimal(str(value))
+        except InvalidOperation:
+            raise _no_value(value, "number") from None
+        if convert is not None:
+            return convert(number)
+        assert scale is not None
+        return with_scale(number, scale)
+
+    return read
+
+
+def _converted(
+    own: type, convert: Callable[[Any], object], what: str
+) -> Callable[[object], object]:
+    def read(value: object) -> object:
+        if type(value) is own:
+            return value
+        try:
+            return convert(value)
+        except (TypeError, ValueError):
+            raise _no_value(value, what) from None
+
+    return read
+
+
+def _no_value(value: object, what: str) -> DataError:
+    return DataError(
+        f"SQLite has {value!r} in a column that was declared as a {what}",
+        hint="correct the row, or read the column with CAST in a query",
+    )
+
+
+def _read_bytes(value: object) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+def _read_text(value: object) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _read_date(value: object) -> datetime.date:
+    if isinstance(value, int):
+        return datetime.datetime.fromtimestamp(value / 1000, UTC).date()
+    return datetime.date.fromisoformat(str(value)[:10])
+
+
+def _read_time(value: object) -> datetime.time:
+    return datetime.time.fromisoformat(str(value))
+
+
+# The first one that has a part of the declared type's name, after SQLite's own rules of affinity.
+_BY_NAME: tuple[tuple[tuple[str, ...], ConnectSchema, Conversion], ...] = (
+    (("INT",), INT64, _converted(int, int, "integer")),
+    (("BOOL",), BOOLEAN, _converted(bool, bool, "boolean")),
+    (("CHAR", "CLOB", "TEXT"), STRING, _read_text),
+    (("BLOB", "BINARY"), BYTES, _read_bytes),
+    (("REAL", "FLOA", "DOUB"), FLOAT64, _converted(float, float, "floating point number")),
+    (("DATE",), date(), _converted(datetime.date, _read_date, "date")),
+    (("TIME",), time(), _converted(datetime.time, _read_time, "time")),
+)

@@ -1,0 +1,61 @@
+"""Values between drivers and records, where several dialects agree."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, tzinfo
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from connect.connectors.jdbc.dialects.dialect import Conversion, ReadColumn, Reading
+from connect.data import ConnectSchema, Type
+from connect.errors import DataError
+
+if TYPE_CHECKING:
+    from sqlalchemy.types import TypeEngine
+
+
+def in_utc(zone: tzinfo) -> Conversion:
+    """From local times of the zone to points in time."""
+    if zone is UTC:
+        return lambda value: value.replace(tzinfo=UTC)
+    return lambda value: value.replace(tzinfo=zone).astimezone(UTC)
+
+
+def aware_in_utc(value: datetime) -> datetime:
+    """The same point in time, in UTC."""
+    return value.astimezone(UTC)
+
+
+def in_zone(zone: tzinfo) -> Conversion:
+    """From points in time to local times of the zone."""
+    return lambda value: value.astimezone(zone).replace(tzinfo=None)
+
+
+def timestamp_column(name: str, reading: Reading, instant: Conversion) -> ReadColumn:
+    """A column of points in time, in the form that timestamp.granularity asks for."""
+    shown = reading.timestamp
+    if shown is None:
+        return ReadColumn(name, reading.timestamp_schema, instant, instant)
+    return ReadColumn(name, reading.timestamp_schema, lambda value: shown(instant(value)), instant)
+
+
+def type_by_schema(
+    types: Mapping[Type | str, "TypeEngine[Any]"], schema: ConnectSchema, dialect: str
+) -> "TypeEngine[Any]":
+    """The column type of a logical type, or else of the type underneath."""
+    found = types.get(schema.name or "") or types.get(schema.type)
+    if found is None:
+        raise no_column_type(schema, dialect)
+    return found
+
+
+def no_column_type(schema: ConnectSchema, dialect: str) -> DataError:
+    """The error of a field that no column can have."""
+    return DataError(
+        f"{dialect} has no column type for {schema}",
+        hint="flatten structs, and leave arrays and maps out with fields.whitelist",
+    )
+
+
+def plain_text(value: Decimal) -> str:
+    """A decimal number without an exponent."""
+    return f"{value:f}"

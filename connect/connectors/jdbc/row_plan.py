@@ -1,0 +1,151 @@
+"""RowPlan: which columns a record's schemas give, and how its values are taken."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+from connect.connectors.jdbc.sink_config import KAFKA_FIELDS, KeyMode, RowMapping
+from connect.data import INT32, INT64, STRING, ConnectSchema, Struct, Type
+from connect.errors import DataError
+from connect.records import SinkRecord
+
+Values = Sequence[object]
+
+
+@dataclass(frozen=True, slots=True)
+class SinkField:
+    """One field that becomes a column."""
+
+    name: str
+    schema: ConnectSchema
+    is_key: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """What records with one pair of schemas have: the key's fields first."""
+
+    fields: tuple[SinkField, ...]
+    key: Callable[[SinkRecord], Values]
+    others: Callable[[SinkRecord], Values]  # None is given for records without a value
+
+    @property
+    def key_count(self) -> int:
+        """How many fields the key has."""
+        return sum(field.is_key for field in self.fields)
+
+
+def plan_rows(
+    mapping: RowMapping, key_schema: ConnectSchema | None, value_schema: ConnectSchema | None
+) -> RowPlan:
+    """The plan for records with these schemas; DataError when they lack what is needed."""
+    if value_schema is not None and value_schema.type is not Type.STRUCT:
+        raise DataError(f"a record's value must be a struct, not {value_schema.type.name}")
+    keys, key = _key_part(mapping, key_schema, value_schema)
+    key_names = {field.name for field in keys}
+    others = [
+        SinkField(field.name, field.schema, False)
+        for field in (value_schema.fields if value_schema is not None else ())
+        if field.name not in key_names
+        and (not mapping.whitelist or field.name in mapping.whitelist)
+    ]
+    if not keys and not others:
+        raise DataError("No fields found using key and value schemas: there is nothing to write")
+    return RowPlan(
+        (*keys, *others), key, _taker(value_schema, others, mapping, lambda record: record.value)
+    )
+
+
+def _key_part(
+    mapping: RowMapping, key_schema: ConnectSchema | None, value_schema: ConnectSchema | None
+) -> tuple[list[SinkField], Callable[[SinkRecord], Values]]:
+    match mapping.key_mode:
+        case KeyMode.NONE:
+            return [], lambda record: ()
+        case KeyMode.KAFKA:
+            names = mapping.key_fields or KAFKA_FIELDS
+            schemas = (STRING, INT32, INT64)
+            fields = [
+                SinkField(name, schema, True) for name, schema in zip(names, schemas, strict=True)
+            ]
+            return fields, _place_of
+        case KeyMode.RECORD_KEY:
+            if key_schema is None:
+                raise DataError("pk.mode record_key needs records with a key and its schema")
+            if key_schema.type is not Type.STRUCT:
+                return _primitive_key(mapping, key_schema)
+            fields = _named_fields(mapping, key_schema, "key")
+            return fields, _taker(key_schema, fields, mapping, lambda record: record.key)
+        case KeyMode.RECORD_VALUE:
+            if value_schema is None:
+                raise DataError("pk.mode record_value needs records with a value and its schema")
+            fields = _named_fields(mapping, value_schema, "value")
+            return fields, _taker(value_schema, fields, mapping, lambda record: record.value)
+
+
+def _place_of(record: SinkRecord) -> Values:
+    return record.original_topic, record.original_partition, record.original_offset
+
+
+def _primitive_key(
+    mapping: RowMapping, schema: ConnectSchema
+) -> tuple[list[SinkField], Callable[[SinkRecord], Values]]:
+    if not schema.type.is_primitive or len(mapping.key_fields) != 1:
+        raise DataError(
+            f"a key of type {schema.type.name} needs one name in pk.fields, "
+            f"not {len(mapping.key_fields)}"
+        )
+
+    def key(record: SinkRecord) -> Values:
+        if record.key is None:
+            raise DataError("pk.mode record_key needs records with a key")
+        return (record.key,)
+
+    return [SinkField(mapping.key_fields[0], schema, True)], key
+
+
+def _named_fields(mapping: RowMapping, schema: ConnectSchema, part: str) -> list[SinkField]:
+    names = mapping.key_fields or tuple(field.name for field in schema.fields)
+    fields = []
+    for name in names:
+        field = schema.field(name)
+        if field is None:
+            raise DataError(
+                f'field "{name}" of pk.fields is not in the record\'s {part}',
+                hint=f"the fields are {', '.join(schema.positions)}",
+            )
+        fields.append(SinkField(name, field.schema, True))
+    return fields
+
+
+def _taker(
+    schema: ConnectSchema | None,
+    fields: Sequence[SinkField],
+    mapping: RowMapping,
+    part_of: Callable[[SinkRecord], object],
+) -> Callable[[SinkRecord], Values]:
+    """A function that takes the fields' values out of a record."""
+    if schema is None or not fields:
+        return lambda record: ()
+    names = [field.name for field in fields]
+    if mapping.null_is_default and any(field.schema.default is not None for field in fields):
+
+        def with_defaults(record: SinkRecord) -> Values:
+            struct = _struct(part_of(record))
+            return [struct[name] for name in names]
+
+        return with_defaults
+    positions = [schema.positions[name] for name in names]
+    if positions == list(range(len(schema.fields))):
+        return lambda record: _struct(part_of(record)).values
+    if len(positions) == 1:
+        (only,) = positions
+        return lambda record: (_struct(part_of(record)).values[only],)
+    take: Callable[[Values], tuple[object, ...]] = itemgetter(*positions)
+    return lambda record: take(_struct(part_of(record)).values)
+
+
+def _struct(value: object) -> Struct:
+    if not isinstance(value, Struct):
+        raise DataError(f"a struct is needed, not {type(value).__name__}")
+    return value

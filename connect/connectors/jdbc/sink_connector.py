@@ -1,0 +1,51 @@
+"""JdbcSinkConnector: records of topics as rows of tables."""
+
+from collections.abc import Mapping, Sequence
+
+from broker.model import TopicPartition
+from connect.api import SinkConnector, SinkTask
+from connect.config_def import ConfigDef
+from connect.connectors.jdbc.database import Database
+from connect.connectors.jdbc.sink_config import SINK_DEFINITION, contradictions
+from connect.connectors.jdbc.sink_task import JdbcSinkTask
+from connect.connectors.jdbc.validation import validated
+from connect.errors import ConfigError
+
+
+class JdbcSinkConnector(SinkConnector):
+    """Writes with as many tasks as are allowed."""
+
+    def __init__(self) -> None:
+        """Not started."""
+        self._config: dict[str, str] = {}
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        """What can be set."""
+        return SINK_DEFINITION
+
+    def validate(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]] | None:
+        """Settings that cannot stand together, and a driver that is not installed."""
+        return validated(SINK_DEFINITION, config, contradictions)
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Checks the configuration."""
+        settings = SINK_DEFINITION.parse(config)
+        for complaints in contradictions(settings).values():
+            raise ConfigError(complaints[0])
+        Database(settings, config)
+        self._config = dict(config)
+
+    def task_class(self) -> type[SinkTask]:
+        """The task that writes."""
+        return JdbcSinkTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """The same for every task: the consumer group divides the topics."""
+        return [self._config] * max_tasks
+
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]
+    ) -> bool:
+        """Offsets are the worker's alone."""
+        return True

@@ -1,0 +1,115 @@
+"""From records to operations: what one transaction does, with the last row of a key only.
+
+Rows of different keys may be written in any order, so a chunk of records becomes one DELETE and one
+UPSERT for each kind of row: deletes come first, and the last record of a key decides whether it has
+a row afterwards. Only INSERT keeps every record and their order.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from connect.connectors.jdbc.dialects.dialect import Action, Conversion, Row, Target
+from connect.connectors.jdbc.row_plan import RowPlan
+from connect.records import SinkRecord
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Way:
+    """How records with one pair of schemas get into one table."""
+
+    plan: RowPlan
+    target: Target
+    conversions: tuple[tuple[int, Conversion], ...]  # of columns whose values the driver takes not
+
+
+class PreparedRow(NamedTuple):
+    """A record and its row; a row that only deletes has no values besides its key."""
+
+    record: SinkRecord
+    way: Way
+    key: tuple[object, ...]
+    values: tuple[object, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Rows that one action writes into one target."""
+
+    action: Action
+    target: Target
+    rows: Sequence[Row]
+
+
+def operations(action: Action, rows: Iterable[PreparedRow]) -> Iterator[Operation]:
+    """What to do, in order."""
+    made = _in_order(rows) if action is Action.INSERT else _by_key(action, rows)
+    for operation_action, way, values in made:
+        yield Operation(operation_action, way.target, _converted(way, values))
+
+
+_Made = tuple[Action, Way, list[Row]]
+
+
+def _in_order(rows: Iterable[PreparedRow]) -> Iterator[_Made]:
+    current: _Made | None = None
+    for row in rows:
+        action = Action.DELETE if row.values is None else Action.INSERT
+        if current is None or current[0] is not action or current[1] is not row.way:
+            if current is not None:
+                yield current
+            current = (action, row.way, [])
+        current[2].append(row.key + (row.values or ()))
+    if current is not None:
+        yield current
+
+
+@dataclass(slots=True)
+class _Pending:
+    """What is to do for each key, once."""
+
+    deletes: dict[tuple[object, ...], Way] = field(default_factory=dict)
+    rows: dict[tuple[object, ...], tuple[Way, Row]] = field(default_factory=dict)
+
+
+def _by_key(action: Action, rows: Iterable[PreparedRow]) -> Iterator[_Made]:
+    pending = _Pending()
+    for _, way, key, values in rows:
+        before = pending.rows.pop(key, None)
+        if values is None:
+            pending.deletes[key] = way
+            continue
+        if before is not None and before[0] is not way:
+            # The earlier row has columns that the later one leaves as they are.
+            pending.rows[key] = before
+            yield from _flushed(action, pending)
+            pending = _Pending()
+        pending.rows[key] = (way, key + values)
+    yield from _flushed(action, pending)
+
+
+def _flushed(action: Action, pending: _Pending) -> Iterator[_Made]:
+    deletes: dict[Way, list[Row]] = {}
+    for key, way in pending.deletes.items():
+        deletes.setdefault(way, []).append(key)
+    writes: dict[Way, list[Row]] = {}
+    for way, row in pending.rows.values():
+        writes.setdefault(way, []).append(row)
+    for way, keys in deletes.items():
+        yield Action.DELETE, way, keys
+    for way, values in writes.items():
+        yield action, way, values
+
+
+def _converted(way: Way, rows: list[Row]) -> Sequence[Row]:
+    """Rows as the driver takes them: whole columns are converted at once."""
+    if not way.conversions or not rows:
+        return rows
+    columns: list[Sequence[object]] = list(zip(*rows, strict=True))
+    for position, convert in way.conversions:
+        column = columns[position]
+        if None in column:
+            columns[position] = [None if value is None else convert(value) for value in column]
+        else:
+            columns[position] = list(map(convert, column))
+    return list(zip(*columns, strict=True))

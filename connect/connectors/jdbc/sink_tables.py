@@ -1,0 +1,184 @@
+"""SinkTables: the tables that are written, created and widened when that is allowed."""
+
+import dataclasses
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from connect.connectors.jdbc.database import Database
+from connect.connectors.jdbc.dialects.dialect import TableColumn
+from connect.connectors.jdbc.dialects.values import in_zone
+from connect.connectors.jdbc.row_plan import SinkField
+from connect.connectors.jdbc.tables import TableName
+from connect.errors import ConnectError, RetriableError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Column
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkTables:
+    """The structure of tables, as the database has it."""
+
+    database: Database
+    create: bool
+    evolve: bool
+    kinds: frozenset[str]
+    known: dict[TableName, dict[str, TableColumn]] = dataclasses.field(default_factory=dict)
+    views: set[TableName] = dataclasses.field(default_factory=set)
+
+    def forget(self) -> None:
+        """Has every table looked at again: somebody else may have changed it."""
+        self.known.clear()
+        self.views.clear()
+
+    def columns(self, table: TableName) -> dict[str, TableColumn] | None:
+        """The columns of a table by name; None when it does not exist."""
+        found = self.known.get(table)
+        if found is None:
+            described = self.database.describe(table)
+            if described is None:
+                return None
+            if described.is_view:
+                self._check_views_are_wanted(table)
+                self.views.add(table)
+            found = {column.name: column for column in described.columns}
+            self.known[table] = found
+        return found
+
+    def _check_views_are_wanted(self, table: TableName) -> None:
+        if "VIEW" not in self.kinds:
+            raise ConnectError(
+                f"{table} is a view",
+                at=str(self.database),
+                hint=f"only these are written to: {', '.join(sorted(self.kinds))}; see table.types",
+            )
+
+    def is_view(self, table: TableName) -> bool:
+        """Whether a table whose columns were asked for is a view."""
+        return table in self.views
+
+    def columns_for(self, table: TableName, fields: Sequence[SinkField]) -> list[TableColumn]:
+        """The column of every field; the table is created or widened first if need be."""
+        columns = self.columns(table)
+        if columns is None:
+            columns = self._create(table, fields)
+        matched = _matched(columns, fields)
+        missing = [field for field in fields if field.name not in matched]
+        if missing:
+            columns = self._widen(table, missing)
+            matched = _matched(columns, fields)
+        return [matched[field.name] for field in fields]
+
+    def _create(self, table: TableName, fields: Sequence[SinkField]) -> dict[str, TableColumn]:
+        if not self.create:
+            raise ConnectError(
+                f"Table {table} is missing and auto-creation is disabled",
+                at=str(self.database),
+                hint="create the table, or set auto.create=true",
+            )
+        from sqlalchemy.schema import CreateTable
+
+        made = self._table(table, fields)
+        self._run([str(CreateTable(made).compile(dialect=self.database.engine().dialect))], table)
+        columns = self.columns(table)
+        if columns is None:
+            raise ConnectError(f"table {table} is not there after it was created")
+        return columns
+
+    def _widen(self, table: TableName, missing: Sequence[SinkField]) -> dict[str, TableColumn]:
+        names = ", ".join(field.name for field in missing)
+        if not self.evolve:
+            raise ConnectError(
+                f"Table {table} is missing fields ({names}) and auto-evolution is disabled",
+                at=str(self.database),
+                hint="add the columns, set auto.evolve=true, or name other fields.whitelist",
+            )
+        for field in missing:
+            if not field.schema.optional and field.schema.default is None:
+                raise ConnectError(
+                    f"Cannot ALTER {table} to add missing field {field.name}, as the field is "
+                    "not optional and does not have a default value"
+                )
+        from sqlalchemy.schema import CreateColumn
+
+        made = self._table(table, missing)
+        dialect = self.database.engine().dialect
+        name = self.database.quoting.table(_without_catalog_of_postgres(table))
+        statements = [
+            f"ALTER TABLE {name} ADD {CreateColumn(column).compile(dialect=dialect)}"
+            for column in made.columns
+        ]
+        self._run(statements, table)
+        self.known.pop(table, None)
+        columns = self.columns(table)
+        assert columns is not None, "a table that was widened exists"
+        return columns
+
+    # Any: SQLAlchemy's Table, whose module is imported when it is needed.
+    def _table(self, table: TableName, fields: Sequence[SinkField]) -> Any:
+        from sqlalchemy import MetaData, Table
+
+        return Table(
+            table.name,
+            MetaData(),
+            *(self._column(field) for field in fields),
+            schema=table.schema or table.catalog,
+            quote=self.database.quoting.always,
+            quote_schema=self.database.quoting.always,
+        )
+
+    def _column(self, field: SinkField) -> "Column[Any]":
+        from sqlalchemy import Column, literal
+
+        column_type = self.database.dialect.column_type(field.schema, is_key=field.is_key)
+        default = field.schema.default
+        if isinstance(default, datetime):
+            default = in_zone(self.database.session.zone)(default)
+        return Column(
+            field.name,
+            column_type,
+            primary_key=field.is_key,
+            autoincrement=False,
+            nullable=field.schema.optional and not field.is_key,
+            server_default=None if default is None else literal(default, column_type),
+            quote=self.database.quoting.always,
+        )
+
+    def _run(self, statements: Sequence[str], table: TableName) -> None:
+        """Runs DDL; that another task was faster is no error."""
+        from sqlalchemy import text
+        from sqlalchemy.exc import DBAPIError
+
+        for statement in statements:
+            _log.info("%s: %s", self.database, statement.strip())
+            try:
+                with self.database.engine().begin() as connection:
+                    connection.execute(text(statement.replace(":", "\\:")))
+            except DBAPIError as error:
+                self.known.pop(table, None)
+                found = self.database.driver_error(error, f"cannot change table {table}")
+                # The same records come again, and find the table as it is then.
+                raise RetriableError(str(found), at=str(self.database)) from error
+
+
+def _without_catalog_of_postgres(table: TableName) -> TableName:
+    return table if table.schema is None else TableName(None, table.schema, table.name)
+
+
+def _matched(
+    columns: dict[str, TableColumn], fields: Sequence[SinkField]
+) -> dict[str, TableColumn]:
+    """Columns by the names of fields; a column in other letters will do when only one has them."""
+    found = {}
+    for field in fields:
+        similar = [name for name in columns if name.lower() == field.name.lower()]
+        if field.name in columns:
+            found[field.name] = columns[field.name]
+        elif len(similar) == 1:
+            found[field.name] = columns[similar[0]]
+    return found

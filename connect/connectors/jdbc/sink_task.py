@@ -1,0 +1,151 @@
+"""JdbcSinkTask: writes records, again when the database fails, and finds the ones that are bad."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+
+from connect.api import SinkTask
+from connect.connectors.jdbc.database import Database
+from connect.connectors.jdbc.dialects.dialect import Failure
+from connect.connectors.jdbc.sink_config import SINK_DEFINITION, mapping_of
+from connect.connectors.jdbc.sink_rows import PreparedRow
+from connect.connectors.jdbc.sink_tables import SinkTables
+from connect.connectors.jdbc.sink_writer import SinkWriter
+from connect.connectors.jdbc.tables import TableName
+from connect.errors import ConnectError, DataError, RetriableError
+from connect.records import SinkRecord
+
+_TOPIC = "${topic}"
+
+_log = logging.getLogger(__name__)
+
+
+class JdbcSinkTask(SinkTask):
+    """Writes the records of each topic into one table."""
+
+    def __init__(self) -> None:
+        """Not started."""
+        self._writer: SinkWriter | None = None
+        self._failures = 0
+        self._names: dict[str, TableName] = {}
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Reads the configuration; the first records open the connection."""
+        settings = SINK_DEFINITION.parse(config)
+        self._database = Database(settings, config)
+        self._name_format = settings.text("table.name.format")
+        self._rows_max = settings.integer("batch.size")
+        self._retries_max = settings.integer("max.retries")
+        self._backoff_ms = settings.integer("retry.backoff.ms")
+        tables = SinkTables(
+            self._database,
+            create=settings.boolean("auto.create"),
+            evolve=settings.boolean("auto.evolve"),
+            kinds=frozenset(kind.upper() for kind in settings.texts("table.types")),
+        )
+        self._writer = SinkWriter(self._database, tables, mapping_of(settings))
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        """Writes records, table by table; what fails for now is asked for again."""
+        if not records:
+            return
+        try:
+            for table, of_table in self._by_table(records).items():
+                self._write_table(table, of_table)
+        except Exception as error:
+            raise self._failed(error) from error
+        self._failures = 0
+
+    def stop(self) -> None:
+        """Closes the connection."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def _by_table(self, records: Sequence[SinkRecord]) -> dict[TableName, list[SinkRecord]]:
+        found: dict[TableName, list[SinkRecord]] = {}
+        for record in records:
+            table = self._names.get(record.topic)
+            if table is None:
+                name = self._name_format.replace(_TOPIC, record.topic)
+                table = self._names[record.topic] = self._database.table_named(name.split("."))
+            found.setdefault(table, []).append(record)
+        return found
+
+    def _write_table(self, table: TableName, records: Sequence[SinkRecord]) -> None:
+        for start in range(0, len(records), self._rows_max):
+            chunk = records[start : start + self._rows_max]
+            rows = list(self._rows(table, chunk))
+            if rows:
+                self._write(rows)
+
+    def _rows(self, table: TableName, records: Sequence[SinkRecord]) -> Iterator[PreparedRow]:
+        assert self._writer is not None
+        for record in records:
+            try:
+                row = self._writer.row(table, record)
+            except DataError as error:
+                self._refuse(record, error)
+                continue
+            if row is not None:
+                yield row
+
+    def _write(self, rows: Sequence[PreparedRow]) -> None:
+        """Writes rows; halves them until those that do not fit stand alone."""
+        assert self._writer is not None
+        try:
+            self._writer.write(rows)
+        except Exception as error:
+            if not self._is_bad_value(error):
+                raise
+            if self.context.errant_record_reporter is None:
+                raise self._bad_rows(rows, error) from error
+            if len(rows) == 1:
+                self._refuse(rows[0].record, error)
+                return
+            middle = len(rows) // 2
+            self._write(rows[:middle])
+            self._write(rows[middle:])
+
+    def _is_bad_value(self, error: Exception) -> bool:
+        if isinstance(error, DataError):
+            return True
+        return self._database.dialect.failure(error) is Failure.BAD_VALUE
+
+    def _refuse(self, record: SinkRecord, error: Exception) -> None:
+        """Gives a record to the dead letters, or fails with it."""
+        reporter = self.context.errant_record_reporter
+        if reporter is None:
+            message = error.message if isinstance(error, ConnectError) else str(error)
+            hint = error.hint if isinstance(error, ConnectError) else ""
+            raise DataError(message, at=_place(record), hint=hint) from error
+        reporter.report(record, error)
+
+    def _bad_rows(self, rows: Sequence[PreparedRow], error: Exception) -> ConnectError:
+        at = _place(rows[0].record)
+        if len(rows) > 1:
+            at = f"one of {len(rows)} records, from {at} to {_place(rows[-1].record)}"
+        return ConnectError(
+            f"a row does not fit the table: {str(error).strip()}",
+            at=at,
+            hint="errors.tolerance=all finds such records and gives them to a dead letter topic",
+        )
+
+    def _failed(self, error: Exception) -> Exception:
+        """What to raise: RetriableError as long as the records may be put again."""
+        assert self._writer is not None
+        found = self._database.translated(error, "cannot write")
+        self._writer.forget()
+        if not isinstance(found, RetriableError):
+            return found
+        self._failures += 1
+        if 0 <= self._retries_max < self._failures:
+            return ConnectError(found.message, at=found.at, hint="see max.retries")
+        _log.warning("attempt %d: %s", self._failures, found)
+        self.context.timeout(self._backoff_ms)
+        return found
+
+
+def _place(record: SinkRecord) -> str:
+    return (
+        f'topic "{record.original_topic}" partition {record.original_partition} '
+        f"offset {record.original_offset}"
+    )

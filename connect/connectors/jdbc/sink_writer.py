@@ -1,0 +1,134 @@
+"""SinkWriter: rows into tables, one transaction at a time."""
+
+import logging
+from collections.abc import Sequence
+
+from connect.connectors.jdbc.database import Database
+from connect.connectors.jdbc.dialects.dialect import Action, Connection, Target
+from connect.connectors.jdbc.row_plan import RowPlan, plan_rows
+from connect.connectors.jdbc.sink_config import RowMapping
+from connect.connectors.jdbc.sink_rows import PreparedRow, Way, operations
+from connect.connectors.jdbc.sink_tables import SinkTables
+from connect.connectors.jdbc.tables import TableName
+from connect.data import ConnectSchema
+from connect.errors import DataError
+from connect.records import SinkRecord
+
+_log = logging.getLogger(__name__)
+
+_Schemas = tuple[TableName, ConnectSchema | None, ConnectSchema | None]
+
+
+class SinkWriter:
+    """Knows the tables and holds the connection, until something fails."""
+
+    def __init__(self, database: Database, tables: SinkTables, mapping: RowMapping) -> None:
+        """Not connected yet."""
+        self._database = database
+        self._tables = tables
+        self._mapping = mapping
+        self._connection: Connection | None = None
+        self._prepared: set[tuple[Action, Target]] = set()
+        self._ways: dict[_Schemas, Way] = {}
+
+    def row(self, table: TableName, record: SinkRecord) -> PreparedRow | None:
+        """A record as a row; None when there is nothing to do, DataError when it is none."""
+        is_delete = record.value is None
+        if is_delete and not self._mapping.deletes:
+            raise DataError(
+                "the record has no value",
+                hint="set delete.enabled=true and pk.mode=record_key to delete its row",
+            )
+        if not is_delete and record.value_schema is None:
+            raise DataError(
+                "the record's value has no schema",
+                hint="use a converter with schemas: Avro, or JSON with schemas.enable=true",
+            )
+        value_schema = None if is_delete else record.value_schema
+        schemas = (table, record.key_schema, value_schema)
+        way = self._ways.get(schemas)
+        if way is None:
+            way = self._way(*schemas)
+            if way is None:
+                return None
+            self._ways[schemas] = way
+        key = tuple(way.plan.key(record))
+        return PreparedRow(record, way, key, None if is_delete else tuple(way.plan.others(record)))
+
+    def write(self, rows: Sequence[PreparedRow]) -> None:
+        """Writes rows and commits; after an error nothing of them is written."""
+        if self._connection is None:
+            self._connection = self._database.connect()
+        connection, dialect, quoting = (
+            self._connection,
+            self._database.dialect,
+            self._database.quoting,
+        )
+        written: set[Target] = set()  # in this transaction
+        try:
+            for operation in operations(self._mapping.action, rows):
+                action, target = operation.action, operation.target
+                if (action, target) not in self._prepared or target in written:
+                    dialect.prepare(connection, action, target, quoting)
+                    self._prepared.add((action, target))
+                written.add(target)
+                dialect.write(connection, action, target, operation.rows, quoting)
+            connection.commit()
+        except Exception:
+            self._roll_back(connection)
+            raise
+
+    def forget(self) -> None:
+        """Starts anew: connection and tables may not be what they were."""
+        self.close()
+        self._ways.clear()
+        self._tables.forget()
+
+    def close(self) -> None:
+        """Lets go of the connection."""
+        connection, self._connection = self._connection, None
+        self._prepared.clear()
+        if connection is not None:
+            try:
+                connection.close()
+            except Exception as error:
+                # A connection that is broken already cannot be closed in order; nothing is lost.
+                _log.debug("closing a connection to %s: %s", self._database, error)
+
+    def _roll_back(self, connection: Connection) -> None:
+        try:
+            connection.rollback()
+        except Exception as error:
+            _log.debug("rolling back on %s: %s", self._database, error)
+            self.close()
+        # What was prepared inside of the transaction is gone.
+        self._prepared.clear()
+
+    def _way(
+        self,
+        table: TableName,
+        key_schema: ConnectSchema | None,
+        value_schema: ConnectSchema | None,
+    ) -> Way | None:
+        plan = plan_rows(self._mapping, key_schema, value_schema)
+        if value_schema is None and self._tables.create and self._tables.columns(table) is None:
+            return None  # a table that will be made by the first row has nothing to delete
+        return self._way_into(table, plan)
+
+    def _way_into(self, table: TableName, plan: RowPlan) -> Way:
+        columns = self._tables.columns_for(table, plan.fields)
+        dialect, zone = self._database.dialect, self._database.session.zone
+        conversions = [
+            (position, dialect.binding(field.schema, column, zone))
+            for position, (field, column) in enumerate(zip(plan.fields, columns, strict=True))
+        ]
+        return Way(
+            plan,
+            Target(
+                table,
+                tuple(column.name for column in columns),
+                plan.key_count,
+                self._tables.is_view(table),
+            ),
+            tuple((position, convert) for position, convert in conversions if convert is not None),
+        )

@@ -1,0 +1,97 @@
+"""TableMonitor: a thread that looks which tables there are, and says when they change."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from connect.connectors.jdbc.database import Database
+from connect.connectors.jdbc.source_config import TableChoice
+from connect.connectors.jdbc.tables import TableName
+from connect.errors import ConnectError, RetriableError
+
+_log = logging.getLogger(__name__)
+
+
+class TableMonitor:
+    """Keeps the list of tables that a connector copies."""
+
+    def __init__(
+        self,
+        database: Database,
+        choice: TableChoice,
+        *,
+        interval_ms: int,
+        changed: Callable[[], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """Calls `changed` when the list is another one, `failed` when it cannot be had at first."""
+        self._database = database
+        self._choice = choice
+        self._interval_ms = interval_ms
+        self._changed = changed
+        self._failed = failed
+        self._stopping = threading.Event()
+        self._known = threading.Event()
+        self._lock = threading.Lock()
+        self._tables: list[TableName] = []
+        self._was_asked = False  # written under the lock, like the tables
+        self._thread = threading.Thread(target=self._run, name="jdbc-tables", daemon=True)
+
+    def start(self) -> None:
+        """Begins to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread, unless the database holds it."""
+        self._stopping.set()
+        self._thread.join(timeout=1.0)
+
+    def tables(self, wait_s: float) -> list[TableName]:
+        """The tables; empty as long as they are not known, which a change will tell."""
+        self._known.wait(wait_s)
+        with self._lock:
+            self._was_asked = True
+            return list(self._tables)
+
+    def _run(self) -> None:
+        try:
+            self._database.connect_patiently(self._stopping).close()
+            self._look()
+        except Exception as error:
+            if not self._stopping.is_set():
+                self._failed(error)
+            return
+        while not self._stopping.wait(self._interval_ms / 1000):
+            try:
+                self._look()
+            except RetriableError as error:
+                # The tasks fail by themselves if the database stays away.
+                _log.warning("%s", error)
+
+    def _look(self) -> None:
+        database = self._database
+        home = database.session.address.database
+        found = sorted(
+            table
+            for table, kind in database.list_tables()
+            if self._choice.takes(table, kind, home_catalog=home)
+        )
+        self._check_names(found)
+        with self._lock:
+            is_new = self._was_asked and found != self._tables
+            self._tables = found
+        self._known.set()
+        if is_new:
+            _log.info("tables of %s: %s", database, ", ".join(map(str, found)))
+            self._changed()
+
+    def _check_names(self, tables: list[TableName]) -> None:
+        """Two tables of one name would share a topic."""
+        names = [table.name for table in tables]
+        twice = sorted({str(table) for table in tables if names.count(table.name) > 1})
+        if twice:
+            raise ConnectError(
+                f"The connector uses the unqualified table name as the topic name and has "
+                f"detected duplicate unqualified table names: {', '.join(twice)}",
+                hint="narrow the tables with schema.pattern, catalog.pattern or table.whitelist",
+            )

@@ -1,0 +1,243 @@
+"""TableReader: the rows of one table or query as records, from an offset on.
+
+A query runs until its last row was given out; then the next one begins where it ended. While it
+runs, `read` gives out rows in order, and every record carries the offset to go on from after it.
+In mode timestamp several rows may have the same time: a record's offset is the time before, until
+the last of them was given out, so that a restart repeats some rows but never skips one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from connect.connectors.jdbc.database import Database
+from connect.connectors.jdbc.dialects.dialect import (
+    Connection,
+    Conversion,
+    Cursor,
+    ReadColumn,
+    Reading,
+    Row,
+    optional_columns,
+)
+from connect.connectors.jdbc.table_query import (
+    INCREMENTING_KEY,
+    Offset,
+    TableQuery,
+    timestamp_offset,
+)
+from connect.data import ConnectSchema, Field, Struct, struct
+from connect.errors import ConnectError
+from connect.records import SourceRecord
+
+# Rows that are asked of a driver at once: more than a batch, which may be small.
+_FETCH_ROWS = 2000
+
+OffsetOf = Callable[[Row, Row | None], dict[str, object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a table or query is called everywhere."""
+
+    name: str | None  # of the schema
+    topic: str
+    partition: Mapping[str, object]
+    required: Mapping[str, bool]  # columns that are never null
+
+
+@dataclass(slots=True)
+class _Shape:
+    """How a row of the running query becomes a record."""
+
+    schema: ConnectSchema
+    positions: Sequence[int] | None  # of the columns that are read; None: all
+    conversions: list[tuple[int, Conversion]]
+    offset_of: OffsetOf
+
+
+class TableReader:
+    """Reads one table or query again and again."""
+
+    def __init__(
+        self,
+        database: Database,
+        query: TableQuery,
+        origin: Origin,
+        reading: Reading,
+        *,
+        start: Offset,
+        delay_ms: int,
+    ) -> None:
+        """Begins after an offset."""
+        self.due_ms = 0
+        self._database = database
+        self._query = query
+        self._origin = origin
+        self._reading = reading
+        self._delay = timedelta(milliseconds=delay_ms)
+        self._offset = start
+        self._passed = start.timestamp
+        self._cursor: Cursor | None = None
+        self._shape: _Shape | None = None
+        self._rows: Sequence[Row] = ()
+        self._is_last_fetch = False
+
+    def __str__(self) -> str:
+        """For messages."""
+        return f"table {self._origin.name}" if self._origin.name else "the query"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a query has rows that were not given out."""
+        return self._cursor is not None
+
+    def read(self, connection: Connection, rows_max: int) -> list[SourceRecord]:
+        """The next records; starts a query if none is running, ends it after its last row."""
+        if self._cursor is None:
+            self._start(connection)
+        assert self._cursor is not None
+        # One row more than the batch: it tells whether the last one's time has passed.
+        while len(self._rows) <= rows_max and not self._is_last_fetch:
+            fetched = self._cursor.fetchmany(_FETCH_ROWS)
+            self._is_last_fetch = len(fetched) < _FETCH_ROWS
+            self._rows = [*self._rows, *fetched] if self._rows else fetched
+        batch, self._rows = self._rows[:rows_max], self._rows[rows_max:]
+        following = self._rows[0] if self._rows else None
+        records = self._records(batch, following)
+        if not self._rows and self._is_last_fetch:
+            self._finish(connection)
+        # Only now: what is not given out because ending the query failed is read again.
+        if records:
+            self._offset = Offset.from_map(records[-1].source_offset)
+        return records
+
+    def reset(self) -> None:
+        """Ends a running query: the next one begins after the last record that was given out."""
+        cursor, self._cursor = self._cursor, None
+        self._rows = ()
+        self._passed = self._offset.timestamp
+        if cursor is not None:
+            self._database.dialect.abandon(cursor)
+
+    def _start(self, connection: Connection) -> None:
+        until = None
+        if self._query.timestamps:
+            until = self._database.dialect.now(connection) - self._delay
+        statement = self._query.statement(self._offset, until)
+        cursor = self._database.dialect.query(connection, statement)
+        self._cursor = cursor
+        self._rows, self._is_last_fetch = (), False
+        # Columns may have changed since the last query.
+        columns = self._database.dialect.columns(connection, cursor, statement, self._reading)
+        self._shape = self._shape_of(columns)
+
+    def _finish(self, connection: Connection) -> None:
+        assert self._cursor is not None
+        self._cursor.close()
+        connection.rollback()  # reading needs no commit, and holds no locks between queries
+        self._cursor = None
+
+    def _records(self, batch: Sequence[Row], following: Row | None) -> list[SourceRecord]:
+        shape = self._shape
+        assert shape is not None
+        schema, positions, conversions = shape.schema, shape.positions, shape.conversions
+        partition, topic = self._origin.partition, self._origin.topic
+        records = []
+        last = len(batch) - 1
+        for index, row in enumerate(batch):
+            offset = shape.offset_of(row, batch[index + 1] if index < last else following)
+            values = list(row) if positions is None else [row[position] for position in positions]
+            for position, convert in conversions:
+                value = values[position]
+                if value is not None:
+                    values[position] = convert(value)
+            record = SourceRecord(
+                partition,
+                offset,
+                topic,
+                None,
+                None,
+                None,
+                schema,
+                Struct(schema, values),
+            )
+            records.append(record)
+        return records
+
+    def _shape_of(self, columns: list[ReadColumn]) -> _Shape:
+        kept = [index for index, column in enumerate(columns) if column.schema is not None]
+        read = optional_columns([columns[index] for index in kept], self._origin.required)
+        fields = [Field(column.name, column.schema) for column in read if column.schema]
+        conversions = [
+            (index, column.read) for index, column in enumerate(read) if column.read is not None
+        ]
+        return _Shape(
+            struct(self._origin.name, fields),
+            None if len(kept) == len(columns) else kept,
+            conversions,
+            self._offset_of(columns),
+        )
+
+    def _offset_of(self, columns: list[ReadColumn]) -> OffsetOf:
+        query = self._query
+        if not query.timestamps:
+            if query.incrementing is None:
+                return lambda row, following: {}
+            place = _place(columns, query.incrementing)
+            return lambda row, following: {INCREMENTING_KEY: int(_number(row[place]))}
+        instant_of = self._instant_of(columns)
+        if query.incrementing is not None:
+            place = _place(columns, query.incrementing)
+            return lambda row, following: {
+                **timestamp_offset(instant_of(row)),
+                INCREMENTING_KEY: int(_number(row[place])),
+            }
+
+        def passed(row: Row, following: Row | None) -> dict[str, object]:
+            instant = instant_of(row)
+            if following is None or instant_of(following) != instant:
+                self._passed = instant
+            assert self._passed is not None
+            return timestamp_offset(self._passed)
+
+        return passed
+
+    def _instant_of(self, columns: list[ReadColumn]) -> Callable[[Row], datetime]:
+        """The time of a row: that of the first timestamp column which is not null."""
+        places = [_place(columns, name) for name in self._query.timestamps]
+        readers: list[tuple[int, Conversion]] = []
+        for place in places:
+            convert = columns[place].instant
+            if convert is None:
+                raise ConnectError(f'column "{columns[place].name}" is no timestamp', at=str(self))
+            readers.append((place, convert))
+        rounded = self._database.dialect.instant_offset
+
+        def instant_of(row: Row) -> datetime:
+            for place, convert in readers:
+                if row[place] is not None:
+                    instant = convert(row[place])
+                    assert isinstance(instant, datetime)
+                    return rounded(instant)
+            raise ConnectError("a row without a time was found by its time", at=str(self))
+
+        return instant_of
+
+
+def _place(columns: list[ReadColumn], name: str) -> int:
+    """Where a column is in a row; a name in other letters will do when only one has it."""
+    names = [column.name for column in columns]
+    if name in names:
+        return names.index(name)
+    similar = [index for index, other in enumerate(names) if other.lower() == name.lower()]
+    if len(similar) != 1:
+        raise ConnectError(
+            f'there is no column "{name}"', hint=f"the columns are {', '.join(names)}"
+        )
+    return similar[0]
+
+
+def _number(value: object) -> int:
+    # Integers, or a Decimal without digits after the point.
+    return int(value)  # type: ignore[call-overload, no-any-return]
