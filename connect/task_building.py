@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from broker.client.api import Admin, Consumer
+from broker.client.api import Admin, Consumer, GroupMetadata
 from broker.client.bulk import BulkProducer
 from broker.clock import Clock
 from broker.schema.java_patterns import compile_pattern
@@ -185,6 +185,7 @@ class TaskBuilder:
             stop,
             self.clock,
             request.on_topic,
+            lambda member: self._leave(request, member),
             dead_letters,
             ErrantRecords(handler, converters) if settings.reports else None,
             self.config.offset_flush_interval_ms,
@@ -200,6 +201,10 @@ class TaskBuilder:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
         )
+
+    def _leave(self, request: TaskRequest, member: GroupMetadata) -> None:
+        with self.clients.admin(request.connector) as admin:
+            admin.remove_group_members(member.group_id, [member.member_id]).all()
 
     def _dead_letter_producer(self, request: TaskRequest, opened: ExitStack) -> BulkProducer:
         return self._opened(

@@ -126,7 +126,11 @@ class SinkRunner:
         """Turns do not wait for long."""
 
     def abandon(self) -> None:
-        """The consumer belongs to the task's thread; its session ends by itself."""
+        """Leave the group, or its partitions would be nobody's until the task polls too late."""
+        try:
+            self._setup.leave_group(self._consumer.group_metadata())
+        except MillstreamError:
+            logger.exception("task %s cannot leave its group", self._setup.task_id)
 
     # --- one turn ------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from broker.client.api import Consumer
+from broker.client.api import Consumer, GroupMetadata
 from broker.clock import Clock
 from broker.model import TopicPartition
 from connect.api import SinkTask
@@ -30,6 +30,7 @@ class SinkSetup:
     stop: StopSignal
     clock: Clock
     on_topic: Callable[[str], None]
+    leave_group: Callable[[GroupMetadata], None]  # for another thread than the consumer's
     dead_letters: DeadLetters | None = None
     errant_records: ErrantRecords | None = None
     flush_interval_ms: int = 60_000

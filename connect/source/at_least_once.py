@@ -98,22 +98,23 @@ class AtLeastOnce:
 
     def finish(self, *, failed: bool) -> None:
         """Wait for what is under way, as long as a flush may take, and store its offsets."""
-        self._wait_for_deliveries()
+        deadline_ms = self._setup.clock.monotonic_ms() + self._setup.flush_timeout_ms
+        self._wait_for_deliveries(deadline_ms)
         with self._lock:
             self._take_acknowledged()
             # What an earlier flush had under way is known now; this one is the last.
             self._flush.is_under_way()
             self._flush.begin()
-        self._wait_for_deliveries()
+        self._wait_for_deliveries(deadline_ms)
         with self._lock:
             self._stored = not self._flush.is_under_way()
         if not failed:
             self._tell_task()
             self._raise_refusal()
 
-    def _wait_for_deliveries(self) -> None:
+    def _wait_for_deliveries(self, deadline_ms: int) -> None:
         try:
-            self._setup.producer.flush(self._setup.flush_timeout_ms)
+            self._setup.producer.flush(max(0, deadline_ms - self._setup.clock.monotonic_ms()))
         except RequestTimeout:
             return  # the broker is away: records and offsets will be read and written again
 

@@ -21,7 +21,8 @@ logger = logging.getLogger(__name__)
 
 # A task that returns nothing without waiting for it must not keep a core busy.
 IDLE_MS = 10
-CLOSE_TIMEOUT_MS = 30_000
+# What was sent is delivered by then, or the broker is away and it will be polled again.
+CLOSE_TIMEOUT_MS = 1_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,14 @@ from connect.api import Connector
 from connect.errors import AlreadyExists, ConnectError, NotFound
 from connect.records import SourceRecord
 from connect.task_state import TargetState, TaskId
-from tests.connect.running_worker import RunningWorker, Statuses, running_worker, texts
+from tests.connect.running_worker import (
+    RunningWorker,
+    Statuses,
+    make_topic,
+    running_worker,
+    texts,
+    write,
+)
 from tests.connect.scripted import (
     SINK,
     SINKS,
@@ -228,6 +235,24 @@ def test_a_task_that_does_not_stop_is_left_to_itself_and_the_others_go_on(
     assert texts(broker, "out") == ["alive"]
 
 
+def test_a_sink_that_does_not_stop_gives_its_partitions_to_the_next(
+    worker: RunningWorker, broker: Broker
+) -> None:
+    """Its consumer would hold them for max.poll.interval.ms, which is five minutes."""
+    make_topic(broker, "in")
+    write(broker, "in", "a")
+    free, stubborn = threading.Event(), SinkScript()
+    stubborn.on_put = lambda task, records: _wait(free) if records else None
+    worker.sink("snk", script=stubborn, topics="in")
+    wait_until(lambda: "open in-0" in stubborn.log, "assigned")
+    wait_until(lambda: worker.value("snk", "sink-record-read-total") == 1, "the put that hangs")
+    worker.stop("snk")
+    script, _ = worker.sink("snk", topics="in")
+    wait_until(lambda: script.values() == ["a"], "the record")
+    free.set()
+    wait_until(lambda: "stopped" in stubborn.log, "the old task ends")
+
+
 def test_many_tasks_stop_at_the_same_time(worker: RunningWorker) -> None:
     for number in range(5):
         worker.source("src", number)
@@ -272,3 +297,7 @@ def test_closing_stops_everything(broker: Broker) -> None:
     assert connector.seen == ["startup", "shutdown"]
     assert task.seen == ["startup", "shutdown"]
     assert script.log == ["connector started", "connector stopped"]
+
+
+def _wait(event: threading.Event) -> None:
+    assert event.wait(60)
