@@ -46,7 +46,7 @@ SELECT regionid, TIMESTAMPTOSTRING(WINDOWSTART, 'HH:mm:ss') AS since, views, use
 FROM views_per_region WHERE regionid = '{REGION}';
 """
 RATES = {"users": 20, "pageviews": 50, "orders": 20}  # records in a second
-WINDOWS_SHOWN, ROWS_SHOWN = 9, 6
+WINDOWS_SHOWN, ROWS_SHOWN = 9, 4  # both fit a terminal of 24 lines
 TOLD_EVERY_S = 1.0  # where there is no terminal
 LIMIT_S = 60.0
 
@@ -122,8 +122,8 @@ class Shown:
     def tables(self) -> Group:
         """Both, as a terminal shows them."""
         return Group(
-            table(self.windows(), "page views per region, windows of 5 s (a table)"),
-            table(self.enriched(), "page views with their users (a stream)"),
+            table(self.windows(), "page views per region, each 5 s"),
+            table(self.enriched(), "page views with their users"),
         )
 
     def tell(self, output: Output) -> None:
@@ -144,7 +144,7 @@ class Shown:
 
     def conclude(self, pulled: list[Row], output: Output) -> None:
         """What has come, and what the table holds of one region."""
-        output.rows(self.windows(), title="page views per region, windows of 5 s")
+        output.rows(self.windows(), title="page views per region, each 5 s")
         output.rows(self.enriched(), title="page views with their users")
         output.rows(pulled[-ROWS_SHOWN:], title=" ".join(PULL.split()))
         output.done(

@@ -11,7 +11,6 @@ from millstream.commands.options import key_values
 from millstream.settings import FILE, PORTS, PlatformSettings, load_settings, of_services
 
 USUAL = PlatformSettings()
-PORT = click.IntRange(0, 65_535)
 
 
 def platform_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -44,9 +43,9 @@ OPTIONS = (
     click.option("--data-dir", "-d", help=f"Keeps all.  [default: {USUAL.data_dir}]"),
     click.option("--host", help=f"Address to listen on.  [default: {USUAL.host}]"),
     click.option(
-        "--port-base", type=PORT, help="Ports are this and the next three; 0: any free ones."
+        "--port-base", type=int, help="Ports are this and the next three; 0: any free ones."
     ),
-    *(click.option(f"--{name}-port", type=PORT, help=_usual(name)) for name in PORTS),
+    *(click.option(f"--{name}-port", type=int, help=_usual(name)) for name in PORTS),
     click.option(
         "--set",
         "-s",

@@ -11,6 +11,7 @@ from pathlib import Path
 PROC = Path("/proc")
 LISTENS = "0A"
 ADDRESS, STATE, INODE = 1, 3, 9
+SHOWN_MAX = 60  # signs of a command line
 
 
 def owner_of(port: int) -> str | None:
@@ -45,4 +46,4 @@ def _command(process: Path) -> str:
         words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
         return "a program"
-    return " ".join(words[:3]).strip() or "a program"
+    return " ".join(" ".join(words).split())[:SHOWN_MAX] or "a program"
