@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from connect.api import Connector, OffsetReader
-from connect.errors import ConnectError
+from connect.errors import ConnectError, RetriableError
 from connect.task_state import StatusListener, TargetState
 
 logger = logging.getLogger(__name__)
@@ -82,13 +82,13 @@ class ConnectorThread:
         self._jobs.put(lambda: self._follow(target))
 
     def ask(self, what: Callable[[Connector], T]) -> T:
-        """Ask the connector something and wait for the answer; ConnectError if it has failed."""
+        """Ask the connector something and wait for it; ConnectError if it has failed."""
         answer: Future[T] = Future()
         self._jobs.put(lambda: self._answer(what, answer))
         try:
             return answer.result(ANSWER_TIMEOUT_S)
         except FutureTimeout:
-            raise ConnectError(
+            raise RetriableError(
                 f'connector "{self.name}" has not answered in {ANSWER_TIMEOUT_S:.0f} s',
                 hint="it may wait for the system it reads from or writes to",
             ) from None
