@@ -15,6 +15,7 @@ from examples import (
     fraud_detection,
     interactive_queries,
     raw_batches,
+    run_my_connector,
     session_analysis,
     stock_statistics,
     table_joins,
@@ -36,6 +37,11 @@ def test_the_embedded_broker_gives_back_the_orders() -> None:
 @pytest.mark.slow
 def test_exactly_once_shouts_every_word_once() -> None:
     assert exactly_once.main() == ["MILL", "STREAM", "WATER"]
+
+
+@pytest.mark.slow
+def test_a_connector_of_ones_own_goes_on_after_a_restart() -> None:
+    assert run_my_connector.main() == list(range(1, 11))
 
 
 @pytest.mark.slow
