@@ -9,12 +9,18 @@ become objects, so the function itself finds everything in local variables.
 
 So processing is depth-first and one record at a time, as in Kafka Streams; whatever the order of
 effects there, it is the same here.
+
+Where a source has only one way down to a sink, and every node of it can, records are pulled instead
+of pushed: each node is a generator over what its parent gives. The order of effects is the same,
+because nobody takes a record before the one before it has arrived; a call per node is saved.
+
+    a run of records:        sink(map_values(filter(records of the chunk)))
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from streams.record import Headers, Position, Record
 
@@ -26,6 +32,11 @@ VOut = TypeVar("VOut")
 
 # The code of a node: key, value, timestamp_ms, headers.
 Process = Callable[[object, object, int, Headers], None]
+# The same for all records of a run: the arguments of each, one after the other.
+Rows = Iterator[tuple[object, object, int, Headers]]
+# The code of a node that is pulled: a generator function whose variables for what it takes are
+# called key, value, timestamp_ms and headers, because reports of errors look for these names.
+ProcessRows = Callable[[Rows], Rows]
 
 NO_TIME = -1
 
@@ -183,6 +194,15 @@ class Operator(Protocol):
 
     def open(self, context: NodeContext) -> Process:
         """The node's code, inside one task."""
+        ...
+
+
+@runtime_checkable
+class RowsOperator(Operator, Protocol):
+    """An operator whose node can be pulled, too. It uses neither stores nor times of the task."""
+
+    def open_rows(self, context: NodeContext) -> ProcessRows:
+        """The node's code, for runs: it gives on a row's results before it takes the next row."""
         ...
 
 

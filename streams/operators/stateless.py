@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from streams.processor import NodeContext, Process
+from streams.processor import NodeContext, Process, ProcessRows, Rows
 from streams.record import Headers
 
 Predicate = Callable[[object, object], object]
@@ -41,6 +41,22 @@ class Filter:
 
         return drop if self.negate else keep
 
+    def open_rows(self, context: NodeContext) -> ProcessRows:
+        """The node's code for rows that are pulled."""
+        predicate = self.predicate
+
+        def keep(rows: Rows) -> Rows:
+            for key, value, timestamp_ms, headers in rows:
+                if predicate(key, value):
+                    yield key, value, timestamp_ms, headers
+
+        def drop(rows: Rows) -> Rows:
+            for key, value, timestamp_ms, headers in rows:
+                if not predicate(key, value):
+                    yield key, value, timestamp_ms, headers
+
+        return drop if self.negate else keep
+
 
 @dataclass(frozen=True, slots=True)
 class DropNullKeys:
@@ -55,6 +71,16 @@ class DropNullKeys:
                 forward(key, value, timestamp_ms, headers)
 
         return process
+
+    def open_rows(self, context: NodeContext) -> ProcessRows:
+        """The node's code for rows that are pulled."""
+
+        def process_rows(rows: Rows) -> Rows:
+            for key, value, timestamp_ms, headers in rows:
+                if key is not None:
+                    yield key, value, timestamp_ms, headers
+
+        return process_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +99,17 @@ class Map:
 
         return process
 
+    def open_rows(self, context: NodeContext) -> ProcessRows:
+        """The node's code for rows that are pulled."""
+        mapper = self.mapper
+
+        def process_rows(rows: Rows) -> Rows:
+            for key, value, timestamp_ms, headers in rows:
+                new_key, new_value = mapper(key, value)
+                yield new_key, new_value, timestamp_ms, headers
+
+        return process_rows
+
 
 @dataclass(frozen=True, slots=True)
 class MapValues:
@@ -90,6 +127,20 @@ class MapValues:
 
         def of_both(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
             forward(key, mapper(key, value), timestamp_ms, headers)
+
+        return of_both if self.with_key else of_value
+
+    def open_rows(self, context: NodeContext) -> ProcessRows:
+        """The node's code for rows that are pulled."""
+        mapper = self.mapper
+
+        def of_value(rows: Rows) -> Rows:
+            for key, value, timestamp_ms, headers in rows:
+                yield key, mapper(value), timestamp_ms, headers
+
+        def of_both(rows: Rows) -> Rows:
+            for key, value, timestamp_ms, headers in rows:
+                yield key, mapper(key, value), timestamp_ms, headers
 
         return of_both if self.with_key else of_value
 
@@ -147,6 +198,16 @@ class SelectKey:
             forward(selector(key, value), value, timestamp_ms, headers)
 
         return process
+
+    def open_rows(self, context: NodeContext) -> ProcessRows:
+        """The node's code for rows that are pulled."""
+        selector = self.selector
+
+        def process_rows(rows: Rows) -> Rows:
+            for key, value, timestamp_ms, headers in rows:
+                yield selector(key, value), value, timestamp_ms, headers
+
+        return process_rows
 
 
 @dataclass(frozen=True, slots=True)

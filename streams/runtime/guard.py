@@ -5,7 +5,7 @@ of an error tells which node raised it: zero cost per record. Any other handler 
 go on, so every node is called through a guard.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import NamedTuple
 
@@ -31,7 +31,11 @@ SETTLED = (
     StreamsConfigError,
     TaskMigrated,
 )
-_ARGUMENTS = 4
+# What a node's code is given, as its variables are called where rows are pulled.
+_VARIABLES = ("key", "value", "timestamp_ms", "headers")
+
+# A node's code, or its code for rows that are pulled.
+NodeFunction = Callable[..., object]
 
 
 def guarded(node: str, process: Process, failures: Failures) -> Process:
@@ -68,10 +72,10 @@ class Failed(NamedTuple):
     headers: Headers
 
 
-def find_failed(error: BaseException, nodes: Mapping[str, Process]) -> Failed | None:
+def find_failed(error: BaseException, nodes: Iterable[tuple[str, NodeFunction]]) -> Failed | None:
     """The innermost node among the frames that an error came through."""
-    by_code: dict[CodeType, list[tuple[str, Process]]] = {}
-    for node, process in nodes.items():
+    by_code: dict[CodeType, list[tuple[str, NodeFunction]]] = {}
+    for node, process in nodes:
         function = process.__func__ if isinstance(process, MethodType) else process
         if isinstance(function, FunctionType):
             by_code.setdefault(function.__code__, []).append((node, process))
@@ -86,7 +90,7 @@ def find_failed(error: BaseException, nodes: Mapping[str, Process]) -> Failed | 
     return found
 
 
-def _node_of(frame: FrameType, candidates: Iterable[tuple[str, Process]]) -> str | None:
+def _node_of(frame: FrameType, candidates: Iterable[tuple[str, NodeFunction]]) -> str | None:
     """The node whose function a frame runs: several nodes may share the code, not its cells."""
     values = frame.f_locals
     for node, process in candidates:
@@ -110,7 +114,9 @@ def _content(cell: object) -> object:
 
 def _failed(node: str, frame: FrameType, code: CodeType) -> Failed | None:
     names = [name for name in code.co_varnames[: code.co_argcount] if name != "self"]
-    if len(names) != _ARGUMENTS:
+    if names == ["rows"]:
+        names = list(_VARIABLES)
+    if len(names) != len(_VARIABLES):
         return Failed(node, None, None, -1, ())
     key, value, timestamp_ms, headers = (frame.f_locals.get(name) for name in names)
     return Failed(

@@ -1,20 +1,24 @@
 """Opening the nodes of a sub-topology: children first, so that each knows where to forward."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from streams.errors import ProcessingFailed, StreamsError
 from streams.handlers import log_and_fail
-from streams.processor import Process
+from streams.processor import NodeContext, Process, ProcessRows, RowsOperator
 from streams.runtime.dead_letters import user_line
-from streams.runtime.guard import counted, guarded
+from streams.runtime.guard import NodeFunction, counted, guarded
+from streams.runtime.input_buffer import FindHead, Run
 from streams.runtime.node_context import Surroundings, TaskNodeContext, forward_to_all
-from streams.runtime.sink import OpenSink, open_sink
+from streams.runtime.pulling import open_pulling
+from streams.runtime.sink import OpenSink, TakeRows, open_sink
 from streams.runtime.source import OpenSource
 from streams.runtime.task_metrics import DROPPED, PROCESSED
 from streams.serdes import serde_or_default
 from streams.topology import Node, ProcessorNode, SinkNode, SourceNode, SubTopology
 
+T = TypeVar("T")
 TopicOf = Callable[[str], str]
 
 
@@ -22,39 +26,61 @@ TopicOf = Callable[[str], str]
 class OpenNodes:
     """The code of processors and sinks, and what sources forward to, by name of the node."""
 
-    processes: Mapping[str, Process]  # as written, without guards: tracebacks show these
+    # Which function is of which node, as written, without guards: tracebacks show these.
+    functions: Sequence[tuple[str, NodeFunction]]
     sources: Mapping[str, Process]
+    pulled: Mapping[str, TakeRows]  # of sources, and of nodes, whose records can be pulled
 
 
 def open_nodes(sub: SubTopology, surroundings: Surroundings, topic_of: TopicOf) -> OpenNodes:
     """Open all nodes of a sub-topology in one task."""
+    children = _children(sub)
+    functions: list[tuple[str, NodeFunction]] = []
+    called: dict[str, Process] = {}
+    sources: dict[str, Process] = {}
+    pulled: dict[str, TakeRows] = {}
+    for index, node in reversed(list(enumerate(sub.nodes))):
+        to = {child: called[child] for child in children[node.name]}
+        only_child = next(iter(to)) if len(to) == 1 else ""
+        if isinstance(node, SourceNode):
+            sources[node.name] = forward_to_all(tuple(to.values()))
+            if only_child in pulled:
+                pulled[node.name] = pulled[only_child]
+            continue
+        stores = node.stores if isinstance(node, ProcessorNode) else ()
+        context = TaskNodeContext(surroundings, node.name, index, children=to, stores=stores)
+        take_rows = None
+        if isinstance(node, SinkNode):
+            process, take_rows = _open_sink(node, context, surroundings, topic_of)
+            if take_rows is not None:
+                functions.append((node.name, take_rows))
+        else:
+            process = _opened(node, context, node.operator.open)
+            if only_child in pulled and isinstance(node.operator, RowsOperator):
+                process_rows = _opened(node, context, node.operator.open_rows)
+                functions.append((node.name, process_rows))
+                take_rows = _pulled_through(process_rows, pulled[only_child])
+        functions.append((node.name, process))
+        called[node.name] = _as_called(node, process, surroundings)
+        if take_rows is not None and called[node.name] is process:
+            pulled[node.name] = take_rows
+    surroundings.opened()
+    return OpenNodes(functions, sources, pulled)
+
+
+def _children(sub: SubTopology) -> dict[str, list[str]]:
+    """The names of each node's children."""
     children: dict[str, list[str]] = {node.name: [] for node in sub.nodes}
     for node in sub.nodes:
         if not isinstance(node, SourceNode):
             for parent in node.parents:
                 children[parent].append(node.name)
-    plain: dict[str, Process] = {}
-    called: dict[str, Process] = {}
-    sources: dict[str, Process] = {}
-    for index, node in reversed(list(enumerate(sub.nodes))):
-        to = {child: called[child] for child in children[node.name]}
-        if isinstance(node, SourceNode):
-            sources[node.name] = forward_to_all(tuple(to.values()))
-            continue
-        stores = node.stores if isinstance(node, ProcessorNode) else ()
-        context = TaskNodeContext(surroundings, node.name, index, children=to, stores=stores)
-        if isinstance(node, ProcessorNode):
-            plain[node.name] = _open_processor(node, context)
-        else:
-            plain[node.name] = _open_sink(node, context, surroundings, topic_of)
-        called[node.name] = _as_called(node, plain[node.name], surroundings)
-    surroundings.opened()
-    return OpenNodes(plain, sources)
+    return children
 
 
-def _open_processor(node: ProcessorNode, context: TaskNodeContext) -> Process:
+def _opened(node: ProcessorNode, context: TaskNodeContext, opens: Callable[[NodeContext], T]) -> T:
     try:
-        return node.operator.open(context)
+        return opens(context)
     except StreamsError:
         raise
     except Exception as error:
@@ -67,9 +93,14 @@ def _open_processor(node: ProcessorNode, context: TaskNodeContext) -> Process:
         ) from error
 
 
+def _pulled_through(process_rows: ProcessRows, take_rows: TakeRows) -> TakeRows:
+    """What takes the results of a node for the node's rows."""
+    return lambda rows: take_rows(process_rows(rows))
+
+
 def _open_sink(
     node: SinkNode, context: TaskNodeContext, surroundings: Surroundings, topic_of: TopicOf
-) -> Process:
+) -> tuple[Process, TakeRows | None]:
     config = surroundings.config
     sink = OpenSink(
         context,
@@ -96,19 +127,19 @@ def _as_called(node: Node, process: Process, surroundings: Surroundings) -> Proc
 def open_source(
     node: SourceNode,
     topic: str,
-    forward: Process,
+    nodes: OpenNodes,
     surroundings: Surroundings,
     punctuate: Callable[[], object],
-) -> OpenSource:
-    """What the loop over a topic's records needs."""
+) -> tuple[Run, FindHead | None]:
+    """The loop over a topic's records, and the way to the head's time if it must be looked for."""
     config, metrics = surroundings.config, surroundings.metrics
-    return OpenSource(
+    source = OpenSource(
         node=node.name,
         topic=topic,
         key_serde=serde_or_default(node.key_serde, config.default_key_serde),
         value_serde=serde_or_default(node.value_serde, config.default_value_serde),
         extractor=node.timestamp_extractor or config.default_timestamp_extractor,
-        forward=forward,
+        forward=nodes.sources[node.name],
         current=surroundings.current,
         failures=surroundings.failures,
         stream_punctuations=surroundings.stream_punctuations,
@@ -117,3 +148,7 @@ def open_source(
         processed=metrics.counter(PROCESSED, node.name),
         dropped=metrics.counter(DROPPED),
     )
+    run, find_head = source.loops()
+    if find_head is None and node.name in nodes.pulled:
+        run = open_pulling(source, nodes.pulled[node.name], run)
+    return run, find_head

@@ -8,7 +8,7 @@ import orjson
 from broker.client.partitioner import partition_for_key
 from broker.client.serde import BindableSerde, JsonSerde, Serde, StringSerde
 from streams.errors import StreamsError
-from streams.processor import NodeContext, Process
+from streams.processor import NodeContext, Process, Rows
 from streams.record import Headers
 from streams.runtime.dead_letters import Failures
 from streams.runtime.output import Output, way_to
@@ -57,18 +57,27 @@ class OpenSink:
         self.value_serde = value_serde
 
 
-def open_sink(node: SinkNode, topic_of: Callable[[str], str], sink: OpenSink) -> Process:
-    """The code of a sink node; `topic_of` gives the final name of a topic of the topology."""
+# Takes all rows of a run.
+TakeRows = Callable[[Rows], None]
+
+
+def open_sink(
+    node: SinkNode, topic_of: Callable[[str], str], sink: OpenSink
+) -> tuple[Process, TakeRows | None]:
+    """The code of a sink node, and what pulls rows if it can be done in less time.
+
+    `topic_of` gives the final name of a topic of the topology.
+    """
     if isinstance(node.topic, str) and node.partitioner is None:
         topic = topic_of(node.topic)
         if isinstance(sink.key_serde, WindowedSerde | SessionWindowedSerde):
-            return _open_windowed(node, topic, sink, sink.key_serde)
+            return _open_windowed(node, topic, sink, sink.key_serde), None
         if not isinstance(sink.key_serde, WindowedKeySerde):
             return _open_plain(node, topic, sink)
-    return _open_choosing(node, topic_of, sink)
+    return _open_choosing(node, topic_of, sink), None
 
 
-def _open_plain(node: SinkNode, topic: str, sink: OpenSink) -> Process:
+def _open_plain(node: SinkNode, topic: str, sink: OpenSink) -> tuple[Process, TakeRows]:
     """One topic, partitioned by the key."""
     encode_key = _encoder(sink.key_serde, topic)
     encode_value = _encoder(sink.value_serde, topic)
@@ -86,7 +95,23 @@ def _open_plain(node: SinkNode, topic: str, sink: OpenSink) -> Process:
         processed.value += 1
         send_to(raw_key, raw_key, raw_value, timestamp_ms, headers)
 
-    return process
+    def take_rows(rows: Rows) -> None:
+        count = 0
+        try:
+            for key, value, timestamp_ms, headers in rows:
+                try:
+                    raw_key = None if key is None else encode_key(key)
+                    raw_value = None if value is None else encode_value(value)
+                except Exception as error:
+                    clearer = _clearer(sink, topic, key, value) or error
+                    failures.production(node.name, clearer, (key, value, timestamp_ms, headers))
+                    continue
+                count += 1
+                send_to(raw_key, raw_key, raw_value, timestamp_ms, headers)
+        finally:
+            processed.value += count
+
+    return process, take_rows
 
 
 # Any: keys of any type.

@@ -1,8 +1,9 @@
 """Sources: raw records of a chunk to calls of the first nodes. The hottest loop of all.
 
-There are two loops. The plain one serves sources whose records have the time of the record itself:
-the head's time is known without decoding. The other one serves sources with an extractor that looks
-inside: the head must be decoded to know whose turn it is, and is kept until its turn comes.
+There are two loops here. The plain one serves sources whose records have the time of the record
+itself: the head's time is known without decoding. The other one serves sources with an extractor
+that looks inside: the head must be decoded to know whose turn it is, and is kept until its turn
+comes. A third one, in pulling.py, is there for the plain source of a single way to a sink.
 """
 
 from collections.abc import Callable, Iterator
@@ -96,7 +97,7 @@ def _open_plain(source: OpenSource) -> Run:
     def run(queue: PartitionQueue, limit: int, until_ms: int) -> int:
         chunk = current.chunk = queue.chunks[0]
         start = index = queue.index
-        following = _end_of_run(chunk, start, limit, until_ms)
+        following = end_of_run(chunk, start, limit, until_ms)
         time_ms, partition_ms = current.time_ms, queue.time_ms
         try:
             for index, timestamp_ms, key, value, headers in _rows(chunk, start, following):
@@ -129,7 +130,7 @@ def _open_plain(source: OpenSource) -> Run:
     return run
 
 
-def _end_of_run(chunk: Chunk, start: int, limit: int, until_ms: int) -> int:
+def end_of_run(chunk: Chunk, start: int, limit: int, until_ms: int) -> int:
     """The row before which a run ends: the first, but one, that is not older than a time."""
     end = min(len(chunk), start + limit)
     if until_ms == NEVER_MS:

@@ -223,14 +223,9 @@ class Task:
 
     def _open_input(self, topic: str, partition: int) -> PartitionQueue:
         source = self._source_of(topic)
-        opened = open_source(
-            source,
-            topic,
-            self._nodes.sources[source.name],
-            self._with,
-            self.punctuate_stream_time,
+        run, find_head = open_source(
+            source, topic, self._nodes, self._with, self.punctuate_stream_time
         )
-        run, find_head = opened.loops()
         queue = PartitionQueue(TopicPartition(topic, partition), run, find_head)
         self._input.open(queue)
         return queue
@@ -280,7 +275,7 @@ class Task:
 
     def _settle(self, error: Exception, node: str) -> None:
         """Ask the handler about an error that came through; `node` if no other is to blame."""
-        failed = find_failed(error, self._nodes.processes)
+        failed = find_failed(error, self._nodes.functions)
         if failed is None:
             time_ms = self._with.current.time_ms
             self._with.failures.processing(node, error, None, None, time_ms, ())

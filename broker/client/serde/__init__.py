@@ -22,7 +22,7 @@ from broker.client.serde.primitives import (
     StringSerde,
     UuidSerde,
 )
-from broker.client.serde.serde import BindableSerde, Serde
+from broker.client.serde.serde import BindableSerde, ChunkSerde, Serde
 from broker.client.serde.subjects import record_name, topic_name, topic_record_name
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ __all__ = [
     "BindableSerde",
     "BooleanSerde",
     "BytesSerde",
+    "ChunkSerde",
     "DecimalDigits",
     "DoubleSerde",
     "FieldNumber",

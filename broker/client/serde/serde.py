@@ -1,6 +1,6 @@
 """Serde: a value to bytes and back; None stands for null both ways."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 from broker.errors import SerdeError
@@ -34,6 +34,15 @@ class BindableSerde(Serde[T], Protocol[T]):
 
     def decoder(self, topic: str) -> Callable[[bytes], T | None]:
         """What `deserialize` does with bytes of a topic."""
+        ...
+
+
+@runtime_checkable
+class ChunkSerde(BindableSerde[T], Protocol[T]):
+    """A serde that decodes many values in less time than one by one."""
+
+    def chunk_decoder(self, topic: str) -> Callable[[Sequence[bytes]], list[T | None]]:
+        """What `decoder` does, with many values at once; it raises if any of them is none."""
         ...
 
 

@@ -19,7 +19,13 @@ For SELECT USER, PRICE FROM S WHERE PRICE > 50 it is
             watch(key, row1, timestamp_ms)
         forward(key, row1, timestamp_ms, headers)
 
-so a row that nobody needs as a whole is never made.
+so a row that nobody needs as a whole is never made. The same lines are the body of a loop in
+
+    def process_rows(rows):
+        for key, value, timestamp_ms, headers in rows:
+            ...
+
+with `continue` for `return` and `yield` for `forward`, for tasks that pull their rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,9 +44,11 @@ from sql.backends.native.source_code import Code, Columns, ColumnsOf, Names
 from sql.backends.native.steps import RowStream, then
 from sql.backends.native.tap import Tap
 from sql.expressions import TypedExpression
-from streams.processor import NodeContext, Process
+from streams.processor import NodeContext, Process, ProcessRows
 
 ROWS = "SQL-ROWS-"
+# Ends of lines for a single row.
+SKIP, FORWARD = "return", "forward"
 
 
 class RowOrigin(Protocol):
@@ -150,18 +158,25 @@ class RowRun:
         return then(self.stream, ROWS, operator, new_key=self.key is not None)
 
 
+# From forward, the tap and the origin's objects.
+_Make = Callable[[Process, Tap | None, dict[str, object]], tuple[Process, ProcessRows]]
+
+
 @dataclass(frozen=True, slots=True)
 class _RunRows:
     """The operator of a run."""
 
-    # From forward, the tap and the origin's objects.
-    make: Callable[[Process, Tap | None, dict[str, object]], Process]
+    make: _Make
     origin: RowOrigin
     tap: Tap | None
 
     def open(self, context: NodeContext) -> Process:
         """The node's code."""
-        return self.make(context.forward, self.tap, self.origin.objects(context))
+        return self.make(context.forward, self.tap, self.origin.objects(context))[0]
+
+    def open_rows(self, context: NodeContext) -> ProcessRows:
+        """The node's code for rows that are pulled."""
+        return self.make(context.forward, self.tap, self.origin.objects(context))[1]
 
 
 class _Writing:
@@ -185,32 +200,35 @@ class _Writing:
         key = "key"
         if run.key is not None:
             key = self._select(run.key, "group")
-            self._lines += ["if None in group:", "    return"]
+            self._lines += ["if None in group:", f"    {SKIP}"]
         self._forward(key, self._row)
         return _RunRows(self._made(), run.origin, run.tap)
 
-    def _made(self) -> Callable[[Process, Tap | None, dict[str, object]], Process]:
+    def _made(self) -> _Make:
         objects = self._run.origin.objects_named
+        lines = [*self._null(), *self._run.origin.before, *self._lines]
         source = [
             "def make(forward, tap, objects):",
             *(f"    {each} = objects[{each!r}]" for each in objects),
             *(f"    {line}" for text in self._names.functions for line in text.splitlines()),
             "    def process(key, value, timestamp_ms, headers):",
-            *(f"        {line}" for line in (*self._null(), *self._run.origin.before)),
-            *(f"        {line}" for line in self._lines),
-            "    return process",
+            *(f"        {line}" for line in lines),
+            "    def process_rows(rows):",
+            "        for key, value, timestamp_ms, headers in rows:",
+            *(f"            {_in_loop(line)}" for line in lines),
+            "    return process, process_rows",
         ]
         names = compiled("\n".join(source), self._names.namespace)
-        return cast("Callable[[Process, Tap | None, dict[str, object]], Process]", names["make"])
+        return cast("_Make", names["make"])
 
     def _null(self) -> list[str]:
         """What becomes of a record without a value."""
         if self._run.drops_nulls:
-            return ["if value is None:", "    return"]
+            return ["if value is None:", f"    {SKIP}"]
         lines, self._lines = self._lines, []
         self._forward("key", "None")
         nothing, self._lines = self._lines, lines
-        return ["if value is None:", *(f"    {line}" for line in [*nothing, "return"])]
+        return ["if value is None:", *(f"    {line}" for line in [*nothing, SKIP])]
 
     def _keep(self, step: _Kept) -> None:
         code = self._written([step.condition])[0]
@@ -219,10 +237,10 @@ class _Writing:
         self._lines += [
             "try:",
             f"    if {refused}:",
-            "        return",
+            f"        {SKIP}",
             "except Exception:",
             f"    if not {careful}({self._read}):",
-            "        return",
+            f"        {SKIP}",
         ]
 
     def _select(self, step: _Selected, name: str) -> str:
@@ -249,4 +267,15 @@ class _Writing:
                 "for watch in tap.watchers:",
                 f"    watch({key}, {row}, timestamp_ms)",
             ]
-        self._lines.append(f"forward({key}, {row}, timestamp_ms, headers)")
+        self._lines.append(f"{FORWARD}({key}, {row}, timestamp_ms, headers)")
+
+
+def _in_loop(line: str) -> str:
+    """A line for a single row, as it is for each of many."""
+    indent = line[: len(line) - len(line.lstrip())]
+    text = line[len(indent) :]
+    if text == SKIP:
+        return f"{indent}continue"
+    if text.startswith(f"{FORWARD}("):
+        return f"{indent}yield {text.removeprefix(FORWARD)}"
+    return line

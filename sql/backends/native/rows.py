@@ -157,6 +157,14 @@ class SingleKeySerde:
             return decode  # which knows no null but a null record
         return lambda data: None if (row := decode(data)) is None or row[0] is None else row
 
+    def chunk_decoder(self, topic: str) -> Callable[[Sequence[bytes]], list[Row | None]]:
+        """What `decoder` does, with many keys."""
+        inner = self._inner
+        if isinstance(inner, KafkaRowSerde):
+            return inner.chunk_decoder(topic)
+        decode = self.decoder(topic)
+        return lambda data: list(map(decode, data))
+
 
 class StoredRowSerde:
     """Rows in stores and internal topics: MessagePack, decoded by the types of the columns."""

@@ -61,32 +61,43 @@ class JsonRowDecoder:
         # The name of each column's field in the data, and names of other fields.
         self._names = [each.name for each in columns]
         self._ignored: set[str] = set()
-        self._decode_object: Callable[[bytes], msgspec.Struct] = _give_up
-        self._prepare_object()
+        self._decode_object = self._prepared()
         # From bytes to the row, None for JSON's null; Mismatch for what is wrong.
-        self.decode = self._open()
+        self.decode = self._decode_and_finish if self._finishers else self._decode
 
-    def _open(self) -> Callable[[bytes], Row | None]:
-        finishers, count = self._finishers, len(self._columns)
-        carefully = self._decode_carefully
-
-        def decode(data: bytes) -> Row | None:
+    def decode_chunk(self, data: Sequence[bytes]) -> list[Row | None]:
+        """The rows of many texts."""
+        if self._finishers:
+            return list(map(self.decode, data))
+        rows: list[Row | None] = []
+        waiting = iter(data)
+        while len(rows) < len(data):
             try:
-                return astuple(self._decode_object(data))[:count]  # without what is ignored
+                # What came before a text that the fast way gives up on is in the list by then.
+                rows.extend(map(astuple, map(self._decode_object, waiting)))
             except GIVING_UP:
-                return carefully(data)
+                rows.append(self._decode_carefully(data[len(rows)]))
+        if self._ignored:
+            count = len(self._columns)
+            return [None if row is None else row[:count] for row in rows]
+        return rows
 
-        def decode_and_finish(data: bytes) -> Row | None:
-            try:
-                values = list(astuple(self._decode_object(data))[:count])
-                for index, finish in finishers:
-                    if values[index] is not None:
-                        values[index] = finish(values[index])
-                return tuple(values)
-            except GIVING_UP:
-                return carefully(data)
+    def _decode(self, data: bytes) -> Row | None:
+        try:
+            row = astuple(self._decode_object(data))
+            return row[: len(self._columns)] if self._ignored else row
+        except GIVING_UP:
+            return self._decode_carefully(data)
 
-        return decode_and_finish if finishers else decode
+    def _decode_and_finish(self, data: bytes) -> Row | None:
+        try:
+            values = list(astuple(self._decode_object(data))[: len(self._columns)])
+            for index, finish in self._finishers:
+                if values[index] is not None:
+                    values[index] = finish(values[index])
+            return tuple(values)
+        except GIVING_UP:
+            return self._decode_carefully(data)
 
     def _decode_carefully(self, data: bytes) -> Row | None:
         found = decode_json(data)
@@ -102,14 +113,13 @@ class JsonRowDecoder:
             self._learn(found)
         return row
 
-    def _prepare_object(self) -> None:
+    def _prepared(self) -> Callable[[bytes], msgspec.Struct]:
         """The decoder of the fast way, for the names that are known by now."""
         wanted = self._object_type()
         if wanted is None:
-            self._decode_object = _give_up
-            return
+            return _give_up
         hook = exact_number if self._finishers else None
-        self._decode_object = msgspec.json.Decoder(wanted, float_hook=hook).decode
+        return msgspec.json.Decoder(wanted, float_hook=hook).decode
 
     def _object_type(self) -> type[msgspec.Struct] | None:
         """Objects with the known names and no others; None when no such type can do."""
@@ -149,7 +159,7 @@ class JsonRowDecoder:
             return
         self._learned += 1
         self._names, self._ignored = names, ignored
-        self._prepare_object()
+        self._decode_object = self._prepared()
 
 
 def single_decoder(data_type: DataType) -> Callable[[bytes], Row]:

@@ -59,12 +59,15 @@ class JsonRowSerde:
         """Prepare what encodes and decodes."""
         self._encode: Callable[[Row], bytes | None]
         self._decode: Callable[[bytes], Row | None]
+        self._decode_chunk: Callable[[Sequence[bytes]], list[Row | None]]
         if alone:
             self._encode = single_encoder(columns[0])
-            self._decode = single_decoder(columns[0].type)
+            self._decode = decode = single_decoder(columns[0].type)
+            self._decode_chunk = lambda data: list(map(decode, data))
         else:
             self._encode = row_encoder(columns)
-            self._decode = JsonRowDecoder(columns).decode
+            decoder = JsonRowDecoder(columns)
+            self._decode, self._decode_chunk = decoder.decode, decoder.decode_chunk
 
     def encoder(self, topic: str) -> Callable[[Row], bytes | None]:
         """What `serialize` does, for any topic."""
@@ -73,6 +76,10 @@ class JsonRowSerde:
     def decoder(self, topic: str) -> Callable[[bytes], Row | None]:
         """What `deserialize` does, for any topic."""
         return self._decode
+
+    def chunk_decoder(self, topic: str) -> Callable[[Sequence[bytes]], list[Row | None]]:
+        """What `decoder` does, with many values."""
+        return self._decode_chunk
 
     def serialize(self, topic: str, value: Row | None) -> bytes | None:
         """The JSON text of a row."""

@@ -104,6 +104,13 @@ class KafkaRowSerde:
             return lambda data: (str(data, "utf-8"),)
         return lambda data: (deserialize(topic, data),)
 
+    def chunk_decoder(self, topic: str) -> Callable[[Sequence[bytes]], list[Row | None]]:
+        """What `decoder` does, with many values."""
+        if self._is_text:
+            return lambda data: list(zip(map(bytes.decode, data)))
+        decode = self.decoder(topic)
+        return lambda data: list(map(decode, data))
+
 
 # Any: of a row of a text, which is not checked.
 def _encode_text(row: Any) -> bytes | None:

@@ -1,0 +1,74 @@
+"""Pulling: the loop over a run of records whose nodes are generators; see streams/processor.py.
+
+The bytes of the whole run are decoded before its first record is taken. If they cannot be, or if
+anything else would have to happen between two records, the run goes the usual way, one by one:
+nothing has happened yet. Everything that a loop keeps up to date is known from how many rows are
+left, so nothing is done per record but what the nodes do.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from typing import Any, cast
+
+from broker.client.serde import ChunkSerde, Serde
+from streams.record import NO_HEADERS
+from streams.runtime.input_buffer import PartitionQueue, Run
+from streams.runtime.sink import TakeRows
+from streams.runtime.source import OpenSource, end_of_run
+
+ROWS_MIN = 8  # fewer are not worth it
+
+DecodeChunk = Callable[[Sequence[bytes | None]], list[object]]
+
+
+def open_pulling(source: OpenSource, take_rows: TakeRows, one_by_one: Run) -> Run:
+    """The loop of a source whose records have the time of the record itself."""
+    decode_keys = _chunk_decoder(source, source.key_serde)
+    decode_values = _chunk_decoder(source, source.value_serde)
+    current, punctuations = source.current, source.stream_punctuations
+    record_time, processed = source.record_time, source.processed
+
+    def run(queue: PartitionQueue, limit: int, until_ms: int) -> int:
+        chunk, start = queue.chunks[0], queue.index
+        end = end_of_run(chunk, start, limit, until_ms)
+        timestamps = chunk.timestamps[start:end]
+        due = punctuations.due_ms <= max(current.time_ms, max(timestamps))
+        if end - start < ROWS_MIN or due or min(timestamps) < 0:
+            return one_by_one(queue, limit, until_ms)
+        try:
+            keys = decode_keys(chunk.keys[start:end])
+            values = decode_values(chunk.values[start:end])
+        except Exception:
+            return one_by_one(queue, limit, until_ms)
+        headers = repeat(NO_HEADERS) if chunk.headers is None else chunk.headers[start:end]
+        left = iter(timestamps)
+        current.chunk, current.index, current.left = chunk, end - 1, left
+        try:
+            take_rows(zip(keys, values, left, headers, strict=False))  # headers may go on for ever
+        finally:
+            following = max(current.row, start) + 1
+            current.index, current.left = following - 1, None
+            newest_ms = max(timestamps[: following - start])
+            queue.time_ms = max(queue.time_ms, newest_ms)
+            current.time_ms = max(current.time_ms, newest_ms)
+            record_time.ms = chunk.timestamps[following - 1]
+            queue.taken(following)
+            processed.value += following - start
+        return following - start
+
+    return run
+
+
+# Any: a source's types are known to its user only.
+def _chunk_decoder(source: OpenSource, serde: Serde[Any]) -> DecodeChunk:
+    """Many values, null or not."""
+    decode = source.decode(serde)
+    decode_all = serde.chunk_decoder(source.topic) if isinstance(serde, ChunkSerde) else None
+
+    def decode_chunk(data: Sequence[bytes | None]) -> list[object]:
+        if not all(data):  # which is known sooner than whether any is None
+            return [None if each is None else decode(each) for each in data]
+        present = cast("Sequence[bytes]", data)
+        return list(map(decode, present)) if decode_all is None else decode_all(present)
+
+    return decode_chunk
