@@ -2,10 +2,10 @@
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from connect.config_def import Settings
 from connect.connectors.jdbc.connection_config import address_of, zone_of
@@ -21,9 +21,11 @@ from connect.connectors.jdbc.tables import Quoting, TableName
 from connect.errors import ConnectError, RetriableError
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection as SqlConnection
     from sqlalchemy import Engine
     from sqlalchemy.engine.interfaces import ReflectedColumn
-    from sqlalchemy.exc import DBAPIError
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 _ISOLATION_DEFAULT = "DEFAULT"
@@ -61,44 +63,42 @@ class Database:
         return str(self.session.address)
 
     def connect(self) -> Connection:
-        """Opens a connection, once; RetriableError when the database is not there."""
-        try:
-            return self.dialect.connect(self.session)
-        except Exception as error:
-            raise self.translated(error, "cannot connect") from error
+        """Opens a connection; RetriableError when the database is not there."""
+        return self.attempt("cannot connect", lambda: self.dialect.connect(self.session))
 
-    def connect_patiently(self, stopping: threading.Event) -> Connection:
-        """Opens a connection with as many attempts as are configured."""
+    def attempt(self, complaint: str, action: Callable[[], T]) -> T:
+        """Does something; an error of the driver becomes a RetriableError."""
+        try:
+            return action()
+        except Exception as error:
+            found = self.translated(complaint, error)
+            if found is None:
+                raise
+            raise found from error
+
+    def attempt_patiently(self, action: Callable[[], T], stopping: threading.Event) -> T:
+        """Does something that needs the database, with as many attempts as are configured."""
         for attempt in range(1, self.attempts + 1):
             try:
-                return self.connect()
+                return action()
             except RetriableError as error:
                 _log.warning("attempt %d of %d: %s", attempt, self.attempts, error)
                 if attempt == self.attempts:
-                    raise ConnectError(error.message, at=error.at, hint=error.hint) from error
+                    raise given_up(error, "see connection.attempts") from error.__cause__
                 if stopping.wait(self.backoff_ms / 1000):
                     break
-        raise ConnectError("stopped before there was a connection", at=str(self))
+        raise ConnectError("stopped before the database answered", at=str(self))
 
-    def translated(self, error: Exception, what: str) -> Exception:
-        """An error of the driver as one of ours; others as they are."""
+    def translated(self, complaint: str, error: Exception) -> RetriableError | None:
+        """An error of the driver, as one of ours; None for others."""
         failure = self.dialect.failure(error)
         if failure is None or isinstance(error, ConnectError):
-            return error
-        message = f"{what}: {str(error).strip() or type(error).__name__}"
+            return None
+        message = f"{complaint}: {str(error).strip() or type(error).__name__}"
         hint = ""
         if failure is Failure.AWAY:
             hint = "check connection.url, connection.user and that the database runs"
         return RetriableError(message, at=str(self), hint=hint)
-
-    def driver_error(self, error: "DBAPIError", what: str) -> Exception:
-        """The same for an error that SQLAlchemy has wrapped."""
-        inner = error.orig
-        return self.translated(inner if isinstance(inner, Exception) else error, what)
-
-    def tables(self, connection: Connection) -> list[tuple[TableName, str]]:
-        """All tables with their kinds."""
-        return self.dialect.tables(connection)
 
     def table_named(self, parts: Sequence[str]) -> TableName:
         """The table that a name with one to three parts means."""
@@ -117,14 +117,29 @@ class Database:
             )
         return self._engine
 
+    @contextmanager
+    def sqlalchemy(self, complaint: str) -> Iterator["SqlConnection"]:
+        """A transaction of SQLAlchemy; its errors are translated like the driver's own."""
+        from sqlalchemy.exc import DBAPIError
+
+        try:
+            with self.engine().begin() as connection:
+                yield connection
+        except DBAPIError as error:
+            inner = error.orig if isinstance(error.orig, Exception) else error
+            found = self.translated(complaint, inner)
+            if found is None:
+                raise
+            raise found from inner
+
     def describe(self, table: TableName) -> DescribedTable | None:
         """The columns of a table or view; None when it does not exist."""
         from sqlalchemy import inspect
-        from sqlalchemy.exc import DBAPIError, NoSuchTableError
+        from sqlalchemy.exc import NoSuchTableError
 
         schema = table.schema or table.catalog
         try:
-            with self.engine().connect() as connection:
+            with self.sqlalchemy(f"cannot describe {table}") as connection:
                 inspector = inspect(connection)
                 reflected = inspector.get_columns(table.name, schema=schema)
                 keys = inspector.get_pk_constraint(table.name, schema=schema)
@@ -132,8 +147,6 @@ class Database:
                 kinds = dict(self.dialect.tables(cast(Connection, native)))
         except NoSuchTableError:
             return None
-        except DBAPIError as error:
-            raise self.driver_error(error, f"cannot describe {table}") from error
         key_names = keys["constrained_columns"]
         columns = [self._column(column, key_names) for column in reflected]
         return DescribedTable(columns, kinds.get(table) == "VIEW")
@@ -154,10 +167,12 @@ class Database:
     def list_tables(self) -> list[tuple[TableName, str]]:
         """All tables with their kinds, on a connection of its own."""
         with closing(self.connect()) as connection:
-            try:
-                return self.tables(connection)
-            except Exception as error:
-                raise self.translated(error, "cannot list tables") from error
+            return self.attempt("cannot list tables", lambda: self.dialect.tables(connection))
+
+
+def given_up(error: RetriableError, hint: str) -> ConnectError:
+    """The same error once more, as one that is not tried again."""
+    return ConnectError(error.message, at=error.at, hint=error.hint or hint)
 
 
 def _isolation_level(setting: str | None) -> str | None:

@@ -12,7 +12,7 @@ from connect.connectors.jdbc.dialects.dialect import TableColumn
 from connect.connectors.jdbc.dialects.values import in_zone
 from connect.connectors.jdbc.row_plan import SinkField
 from connect.connectors.jdbc.tables import TableName
-from connect.errors import ConnectError, RetriableError
+from connect.errors import ConnectError
 
 if TYPE_CHECKING:
     from sqlalchemy import Column
@@ -150,20 +150,11 @@ class SinkTables:
         )
 
     def _run(self, statements: Sequence[str], table: TableName) -> None:
-        """Runs DDL; that another task was faster is no error."""
-        from sqlalchemy import text
-        from sqlalchemy.exc import DBAPIError
-
+        """Runs DDL; when another task was faster, the same records find the table as it is."""
         for statement in statements:
             _log.info("%s: %s", self.database, statement.strip())
-            try:
-                with self.database.engine().begin() as connection:
-                    connection.execute(text(statement.replace(":", "\\:")))
-            except DBAPIError as error:
-                self.known.pop(table, None)
-                found = self.database.driver_error(error, f"cannot change table {table}")
-                # The same records come again, and find the table as it is then.
-                raise RetriableError(str(found), at=str(self.database)) from error
+            with self.database.sqlalchemy(f"cannot change table {table}") as connection:
+                connection.exec_driver_sql(statement.replace("%", "%%"))
 
 
 def _without_catalog_of_postgres(table: TableName) -> TableName:

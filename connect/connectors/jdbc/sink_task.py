@@ -1,10 +1,10 @@
 """JdbcSinkTask: writes records, again when the database fails, and finds the ones that are bad."""
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NoReturn
 
 from connect.api import SinkTask
-from connect.connectors.jdbc.database import Database
+from connect.connectors.jdbc.database import Database, given_up
 from connect.connectors.jdbc.dialects.dialect import Failure
 from connect.connectors.jdbc.sink_config import SINK_DEFINITION, mapping_of
 from connect.connectors.jdbc.sink_rows import PreparedRow
@@ -15,8 +15,6 @@ from connect.errors import ConnectError, DataError, RetriableError
 from connect.records import SinkRecord
 
 _TOPIC = "${topic}"
-
-_log = logging.getLogger(__name__)
 
 
 class JdbcSinkTask(SinkTask):
@@ -52,7 +50,7 @@ class JdbcSinkTask(SinkTask):
             for table, of_table in self._by_table(records).items():
                 self._write_table(table, of_table)
         except Exception as error:
-            raise self._failed(error) from error
+            self._fail(error)
         self._failures = 0
 
     def stop(self) -> None:
@@ -129,19 +127,21 @@ class JdbcSinkTask(SinkTask):
             hint="errors.tolerance=all finds such records and gives them to a dead letter topic",
         )
 
-    def _failed(self, error: Exception) -> Exception:
-        """What to raise: RetriableError as long as the records may be put again."""
+    def _fail(self, error: Exception) -> NoReturn:
+        """Raises RetriableError as long as the records may be put again."""
         assert self._writer is not None
-        found = self._database.translated(error, "cannot write")
         self._writer.forget()
-        if not isinstance(found, RetriableError):
-            return found
+        found = self._database.translated("cannot write", error)
+        if found is None:
+            if not isinstance(error, RetriableError):
+                raise error
+            found = error
+        cause = error.__cause__ if found is error else error
         self._failures += 1
         if 0 <= self._retries_max < self._failures:
-            return ConnectError(found.message, at=found.at, hint="see max.retries")
-        _log.warning("attempt %d: %s", self._failures, found)
+            raise given_up(found, "see max.retries") from cause
         self.context.timeout(self._backoff_ms)
-        return found
+        raise found from cause
 
 
 def _place(record: SinkRecord) -> str:

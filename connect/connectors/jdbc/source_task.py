@@ -3,11 +3,12 @@
 import logging
 import threading
 from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
 from broker.clock import Clock, SystemClock
 from connect.api import SourceTask
 from connect.config_def import Settings
-from connect.connectors.jdbc.database import Database
+from connect.connectors.jdbc.database import Database, given_up
 from connect.connectors.jdbc.dialects.dialect import Connection, Reading, TableColumn
 from connect.connectors.jdbc.source_config import (
     INCREMENTING,
@@ -61,12 +62,7 @@ class JdbcSourceTask(SourceTask):
         self._rows_max = settings.integer("batch.max.rows")
         self._interval_ms = settings.integer("poll.interval.ms")
         self._retries_max = settings.integer("query.retry.attempts")
-        self._connection = self._database.connect_patiently(self.context.stopping())
-        try:
-            self._readers = self._all_readers(config)
-        except Exception as error:
-            self._disconnect()
-            raise self._database.translated(error, "cannot start") from error
+        self._database.attempt_patiently(lambda: self._open(config), self.context.stopping())
 
     def poll(self) -> Sequence[SourceRecord] | None:
         """The next rows of the table whose turn it is."""
@@ -97,26 +93,28 @@ class JdbcSourceTask(SourceTask):
                 self._connection = self._database.connect()
             records = reader.read(self._connection, self._rows_max)
         except Exception as error:
-            raise self._failed(reader, error) from error
+            self._fail(reader, error)
         self._failures = 0
         if not reader.is_running:
             reader.due_ms = self._clock.monotonic_ms() + self._interval_ms
         return records
 
-    def _failed(self, reader: TableReader, error: Exception) -> Exception:
-        """What to raise: RetriableError as long as the query may be tried again."""
+    def _fail(self, reader: TableReader, error: Exception) -> NoReturn:
+        """Raises RetriableError as long as the query may be tried again."""
         self._disconnect()
-        found = self._database.translated(error, f"cannot read {reader}")
-        if not isinstance(found, RetriableError):
-            return found
+        found = self._database.translated(f"cannot read {reader}", error)
+        if found is None:
+            if not isinstance(error, RetriableError):
+                raise error
+            found = error
+        cause = error.__cause__ if found is error else error
         self._failures += 1
         if 0 <= self._retries_max < self._failures:
-            return ConnectError(found.message, at=found.at, hint="see query.retry.attempts")
+            raise given_up(found, "see query.retry.attempts") from cause
         reader.due_ms = self._clock.monotonic_ms() + min(
             self._database.backoff_ms, self._interval_ms
         )
-        _log.warning("%s", found)
-        return found
+        raise found from cause
 
     def _disconnect(self) -> None:
         for reader in self._readers:
@@ -129,6 +127,16 @@ class JdbcSourceTask(SourceTask):
         except Exception as error:
             # A connection that is broken already cannot be closed in order; nothing is lost.
             _log.debug("closing a connection to %s: %s", self._database, error)
+
+    def _open(self, config: Mapping[str, str]) -> None:
+        self._connection = self._database.connect()
+        try:
+            self._readers = self._database.attempt(
+                "cannot start", lambda: self._all_readers(config)
+            )
+        except Exception:
+            self._disconnect()
+            raise
 
     def _all_readers(self, config: Mapping[str, str]) -> list[TableReader]:
         settings = self._settings

@@ -55,8 +55,7 @@ class TableMonitor:
 
     def _run(self) -> None:
         try:
-            self._database.connect_patiently(self._stopping).close()
-            self._look()
+            self._database.attempt_patiently(self._look, self._stopping)
         except Exception as error:
             if not self._stopping.is_set():
                 self._failed(error)
