@@ -25,10 +25,20 @@ def json_text(value: object) -> bytes:
         raise DataError(f"cannot write the value as JSON: {error}") from None
 
 
+def _dict_of(struct: Struct) -> dict[str, object]:
+    # Not deep: structs inside come here by themselves.
+    found = dict(zip(struct.schema.positions, struct.values, strict=True))
+    if None in struct.values:
+        for field in struct.schema.fields:
+            if found[field.name] is None:
+                found[field.name] = field.schema.default
+    return found
+
+
 def _plain(value: object) -> object:
     match value:
         case Struct():
-            return value.to_dict()
+            return _dict_of(value)
         case Decimal():
             return orjson.Fragment(format(value, "f"))
         case datetime.datetime():

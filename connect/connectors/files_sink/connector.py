@@ -70,7 +70,8 @@ class FilesSinkTask(SinkTask):
     def __init__(self, clock: Clock | None = None) -> None:
         """Files are finished on schedule by the clock."""
         self._clock = clock or SystemClock()
-        self._open: dict[TopicPartition, PartitionFiles] = {}
+        # By topic and partition; a TopicPartition is such a tuple, but takes long to make.
+        self._open: dict[tuple[str, int], PartitionFiles] = {}
 
     def start(self, config: Mapping[str, str]) -> None:
         """Reads the settings; nothing is written yet."""
@@ -125,7 +126,7 @@ class FilesSinkTask(SinkTask):
 
     def stop(self) -> None:
         """Lets go of what is still open."""
-        self.close(list(self._open))
+        self.close([TopicPartition(*partition) for partition in self._open])
 
     def _finish_all(self) -> None:
         for files in self._open.values():
@@ -133,16 +134,15 @@ class FilesSinkTask(SinkTask):
                 files.finish()
 
     def _write(self, record: SinkRecord, now_ms: int) -> None:
-        files = self._open[TopicPartition(record.original_topic, record.original_partition)]
-        if record.value is None and self._ignores_nulls:
-            files.skip(record)
-            return
+        files = self._open[record.original_topic, record.original_partition]
         try:
-            if record.value is None:
-                raise DataError(
-                    "the record has no value", hint="set behavior.on.null.values=ignore"
-                )
-            files.write(record, now_ms)
+            if record.value is not None:
+                files.write(record, now_ms)
+            elif self._ignores_nulls:
+                files.skip(record)
+            else:
+                hint = "set behavior.on.null.values=ignore to pass over it"
+                raise DataError("the record has no value", hint=hint)
         except DataError as error:
             self._refuse(record, error)
             files.skip(record)
