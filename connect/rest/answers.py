@@ -142,9 +142,11 @@ def task_status_json(number: int, status: Status) -> Json:
 
 
 def _state(status: Status) -> dict[str, Json]:
-    state: dict[str, Json] = {"state": status.state.value, "worker_id": status.worker_id}
-    if status.version is not None:
-        state["version"] = status.version
+    state: dict[str, Json] = {
+        "state": status.state.value,
+        "worker_id": status.worker_id,
+        "version": status.version,
+    }
     if status.trace is not None:
         state["trace"] = status.trace
     return state

@@ -8,7 +8,7 @@ import pytest
 
 from connect.client import ConnectClient, ConnectRefused
 from tests.connect.test_worker_process import file_sink, file_source, wait_for
-from tests.support.kafka_connect_worker import KafkaConnect
+from tests.support.kafka_connect_worker import KafkaConnect, skip_without_kafka_connect
 from tests.support.millstream_broker import MillstreamBroker
 from tests.support.millstream_worker import MillstreamWorker
 from tests.support.peer import wait_until
@@ -51,6 +51,7 @@ def asked(client: ConnectClient, name: str, what: str) -> None:
 
 
 def test_workers_take_over_from_each_other(tmp_path: Path) -> None:
+    skip_without_kafka_connect()
     lines, copy = tmp_path / "in.txt", tmp_path / "out.txt"
     settings = {"group.initial.rebalance.delay.ms": "0"}
     with MillstreamBroker(tmp_path / "broker", settings=settings) as broker:

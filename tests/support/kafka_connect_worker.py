@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 import httpx
+import pytest
 
 from tests.support.apache_kafka import (
     SHORT_LIVED_JVM,
@@ -21,7 +22,7 @@ from tests.support.apache_kafka import (
     fetch_apache_kafka,
 )
 from tests.support.maven import Artifact, copy_alone
-from tests.support.peer import cache_folder, fill_folder_once, wait_until
+from tests.support.peer import PeerMissing, cache_folder, fill_folder_once, wait_until
 from tests.support.ports import held_ports
 
 _MAIN_CLASS = "org.apache.kafka.connect.cli.ConnectDistributed"
@@ -33,6 +34,14 @@ def fetch_file_connectors(version: str) -> Path:
     with cache_folder("kafka-connect") as cache:
         fill = functools.partial(copy_alone, artifacts)
         return fill_folder_once(cache / version, fill)
+
+
+def skip_without_kafka_connect() -> None:
+    """Skip the test, with the reason, where Kafka Connect cannot be had."""
+    try:
+        fetch_file_connectors(fetch_apache_kafka().version)
+    except PeerMissing as missing:
+        pytest.skip(str(missing))
 
 
 class KafkaConnect:

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from tests.connect.rest.contract_table import Asked, answered, check_case, table
-from tests.support.kafka_connect_worker import KafkaConnect
+from tests.support.kafka_connect_worker import KafkaConnect, skip_without_kafka_connect
 from tests.support.millstream_broker import MillstreamBroker
 
 pytestmark = pytest.mark.peer
@@ -18,10 +18,14 @@ pytestmark = pytest.mark.peer
 @pytest.fixture(scope="module")
 def kafka_connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
     folder = tmp_path_factory.mktemp("kafka-connect")
+    skip_without_kafka_connect()
     with (
         MillstreamBroker(folder / "broker") as broker,
         KafkaConnect(folder / "connect", bootstrap=broker.bootstrap) as worker,
-        httpx.Client(base_url=worker.url, timeout=120.0) as client,
+        # Kafka's HTTP server closes connections when it likes: each request has its own.
+        httpx.Client(
+            base_url=worker.url, timeout=120.0, limits=httpx.Limits(max_keepalive_connections=0)
+        ) as client,
     ):
         asked = Asked(client, worker.version, folder / "files", is_ours=False)
         asked.prepare()
