@@ -308,6 +308,8 @@ class ApacheKafka:
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": place.voters,
             "log.dirs": str(self.data_dir),
+            # Tests write records of any time: those older than the retention stay for an hour.
+            "log.initial.task.delay.ms": "3600000",
             # A cluster of few nodes cannot hold three replicas of Kafka's own topics.
             "offsets.topic.replication.factor": replicas,
             "transaction.state.log.replication.factor": replicas,
