@@ -26,12 +26,8 @@ from connect.sink.pipeline import SinkPipeline
 from connect.sink.runner import SinkRunner
 from connect.sink.setup import SinkSetup
 from connect.source.at_least_once import AtLeastOnce
-from connect.source.exactly_once import (
-    ConnectorBoundary,
-    ExactlyOnce,
-    boundary_of,
-    transactional_id,
-)
+from connect.source.boundaries import ConnectorBoundary, boundary_of
+from connect.source.exactly_once import ExactlyOnce, transactional_id
 from connect.source.offset_stores import OffsetStores
 from connect.source.pipeline import SourcePipeline
 from connect.source.runner import SourceRunner, TaskContext

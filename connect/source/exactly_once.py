@@ -6,29 +6,18 @@
                                  └── abort, if the connector says so: the records are dropped, and
                                      their offsets are stored all the same, or they would come again
 
-| transaction.boundary | ends                                                                |
-|----------------------|---------------------------------------------------------------------|
-| poll                 | after every poll that gave records                                  |
-| interval             | after the first poll that returns when the interval is over         |
-| connector            | where the task said so, after a record or a poll                    |
-
 The transactional id is `<group.id>-<connector>-<task>`. All of it happens in the task's thread.
 """
 
 import logging
 from collections.abc import Mapping, Sequence
-from enum import Enum
-from typing import Protocol
 
 from broker.client.api import Delivery
-from broker.clock import Clock
 from broker.errors import BrokerError, ErrorCode, MillstreamError
-from connect.clients import LONGEST_MS, Clients
-from connect.config_def import ConfigDef
-from connect.connector_config import source_definition
-from connect.errors import ConfigError, ConnectError
+from connect.errors import ConnectError
 from connect.offsets import SourceOffset
 from connect.records import SourceRecord
+from connect.source.boundaries import Boundary, End
 from connect.source.offset_flush import Offsets
 from connect.source.pipeline import Row
 from connect.source.sending import RecordSender
@@ -41,148 +30,6 @@ logger = logging.getLogger(__name__)
 TRANSACTION_LOST = (
     "The task was unable to finish writing records before its producer's transaction expired, or "
     "another task with the same transactional id has taken over"
-)
-
-
-class End(Enum):
-    """What a boundary says of the open transaction."""
-
-    NOT_YET = "go on"
-    COMMIT = "commit"
-    ABORT = "abort"
-
-
-class Boundary(Protocol):
-    """Says where transactions end."""
-
-    @property
-    def cuts_polls(self) -> bool:
-        """Whether a transaction may end between two records of one poll."""
-        ...
-
-    def restart(self) -> None:
-        """The task begins, or goes on after a pause."""
-        ...
-
-    def after_record(self, record: SourceRecord) -> End:
-        """Asked after every record."""
-        ...
-
-    def after_batch(self) -> End:
-        """Asked after every poll."""
-        ...
-
-    def at_end(self) -> End:
-        """Asked when no poll follows for now."""
-        ...
-
-
-class PollBoundary:
-    """Transactions are as large as what a poll gives."""
-
-    cuts_polls = False
-
-    def restart(self) -> None:
-        """Nothing changes."""
-
-    def after_record(self, record: SourceRecord) -> End:
-        """A poll is not cut."""
-        return End.NOT_YET
-
-    def after_batch(self) -> End:
-        """Here."""
-        return End.COMMIT
-
-    def at_end(self) -> End:
-        """What was sent of a poll that was cut short."""
-        return End.COMMIT
-
-
-class IntervalBoundary(PollBoundary):
-    """Transactions are as long as an interval."""
-
-    def __init__(self, clock: Clock, interval_ms: int) -> None:
-        """The first interval begins with `restart`."""
-        self._clock = clock
-        self._interval_ms = interval_ms
-        self._committed_ms = clock.monotonic_ms()
-
-    def restart(self) -> None:
-        """The time of a pause does not count."""
-        self._committed_ms = self._clock.monotonic_ms()
-
-    def after_batch(self) -> End:
-        """When the interval is over."""
-        now_ms = self._clock.monotonic_ms()
-        if now_ms - self._committed_ms < self._interval_ms:
-            return End.NOT_YET
-        self._committed_ms = now_ms
-        return End.COMMIT
-
-
-class ConnectorBoundary:
-    """Transactions end where the task says; this is its TransactionContext, too."""
-
-    cuts_polls = True
-
-    def __init__(self) -> None:
-        """The task has said nothing yet."""
-        self._batch = End.NOT_YET
-        # By identity: a task may poll equal records. The record is kept so that its id stays.
-        self._records: dict[int, tuple[SourceRecord, End]] = {}
-
-    def commit_transaction(self, record: SourceRecord | None = None) -> None:
-        """Commit after the given record of the next batch, or after the whole next batch."""
-        self._say(record, End.COMMIT)
-
-    def abort_transaction(self, record: SourceRecord | None = None) -> None:
-        """Abort after the given record of the next batch, or after the whole next batch."""
-        self._say(record, End.ABORT)
-
-    def _say(self, record: SourceRecord | None, end: End) -> None:
-        known = self._batch if record is None else self._records.get(id(record), (record, end))[1]
-        if known not in (End.NOT_YET, end):
-            raise ConnectError("a transaction cannot be both committed and aborted")
-        if record is None:
-            self._batch = end
-        else:
-            self._records[id(record)] = (record, end)
-
-    def restart(self) -> None:
-        """Nothing changes."""
-
-    def after_record(self, record: SourceRecord) -> End:
-        """What was said of this record, once."""
-        if not self._records:
-            return End.NOT_YET
-        return self._records.pop(id(record), (record, End.NOT_YET))[1]
-
-    def after_batch(self) -> End:
-        """What was said of the batch, once."""
-        end, self._batch = self._batch, End.NOT_YET
-        return end
-
-    def at_end(self) -> End:
-        """Only what was asked for: half a transaction is none."""
-        return self.after_batch()
-
-
-def boundary_of(config: Mapping[str, str], clock: Clock, flush_interval_ms: int) -> Boundary:
-    """The boundary that a connector's configuration asks for."""
-    kind, interval_ms = _DEFINITION.parse(config).values()
-    match str(kind).lower():
-        case "poll":
-            return PollBoundary()
-        case "interval":
-            given = interval_ms if isinstance(interval_ms, int) else flush_interval_ms
-            return IntervalBoundary(clock, given)
-        case "connector":
-            return ConnectorBoundary()
-    raise ConfigError(f'"transaction.boundary" is "{kind}"')
-
-
-_DEFINITION = ConfigDef(
-    key for name, key in source_definition().keys.items() if name.startswith("transaction.boundary")
 )
 
 
@@ -344,13 +191,3 @@ class ExactlyOnce:
 def transactional_id(group_id: str, task_id: TaskId) -> str:
     """The transactional id of a task's producer."""
     return f"{group_id}-{task_id.connector}-{task_id.task}"
-
-
-def fence_tasks(
-    clients: Clients, config: Mapping[str, str], group_id: str, tasks: Sequence[TaskId]
-) -> None:
-    """End what tasks have open and let them commit no more, wherever they run."""
-    for task_id in tasks:
-        name = transactional_id(group_id, task_id)
-        with clients.producer(config, transactional_id=name, max_block_ms=LONGEST_MS) as producer:
-            producer.init_transactions()

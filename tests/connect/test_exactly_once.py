@@ -7,8 +7,8 @@ from broker.client import admin, producer
 from broker.clock import ManualClock
 from connect.errors import ConnectError
 from connect.records import SourceRecord
-from connect.source.exactly_once import ConnectorBoundary, End, fence_tasks
-from connect.task_state import TargetState, TaskId
+from connect.source.boundaries import ConnectorBoundary, End
+from connect.task_state import TargetState
 from tests.connect.running_worker import (
     OFFSETS,
     RunningWorker,
@@ -194,17 +194,6 @@ def test_a_zombie_cannot_commit_once_a_new_task_has_started(broker: Broker) -> N
         wait_stored(new, 2)
         assert texts(broker, "out") == ["new 1", "new 2"]
         assert new_statuses.seen == ["startup"]
-
-
-def test_tasks_can_be_fenced_without_being_started(broker: Broker) -> None:
-    with running_worker(broker, ENABLED) as worker:
-        script, statuses = worker.source(transaction_boundary="interval")
-        script.feed([row(1)])
-        wait_until(lambda: worker.value("src", "source-record-poll-total") == 1, "polled")
-        fence_tasks(worker.worker.clients, {}, "workers", [TaskId("src", 0), TaskId("src", 1)])
-        worker.worker.set_target_state("src", TargetState.PAUSED)
-        statuses.wait_for("failure")
-        assert texts(broker, "out") == []
 
 
 def test_a_new_task_does_not_wait_for_a_transaction_of_the_old_one(broker: Broker) -> None:
