@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Without what only tests, benchmarks and Spark need, which is large.
+RUNTIME_STAMP := $(VENV)/.installed-runtime
+SOURCES := pyproject.toml setup.py $(wildcard broker/*/*.c broker/*/*.h streams/*/*.c)
 
 .PHONY: help install demo check test test-long bench clean
 
@@ -11,12 +14,17 @@ help:  ## show the targets
 
 install: $(STAMP)  ## create .venv and install everything
 
-$(STAMP): pyproject.toml setup.py $(wildcard broker/*/*.c broker/*/*.h streams/*/*.c)
+$(STAMP): $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	touch $(STAMP)
+	touch $(RUNTIME_STAMP) $(STAMP)
 
-demo: install  ## the whole platform for some seconds: connectors, SQL, live results
+$(RUNTIME_STAMP): $(SOURCES)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	touch $(RUNTIME_STAMP)
+
+demo: $(RUNTIME_STAMP)  ## the whole platform for some seconds: connectors, SQL, live results
 	$(BIN)/python -m millstream demo
 
 check: install  ## lint, types, import directions and the fast tests
