@@ -188,7 +188,8 @@ class DataDirectory:
             raise StorageError(
                 "the data directory is in use by another broker",
                 at=path,
-                hint="stop it, or choose another log.dirs",
+                hint="use it at its address (of SQL: `millstream sql URL`), stop it, or choose "
+                "another directory",
             ) from None
         self._lock_file = file
 
