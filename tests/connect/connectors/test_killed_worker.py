@@ -99,7 +99,8 @@ def order_ids(directory: Path) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kills", "orders"), [(3, 4_000), pytest.param(30, 60_000, marks=pytest.mark.long)]
+    ("kills", "orders"),
+    [(3, 4_000), pytest.param(20, 40_000, marks=[pytest.mark.long, pytest.mark.timeout(1_800)])],
 )
 def test_orders_of_a_killed_worker_are_in_the_files_exactly_once(
     tmp_path: Path, kills: int, orders: int
