@@ -27,11 +27,13 @@ class SqlServerProcess:
         folder: Path,
         *,
         bootstrap: str | None = None,
+        registry: str | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._bootstrap = bootstrap
+        self._registry = registry
         self._settings = dict(settings or {})
         self._log = folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -50,6 +52,8 @@ class SqlServerProcess:
             command += ["--data-dir", str(self._folder / "data")]
         else:
             command += ["--bootstrap", self._bootstrap]
+        if self._registry is not None:
+            command += ["--registry", self._registry]
         for name, value in self._settings.items():
             command += ["--setting", f"{name}={value}"]
         with open(self._said, "wb") as said, open(self._log, "ab") as log:
