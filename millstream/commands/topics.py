@@ -4,6 +4,7 @@ import click
 
 from broker.client import admin
 from broker.client.api import Admin, ConfigChange, ConfigResource, NewTopic
+from broker.errors import ErrorCode
 from broker.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 from millstream.commands.options import (
     client_settings,
@@ -42,13 +43,12 @@ def create(  # noqa: PLR0913 - one argument per option
     """Create topics NAMES."""
     settings = key_values(configs)
     with admin(bootstrap, **client_settings(properties)) as cluster:
-        wanted = list(names)
-        if if_not_exists:
-            known = cluster.list_topics(include_internal=True)
-            wanted = [name for name in names if name not in known]
-        new = [NewTopic(name, partitions, replication_factor, settings) for name in wanted]
-        made = cluster.create_topics(new).all()
-    for name, topic in made.items():
+        new = [NewTopic(name, partitions, replication_factor, settings) for name in names]
+        made = cluster.create_topics(new)
+    for error in made.errors.values():
+        if not (if_not_exists and error.code is ErrorCode.TOPIC_ALREADY_EXISTS):
+            raise error
+    for name, topic in made.values.items():
         output.done(
             f'topic "{name}" created with {topic.partitions} partitions',
             topic=name,
