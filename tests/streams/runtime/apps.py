@@ -23,7 +23,7 @@ from streams.topology import (
 )
 
 TEXT = StringSerde()
-DEADLINE_MS = 60_000
+DEADLINE_MS = 120_000
 
 
 @dataclass(frozen=True, slots=True)
