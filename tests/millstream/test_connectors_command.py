@@ -61,7 +61,7 @@ class Shell:
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     settings = {**CONVERTERS, **IN_TOPICS, "listeners": "http://127.0.0.1:0"}
     with (
-        Broker(data_directory=tmp_path_factory.mktemp("broker")) as broker,
+        Broker(data_directory=str(tmp_path_factory.mktemp("broker"))) as broker,
         ConnectServer(broker, WorkerConfig.parse(settings)) as server,
     ):
         yield Shell(server.url)
