@@ -36,9 +36,10 @@ test: install  ## everything: check, all tests, real peers
 test-long: install  ## the same with the long property runs, kills and fuzzing
 	$(BIN)/python -m tests.check long
 
-bench: install  ## measure broker, formats, streams, SQL and Spark, beside their peers if they can be had
+bench: install  ## measure broker, formats, connectors, streams, SQL and Spark, beside their peers if they can be had
 	$(BIN)/python -m benchmarks broker
 	$(BIN)/python -m benchmarks formats
+	$(BIN)/python -m benchmarks connect
 	$(BIN)/python -m benchmarks streams
 	$(BIN)/python -m benchmarks sql
 	$(BIN)/python -m benchmarks spark

@@ -1,4 +1,4 @@
-"""`python -m benchmarks broker|streams|formats|sql|spark`: measure, print a table, write JSON."""
+"""`python -m benchmarks broker|connect|formats|spark|sql|streams`: measure, print, write JSON."""
 
 import argparse
 import sys
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import broker, clients, scale
+from benchmarks.connect import comparison as connect_comparison
 from benchmarks.formats import comparison as formats_comparison
 from benchmarks.formats import registry_restart, rows
 from benchmarks.report import Report
@@ -22,6 +23,10 @@ SUITES: dict[str, dict[str, Callable[[Report, argparse.Namespace], None]]] = {
         "clients": clients.measure,
         "memory": scale.measure_memory,
         "partitions": scale.measure_partitions,
+    },
+    "connect": {
+        "jdbc": connect_comparison.measure_jdbc,
+        "files": connect_comparison.measure_files,
     },
     "formats": {
         "confluent": formats_comparison.measure,
@@ -54,7 +59,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each side; medians count")
     parser.add_argument("--scale", type=float, default=1.0, help="broker: records, relative")
     parser.add_argument(
-        "--records", type=int, default=1_000_000, help="streams, sql, spark: how many"
+        "--records", type=int, default=1_000_000, help="streams, sql, spark; connect: a tenth"
     )
     parser.add_argument("--queries", type=int, default=20, help="sql: how many at once; up to 200")
     parser.add_argument("--json", type=Path, help="where to write; default: benchmarks/results")

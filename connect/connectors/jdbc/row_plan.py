@@ -9,7 +9,8 @@ from connect.data import INT32, INT64, STRING, ConnectSchema, Struct, Type
 from connect.errors import DataError
 from connect.records import SinkRecord
 
-Values = Sequence[object]
+Values = tuple[object, ...]
+Take = Callable[[SinkRecord], Values]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +27,9 @@ class RowPlan:
     """What records with one pair of schemas have: the key's fields first."""
 
     fields: tuple[SinkField, ...]
-    key: Callable[[SinkRecord], Values]
-    others: Callable[[SinkRecord], Values]  # None is given for records without a value
-
-    @property
-    def key_count(self) -> int:
-        """How many fields the key has."""
-        return sum(field.is_key for field in self.fields)
+    key_count: int
+    row: Take  # all values, for records that have a value
+    key: Take  # those of the key alone
 
 
 def plan_rows(
@@ -49,16 +46,33 @@ def plan_rows(
         if field.name not in key_names
         and (not mapping.whitelist or field.name in mapping.whitelist)
     ]
-    if not keys and not others:
+    fields = (*keys, *others)
+    if not fields:
         raise DataError("No fields found using key and value schemas: there is nothing to write")
-    return RowPlan(
-        (*keys, *others), key, _taker(value_schema, others, mapping, lambda record: record.value)
-    )
+    if value_schema is None:
+        row = key
+    elif not keys or mapping.key_mode is KeyMode.RECORD_VALUE:
+        row = _taker(value_schema, fields, mapping, _value_of)
+    else:
+        row = _both(key, _taker(value_schema, others, mapping, _value_of))
+    return RowPlan(fields, len(keys), row, key)
+
+
+def _value_of(record: SinkRecord) -> object:
+    return record.value
+
+
+def _key_of(record: SinkRecord) -> object:
+    return record.key
+
+
+def _both(key: Take, others: Take) -> Take:
+    return lambda record: key(record) + others(record)
 
 
 def _key_part(
     mapping: RowMapping, key_schema: ConnectSchema | None, value_schema: ConnectSchema | None
-) -> tuple[list[SinkField], Callable[[SinkRecord], Values]]:
+) -> tuple[list[SinkField], Take]:
     match mapping.key_mode:
         case KeyMode.NONE:
             return [], lambda record: ()
@@ -75,21 +89,19 @@ def _key_part(
             if key_schema.type is not Type.STRUCT:
                 return _primitive_key(mapping, key_schema)
             fields = _named_fields(mapping, key_schema, "key")
-            return fields, _taker(key_schema, fields, mapping, lambda record: record.key)
+            return fields, _taker(key_schema, fields, mapping, _key_of)
         case KeyMode.RECORD_VALUE:
             if value_schema is None:
                 raise DataError("pk.mode record_value needs records with a value and its schema")
             fields = _named_fields(mapping, value_schema, "value")
-            return fields, _taker(value_schema, fields, mapping, lambda record: record.value)
+            return fields, _taker(value_schema, fields, mapping, _value_of)
 
 
 def _place_of(record: SinkRecord) -> Values:
     return record.original_topic, record.original_partition, record.original_offset
 
 
-def _primitive_key(
-    mapping: RowMapping, schema: ConnectSchema
-) -> tuple[list[SinkField], Callable[[SinkRecord], Values]]:
+def _primitive_key(mapping: RowMapping, schema: ConnectSchema) -> tuple[list[SinkField], Take]:
     if not schema.type.is_primitive or len(mapping.key_fields) != 1:
         raise DataError(
             f"a key of type {schema.type.name} needs one name in pk.fields, "
@@ -123,7 +135,7 @@ def _taker(
     fields: Sequence[SinkField],
     mapping: RowMapping,
     part_of: Callable[[SinkRecord], object],
-) -> Callable[[SinkRecord], Values]:
+) -> Take:
     """A function that takes the fields' values out of a record."""
     if schema is None or not fields:
         return lambda record: ()
@@ -132,16 +144,16 @@ def _taker(
 
         def with_defaults(record: SinkRecord) -> Values:
             struct = _struct(part_of(record))
-            return [struct[name] for name in names]
+            return tuple(struct[name] for name in names)
 
         return with_defaults
     positions = [schema.positions[name] for name in names]
     if positions == list(range(len(schema.fields))):
-        return lambda record: _struct(part_of(record)).values
+        return lambda record: tuple(_struct(part_of(record)).values)
     if len(positions) == 1:
         (only,) = positions
         return lambda record: (_struct(part_of(record)).values[only],)
-    take: Callable[[Values], tuple[object, ...]] = itemgetter(*positions)
+    take: Callable[[Sequence[object]], Values] = itemgetter(*positions)
     return lambda record: take(_struct(part_of(record)).values)
 
 

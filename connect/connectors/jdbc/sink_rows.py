@@ -5,7 +5,7 @@ UPSERT for each kind of row: deletes come first, and the last record of a key de
 a row afterwards. Only INSERT keeps every record and their order.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,12 +24,12 @@ class Way:
 
 
 class PreparedRow(NamedTuple):
-    """A record and its row; a row that only deletes has no values besides its key."""
+    """A record and its row, which is the key alone when the row is to be deleted."""
 
     record: SinkRecord
     way: Way
-    key: tuple[object, ...]
-    values: tuple[object, ...] | None
+    row: tuple[object, ...]
+    is_delete: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Operation:
     rows: Sequence[Row]
 
 
-def operations(action: Action, rows: Iterable[PreparedRow]) -> Iterator[Operation]:
+def operations(action: Action, rows: Sequence[PreparedRow]) -> Iterator[Operation]:
     """What to do, in order."""
     made = _in_order(rows) if action is Action.INSERT else _by_key(action, rows)
     for operation_action, way, values in made:
@@ -51,15 +51,15 @@ def operations(action: Action, rows: Iterable[PreparedRow]) -> Iterator[Operatio
 _Made = tuple[Action, Way, list[Row]]
 
 
-def _in_order(rows: Iterable[PreparedRow]) -> Iterator[_Made]:
+def _in_order(rows: Sequence[PreparedRow]) -> Iterator[_Made]:
     current: _Made | None = None
-    for row in rows:
-        action = Action.DELETE if row.values is None else Action.INSERT
-        if current is None or current[0] is not action or current[1] is not row.way:
+    for _, way, row, is_delete in rows:
+        action = Action.DELETE if is_delete else Action.INSERT
+        if current is None or current[0] is not action or current[1] is not way:
             if current is not None:
                 yield current
-            current = (action, row.way, [])
-        current[2].append(row.key + (row.values or ()))
+            current = (action, way, [])
+        current[2].append(row)
     if current is not None:
         yield current
 
@@ -68,15 +68,23 @@ def _in_order(rows: Iterable[PreparedRow]) -> Iterator[_Made]:
 class _Pending:
     """What is to do for each key, once."""
 
-    deletes: dict[tuple[object, ...], Way] = field(default_factory=dict)
-    rows: dict[tuple[object, ...], tuple[Way, Row]] = field(default_factory=dict)
+    deletes: dict[Row, Way] = field(default_factory=dict)
+    rows: dict[Row, tuple[Way, Row]] = field(default_factory=dict)
 
 
-def _by_key(action: Action, rows: Iterable[PreparedRow]) -> Iterator[_Made]:
+def _by_key(action: Action, rows: Sequence[PreparedRow]) -> Iterator[_Made]:
+    first = rows[0].way
+    if all(way is first and not is_delete for _, way, _, is_delete in rows):
+        # Nearly always: rows of one kind, of which the last of each key is kept.
+        key_count = first.plan.key_count
+        latest = {row[:key_count]: row for _, _, row, _ in rows}
+        yield action, first, list(latest.values())
+        return
     pending = _Pending()
-    for _, way, key, values in rows:
+    for _, way, row, is_delete in rows:
+        key = row[: way.plan.key_count]
         before = pending.rows.pop(key, None)
-        if values is None:
+        if is_delete:
             pending.deletes[key] = way
             continue
         if before is not None and before[0] is not way:
@@ -84,7 +92,7 @@ def _by_key(action: Action, rows: Iterable[PreparedRow]) -> Iterator[_Made]:
             pending.rows[key] = before
             yield from _flushed(action, pending)
             pending = _Pending()
-        pending.rows[key] = (way, key + values)
+        pending.rows[key] = (way, row)
     yield from _flushed(action, pending)
 
 

@@ -1,6 +1,7 @@
 """SinkWriter: rows into tables, one transaction at a time."""
 
 import logging
+import operator
 from collections.abc import Sequence
 
 from connect.connectors.jdbc.database import Database
@@ -30,6 +31,8 @@ class SinkWriter:
         self._connection: Connection | None = None
         self._prepared: set[tuple[Action, Target]] = set()
         self._ways: dict[_Schemas, Way] = {}
+        # Of the last record: most have the very same schemas, which needs no look at their parts.
+        self._last: tuple[_Schemas, Way] | None = None
 
     def row(self, table: TableName, record: SinkRecord) -> PreparedRow | None:
         """A record as a row; None when there is nothing to do, DataError when it is none."""
@@ -46,14 +49,18 @@ class SinkWriter:
             )
         value_schema = None if is_delete else record.value_schema
         schemas = (table, record.key_schema, value_schema)
-        way = self._ways.get(schemas)
-        if way is None:
-            way = self._way(*schemas)
-            if way is None:
+        last = self._last
+        if last is not None and all(map(operator.is_, schemas, last[0])):
+            way = last[1]
+        else:
+            found = self._ways.get(schemas) or self._way(*schemas)
+            if found is None:
                 return None
-            self._ways[schemas] = way
-        key = tuple(way.plan.key(record))
-        return PreparedRow(record, way, key, None if is_delete else tuple(way.plan.others(record)))
+            way = self._ways[schemas] = found
+            self._last = (schemas, way)
+        plan = way.plan
+        row = plan.key(record) if is_delete else plan.row(record)
+        return PreparedRow(record, way, row, is_delete)
 
     def write(self, rows: Sequence[PreparedRow]) -> None:
         """Writes rows and commits; after an error nothing of them is written."""
@@ -82,6 +89,7 @@ class SinkWriter:
         """Starts anew: connection and tables may not be what they were."""
         self.close()
         self._ways.clear()
+        self._last = None
         self._tables.forget()
 
     def close(self) -> None:

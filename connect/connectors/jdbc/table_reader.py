@@ -6,9 +6,11 @@ In mode timestamp several rows may have the same time: a record's offset is the 
 the last of them was given out, so that a restart repeats some rows but never skips one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from connect.connectors.jdbc.database import Database
 from connect.connectors.jdbc.dialects.dialect import (
@@ -33,6 +35,9 @@ from connect.records import SourceRecord
 # Rows that are asked of a driver at once: more than a batch, which may be small.
 _FETCH_ROWS = 2000
 
+# Integers, or a Decimal without digits after the point. Any: whatever the column has.
+_number: Callable[[Any], int] = int
+
 OffsetOf = Callable[[Row, Row | None], dict[str, object]]
 
 
@@ -52,7 +57,7 @@ class _Shape:
 
     schema: ConnectSchema
     positions: Sequence[int] | None  # of the columns that are read; None: all
-    conversions: list[tuple[int, Conversion]]
+    conversions: list[tuple[int, ReadColumn]]
     offset_of: OffsetOf
 
 
@@ -139,22 +144,17 @@ class TableReader:
         self._cursor = None
 
     def _records(self, batch: Sequence[Row], following: Row | None) -> list[SourceRecord]:
+        if not batch:
+            return []
         shape = self._shape
         assert shape is not None
-        schema, positions, conversions = shape.schema, shape.positions, shape.conversions
+        schema, offset_of = shape.schema, shape.offset_of
         partition, topic = self._origin.partition, self._origin.topic
-        records = []
-        last = len(batch) - 1
-        for index, row in enumerate(batch):
-            offset = shape.offset_of(row, batch[index + 1] if index < last else following)
-            values = list(row) if positions is None else [row[position] for position in positions]
-            for position, convert in conversions:
-                value = values[position]
-                if value is not None:
-                    values[position] = convert(value)
-            record = SourceRecord(
+        followers = itertools.chain(batch[1:], (following,))
+        return [
+            SourceRecord(
                 partition,
-                offset,
+                offset_of(row, follower),
                 topic,
                 None,
                 None,
@@ -162,15 +162,15 @@ class TableReader:
                 schema,
                 Struct(schema, values),
             )
-            records.append(record)
-        return records
+            for row, follower, values in zip(batch, followers, _values(shape, batch), strict=True)
+        ]
 
     def _shape_of(self, columns: list[ReadColumn]) -> _Shape:
         kept = [index for index, column in enumerate(columns) if column.schema is not None]
         read = optional_columns([columns[index] for index in kept], self._origin.required)
         fields = [Field(column.name, column.schema) for column in read if column.schema]
         conversions = [
-            (index, column.read) for index, column in enumerate(read) if column.read is not None
+            (index, column) for index, column in enumerate(read) if column.read is not None
         ]
         return _Shape(
             struct(self._origin.name, fields),
@@ -185,13 +185,13 @@ class TableReader:
             if query.incrementing is None:
                 return lambda row, following: {}
             place = _place(columns, query.incrementing)
-            return lambda row, following: {INCREMENTING_KEY: int(_number(row[place]))}
+            return lambda row, following: {INCREMENTING_KEY: _number(row[place])}
         instant_of = self._instant_of(columns)
         if query.incrementing is not None:
             place = _place(columns, query.incrementing)
             return lambda row, following: {
                 **timestamp_offset(instant_of(row)),
-                INCREMENTING_KEY: int(_number(row[place])),
+                INCREMENTING_KEY: _number(row[place]),
             }
 
         def passed(row: Row, following: Row | None) -> dict[str, object]:
@@ -225,6 +225,29 @@ class TableReader:
         return instant_of
 
 
+def _values(shape: _Shape, batch: Sequence[Row]) -> Iterable[list[object]]:
+    """The values of rows, as records have them: whole columns are converted at once."""
+    if shape.positions is None and not shape.conversions:
+        return map(list, batch)
+    columns: list[Sequence[object]] = list(zip(*batch, strict=True))
+    if shape.positions is not None:
+        columns = [columns[position] for position in shape.positions]
+    for position, column in shape.conversions:
+        columns[position] = _converted(column, columns[position])
+    return map(list, zip(*columns, strict=True))
+
+
+def _converted(column: ReadColumn, values: Sequence[object]) -> Sequence[object]:
+    read = column.read
+    assert read is not None
+    if column.usual is not None and set(map(type, values)) == {column.usual}:
+        usual = column.read_usual
+        return values if usual is None else list(map(usual, values))
+    if None in values:
+        return [None if value is None else read(value) for value in values]
+    return list(map(read, values))
+
+
 def _place(columns: list[ReadColumn], name: str) -> int:
     """Where a column is in a row; a name in other letters will do when only one has it."""
     names = [column.name for column in columns]
@@ -236,8 +259,3 @@ def _place(columns: list[ReadColumn], name: str) -> int:
             f'there is no column "{name}"', hint=f"the columns are {', '.join(names)}"
         )
     return similar[0]
-
-
-def _number(value: object) -> int:
-    # Integers, or a Decimal without digits after the point.
-    return int(value)  # type: ignore[call-overload, no-any-return]

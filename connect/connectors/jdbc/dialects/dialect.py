@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -75,6 +75,9 @@ class ReadColumn:
     schema: ConnectSchema | None  # None: values of its type have no place in a record
     read: Conversion | None = None  # from what the driver gives; None when that is the value
     instant: Conversion | None = None  # the same as a datetime, if it is a point in time
+    # Where a driver gives values of any type: those of this one need no `read`, but this.
+    usual: type | None = None
+    read_usual: Conversion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +213,6 @@ def optional_columns(
     return [
         column
         if column.schema is None or required.get(column.name)
-        else ReadColumn(column.name, column.schema.as_optional(), column.read, column.instant)
+        else replace(column, schema=column.schema.as_optional())
         for column in columns
     ]

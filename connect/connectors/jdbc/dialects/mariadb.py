@@ -136,7 +136,7 @@ class MariadbDialect:
             user=address.user,
             password=address.password,
             charset="utf8mb4",
-            conv=_DECODERS,
+            conv=_decoders(session.zone),
             **_options(address),
         )
         with connection.cursor() as cursor:
@@ -179,7 +179,7 @@ class MariadbDialect:
         with connection.cursor() as cursor:
             cursor.execute("SELECT UTC_TIMESTAMP(6)")
             (now,) = cursor.fetchone()
-        return cast(datetime.datetime, now).replace(tzinfo=UTC)
+        return datetime.datetime.combine(now, now.time(), UTC)
 
     def query(self, connection: Connection, statement: str) -> Cursor:
         """Starts a query whose rows stay with the server until they are fetched."""
@@ -379,7 +379,8 @@ def _read_column(field: Any, reading: Reading) -> ReadColumn:
         schema = numeric_schema(reading.numeric_mapping, precision, field.scale)
         return ReadColumn(name, schema, numeric_reader(schema))
     if kind in (FIELD_TYPE.DATETIME, FIELD_TYPE.TIMESTAMP):
-        return timestamp_column(name, reading, in_utc(reading.zone))
+        instant = None if reading.zone is UTC else in_utc(reading.zone)
+        return timestamp_column(name, reading, instant)
     if kind == FIELD_TYPE.BIT:
         return (
             ReadColumn(name, BOOLEAN, b"\x01".__eq__)
@@ -389,9 +390,20 @@ def _read_column(field: Any, reading: Reading) -> ReadColumn:
     return ReadColumn(name, BYTES if field.charsetnr == _BINARY_CHARSET else STRING)
 
 
-def _read_datetime(text: str) -> datetime.datetime | None:
-    # '0000-00-00 00:00:00' is no time: null, as JDBC's drivers can be told to read it.
-    return None if text.startswith("0000") else datetime.datetime.fromisoformat(text)
+def _datetime_reader(zone: tzinfo) -> Callable[[str], datetime.datetime | None]:
+    """Reads texts into points in time if the zone is UTC, or else into local times."""
+    parse, offset = datetime.datetime.fromisoformat, "+00:00" if zone is UTC else ""
+
+    def read(text: str) -> datetime.datetime | None:
+        try:
+            return parse(text + offset)
+        except ValueError:
+            # '0000-00-00 00:00:00' is no time: null, as JDBC's drivers can be told to read it.
+            if text.startswith("0000"):
+                return None
+            raise
+
+    return read
 
 
 def _read_date(text: str) -> datetime.date | None:
@@ -407,11 +419,13 @@ def _read_time(text: str) -> datetime.time:
         ) from None
 
 
-_DECODERS: dict[Any, Any] = {
-    **conversions,
-    FIELD_TYPE.DATETIME: _read_datetime,
-    FIELD_TYPE.TIMESTAMP: _read_datetime,
-    FIELD_TYPE.DATE: _read_date,
-    FIELD_TYPE.NEWDATE: _read_date,
-    FIELD_TYPE.TIME: _read_time,
-}
+def _decoders(zone: tzinfo) -> dict[Any, Any]:
+    read_datetime = _datetime_reader(zone)
+    return {
+        **conversions,
+        FIELD_TYPE.DATETIME: read_datetime,
+        FIELD_TYPE.TIMESTAMP: read_datetime,
+        FIELD_TYPE.DATE: _read_date,
+        FIELD_TYPE.NEWDATE: _read_date,
+        FIELD_TYPE.TIME: _read_time,
+    }

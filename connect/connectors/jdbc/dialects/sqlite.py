@@ -8,6 +8,7 @@ import datetime
 import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, tzinfo
 from decimal import Decimal, InvalidOperation
 from typing import Any, cast
@@ -61,6 +62,7 @@ _BUSY_TIMEOUT_S = 10.0
 _VIEW = "millstream_described"
 _DECLARED = re.compile(r"\s*([^(]*?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*", re.ASCII)
 _DIGITS_MAX = 38
+_NUMBERS = (int, float)
 _COLUMN_TYPES: Mapping[Type | str, "sql.TypeEngine[Any]"] = {
     Type.INT8: sql.INTEGER(),
     Type.INT16: sql.INTEGER(),
@@ -218,21 +220,21 @@ def _read_column(name: str, declared: str, reading: Reading) -> ReadColumn:
             reading.numeric_mapping, digits, None if digits is None else int(scale or 0)
         )
         return ReadColumn(name, schema, _numeric_reader(schema))
-    for signs, schema, read in _BY_NAME:
+    for signs, column in _BY_NAME:
         if any(sign in kind for sign in signs):
-            return ReadColumn(name, schema, read)
-    return ReadColumn(name, STRING, _read_text)
+            return replace(column, name=name)
+    return replace(_TEXT, name=name)
 
 
 def _instant_reader(zone: tzinfo) -> Conversion:
-    local = in_utc(zone)
+    parse, local = datetime.datetime.fromisoformat, in_utc(zone)
 
     def read(value: object) -> object:
-        if isinstance(value, int | float):
+        if isinstance(value, _NUMBERS):
             return datetime.datetime.fromtimestamp(value / 1000, UTC)
         try:
-            instant = datetime.datetime.fromisoformat(str(value))
-        except ValueError:
+            instant = parse(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
             raise _no_value(value, "timestamp") from None
         return local(instant) if instant.tzinfo is None else instant.astimezone(UTC)
 
@@ -256,12 +258,8 @@ def _numeric_reader(schema: ConnectSchema) -> Conversion:
     return read
 
 
-def _converted(
-    own: type, convert: Callable[[Any], object], what: str
-) -> Callable[[object], object]:
+def _converted(convert: Callable[[Any], object], what: str) -> Conversion:
     def read(value: object) -> object:
-        if type(value) is own:
-            return value
         try:
             return convert(value)
         except (TypeError, ValueError):
@@ -295,13 +293,20 @@ def _read_time(value: object) -> datetime.time:
     return datetime.time.fromisoformat(str(value))
 
 
+_TEXT = ReadColumn("", STRING, _read_text, usual=str)
 # The first one that has a part of the declared type's name, after SQLite's own rules of affinity.
-_BY_NAME: tuple[tuple[tuple[str, ...], ConnectSchema, Conversion], ...] = (
-    (("INT",), INT64, _converted(int, int, "integer")),
-    (("BOOL",), BOOLEAN, _converted(bool, bool, "boolean")),
-    (("CHAR", "CLOB", "TEXT"), STRING, _read_text),
-    (("BLOB", "BINARY"), BYTES, _read_bytes),
-    (("REAL", "FLOA", "DOUB"), FLOAT64, _converted(float, float, "floating point number")),
-    (("DATE",), date(), _converted(datetime.date, _read_date, "date")),
-    (("TIME",), time(), _converted(datetime.time, _read_time, "time")),
+_BY_NAME: tuple[tuple[tuple[str, ...], ReadColumn], ...] = (
+    (("INT",), ReadColumn("", INT64, _converted(int, "integer"), usual=int)),
+    (
+        ("BOOL",),
+        ReadColumn("", BOOLEAN, _converted(bool, "boolean"), usual=int, read_usual=bool),
+    ),
+    (("CHAR", "CLOB", "TEXT"), _TEXT),
+    (("BLOB", "BINARY"), ReadColumn("", BYTES, _read_bytes, usual=bytes)),
+    (
+        ("REAL", "FLOA", "DOUB"),
+        ReadColumn("", FLOAT64, _converted(float, "floating point number"), usual=float),
+    ),
+    (("DATE",), ReadColumn("", date(), _converted(_read_date, "date"))),
+    (("TIME",), ReadColumn("", time(), _converted(_read_time, "time"))),
 )

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 def in_utc(zone: tzinfo) -> Conversion:
     """From local times of the zone to points in time."""
+    combine = datetime.combine  # several times as fast as replace
     if zone is UTC:
-        return lambda value: value.replace(tzinfo=UTC)
-    return lambda value: value.replace(tzinfo=zone).astimezone(UTC)
+        return lambda value: combine(value, value.time(), UTC)
+    return lambda value: combine(value, value.time(), zone).astimezone(UTC)
 
 
 def aware_in_utc(value: datetime) -> datetime:
@@ -27,15 +28,30 @@ def aware_in_utc(value: datetime) -> datetime:
 
 def in_zone(zone: tzinfo) -> Conversion:
     """From points in time to local times of the zone."""
-    return lambda value: value.astimezone(zone).replace(tzinfo=None)
+    combine = datetime.combine
+
+    def local(value: datetime) -> datetime:
+        moved = value.astimezone(zone)
+        return combine(moved, moved.time())
+
+    return local
 
 
-def timestamp_column(name: str, reading: Reading, instant: Conversion) -> ReadColumn:
-    """A column of points in time, in the form that timestamp.granularity asks for."""
-    shown = reading.timestamp
+def timestamp_column(name: str, reading: Reading, instant: Conversion | None) -> ReadColumn:
+    """A column of points in time, in the form that timestamp.granularity asks for.
+
+    `instant` is None when the driver gives datetimes in UTC already.
+    """
+    shown, schema = reading.timestamp, reading.timestamp_schema
+    if instant is None:
+        return ReadColumn(name, schema, shown, _itself)
     if shown is None:
-        return ReadColumn(name, reading.timestamp_schema, instant, instant)
-    return ReadColumn(name, reading.timestamp_schema, lambda value: shown(instant(value)), instant)
+        return ReadColumn(name, schema, instant, instant)
+    return ReadColumn(name, schema, lambda value: shown(instant(value)), instant)
+
+
+def _itself(value: object) -> object:
+    return value
 
 
 def type_by_schema(

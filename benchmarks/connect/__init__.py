@@ -1,0 +1,1 @@
+"""Connectors beside loops that somebody writes by hand with the same driver."""

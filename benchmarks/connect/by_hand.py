@@ -1,0 +1,109 @@
+"""What somebody writes who has no connectors: a loop with a driver and a client of Kafka.
+
+Every loop does what the connector beside it does: the same records, the same rows.
+"""
+
+import time
+from datetime import UTC
+from pathlib import Path
+
+import orjson
+
+from benchmarks.connect.orders import COLUMNS, Database
+from broker.client import consumer, producer
+from broker.client.api import Consumer
+from broker.model import TopicPartition
+
+FETCHED_ROWS = 2000
+WRITTEN_ROWS = 3000
+
+
+def table_to_topic(bootstrap: str, database: Database, topic: str) -> float:
+    """Rows of a table as JSON; seconds until the broker has them all."""
+    from datetime import datetime
+
+    started = time.perf_counter()
+    cursor = database.execute("SELECT * FROM orders WHERE id > -1 ORDER BY id")
+    names = [column[0] for column in cursor.description]
+    created, paid = names.index("created"), names.index("paid")
+    with producer(bootstrap, acks="all") as out:
+        while rows := cursor.fetchmany(FETCHED_ROWS):
+            for row in rows:
+                values = dict(zip(names, row, strict=True))
+                moment = row[created]
+                if isinstance(moment, str):
+                    moment = datetime.fromisoformat(moment)
+                values["created"] = int(moment.replace(tzinfo=UTC).timestamp() * 1000)
+                values["paid"] = bool(row[paid])
+                out.send(topic, orjson.dumps(values))
+        out.flush()
+    database.connection.rollback()
+    return time.perf_counter() - started
+
+
+def topic_to_table(bootstrap: str, topic: str, database: Database, count: int) -> float:
+    """JSON with schemas into a table, where rows of the same key are replaced; seconds."""
+    from datetime import datetime
+
+    signs = ", ".join(database.sign for _ in COLUMNS)
+    statement = f"INSERT INTO copied VALUES ({signs}) " + _or_replace(database.name)
+    cursor = database.connection.cursor()
+    as_text = database.name == "SQLite"
+    started = time.perf_counter()
+    with consumer(bootstrap, auto_offset_reset="earliest") as reader:
+        reader.assign([TopicPartition(topic, 0)])
+        written = 0
+        while written < count:
+            rows = []
+            for record in reader.poll(timeout_ms=1000, max_records=WRITTEN_ROWS):
+                assert record.value is not None
+                payload = orjson.loads(record.value)["payload"]
+                moment = datetime.fromtimestamp(payload["created"] / 1000, UTC).replace(tzinfo=None)
+                payload["created"] = str(moment) if as_text else moment
+                rows.append([payload[name] for name in COLUMNS])
+            if rows:
+                cursor.executemany(statement, rows)
+                database.connection.commit()
+            written += len(rows)
+    return time.perf_counter() - started
+
+
+def _or_replace(name: str) -> str:
+    others = COLUMNS[1:]
+    if name == "MariaDB":
+        return "ON DUPLICATE KEY UPDATE " + ", ".join(f"{each} = VALUES({each})" for each in others)
+    changes = ", ".join(f"{each} = excluded.{each}" for each in others)
+    return f"ON CONFLICT (id) DO UPDATE SET {changes}"
+
+
+def file_to_topic(bootstrap: str, file: Path, topic: str) -> float:
+    """Lines of a file; seconds until the broker has them all."""
+    started = time.perf_counter()
+    with producer(bootstrap, acks="all") as out, open(file, "rb") as lines:
+        for line in lines:
+            out.send(topic, line.rstrip(b"\n"))
+        out.flush()
+    return time.perf_counter() - started
+
+
+def topic_to_file(bootstrap: str, topic: str, file: Path, count: int) -> float:
+    """Values as lines of a file; seconds."""
+    started = time.perf_counter()
+    with (
+        consumer(bootstrap, auto_offset_reset="earliest") as reader,
+        open(file, "wb") as lines,
+    ):
+        _write_lines(reader, topic, lines.write, count)
+    return time.perf_counter() - started
+
+
+def _write_lines(reader: Consumer, topic: str, write: object, count: int) -> None:
+    assert callable(write)
+    reader.assign([TopicPartition(topic, 0)])
+    written = 0
+    while written < count:
+        records = reader.poll(timeout_ms=1000, max_records=WRITTEN_ROWS)
+        for record in records:
+            assert record.value is not None
+            write(record.value + b"\n")
+        written += len(records)
