@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.support.peer import PeerMissing, cache_folder, find_command, run_installer
 
+TIMEOUT_S = 90.0  # of each step: a test that waits for all of them has 300 s
 # RUNLEVEL=1 keeps a package from starting its service: servers are started by tests.
 _ENVIRONMENT = ("env", "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1")
 
@@ -50,8 +51,8 @@ def _install(package: str) -> None:
     apt = find_command("apt-get")
     install = [*_ENVIRONMENT, apt, "install", "-y", "--no-install-recommends", package]
     try:
-        run_installer(install)
+        run_installer(install, timeout_s=TIMEOUT_S)
     except PeerMissing:
         # A machine that never asked, or long ago, knows no address of the package.
-        run_installer([apt, "update"])
-        run_installer(install)
+        run_installer([apt, "update"], timeout_s=TIMEOUT_S)
+        run_installer(install, timeout_s=TIMEOUT_S)

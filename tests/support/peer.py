@@ -28,7 +28,12 @@ def find_command(name: str) -> str:
     return path
 
 
-def run_installer(command: Sequence[str | Path], *, cwd: Path | None = None) -> str:
+def run_installer(
+    command: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    timeout_s: float = DOWNLOAD_TIMEOUT_S,
+) -> str:
     """Runs a program that fetches a peer, returns what it printed; its failure is PeerMissing."""
     shown = Path(command[0]).name
     try:
@@ -39,11 +44,11 @@ def run_installer(command: Sequence[str | Path], *, cwd: Path | None = None) -> 
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=DOWNLOAD_TIMEOUT_S,
+            timeout=timeout_s,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise PeerMissing(f"{shown} did not finish in {DOWNLOAD_TIMEOUT_S:.0f} s") from None
+        raise PeerMissing(f"{shown} did not finish in {timeout_s:.0f} s") from None
     if done.returncode != 0:
         lines = [line for line in done.stdout.splitlines() if line.strip()]
         errors = [line for line in lines if "ERR" in line.upper()] or lines
