@@ -27,7 +27,8 @@ class MariadbServer:
         find_program("my_print_defaults", "mariadb-client")  # the installer runs it
         self._process = DatabaseProcess(self.name)
         folder = self._process.folder
-        common = ["--no-defaults", f"--datadir={self._process.data}"]
+        # Temporary tables in the server's own folder: at its start a server removes all it finds.
+        common = ["--no-defaults", f"--datadir={self._process.data}", f"--tmpdir={folder}"]
         # The account is made at the first start: the installer makes none with a password.
         account = f"'{self.user}'@'127.0.0.1'"
         accounts = folder / "accounts.sql"
