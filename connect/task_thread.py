@@ -19,6 +19,7 @@ import traceback
 from collections.abc import Callable
 from typing import Protocol
 
+from broker import garbage
 from broker.clock import Clock
 from connect.metrics import TaskMetrics
 from connect.stop_signal import StopSignal, TaskStopped
@@ -199,17 +200,21 @@ class TaskThread:
         body.start()
         self.metrics.states.enter("running")
         self._tell(self._listener.on_startup)
+        garbage.rounds_began()
         try:
             while not self._stop.is_set():
                 if self._paused or self._target is TargetState.PAUSED:
                     self._pause_or_resume(body)
                 if not self._paused or body.polls_while_paused:
                     body.turn()
+                garbage.collect_when_due()
         except TaskStopped:
             logger.debug("task %s stopped while it waited", self.task_id)
         except BaseException:
             self._finish_failed(body)
             raise
+        finally:
+            garbage.rounds_ended()
         if not self._abandoned:
             body.finish(failed=False)
 

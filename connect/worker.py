@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
+from broker import garbage
 from broker.client.opening import Target
 from broker.clock import Clock, SystemClock
 from connect.api import Connector
@@ -215,6 +216,7 @@ class Worker:
 
     def _step_tasks(self) -> None:
         while not self._stop.wait(OFFSETS_TICK_MS):
+            garbage.collect_when_due()  # tasks may wait for long in a poll, or hang
             with self._lock:
                 tasks = list(self._tasks.values())
             for task in tasks:

@@ -6,9 +6,10 @@ It runs in a thread of its own, or in turns on threads that the runners of many 
 import threading
 from collections.abc import Callable, Iterator
 
+from broker import garbage
 from broker.client.api import Consumer
 from broker.client.shared_threads import SharedThreads, Work
-from streams.runtime import freed_memory, garbage
+from streams.runtime import freed_memory
 from streams.runtime.environment import Environment
 from streams.runtime.runner_loop import RunnerLoop
 from streams.runtime.runner_metrics import RunnerMetrics
@@ -112,7 +113,7 @@ class TaskRunner:
     def _live(self) -> Iterator[int]:
         """The whole life; after each turn, in how many milliseconds the next one is due."""
         freed_memory.keep_freed_memory()
-        garbage.runner_started()
+        garbage.rounds_began()
         error: BaseException | None = None
         answer: OnFailure | None = None
         try:
@@ -128,7 +129,7 @@ class TaskRunner:
         except BaseException as failure:
             error = error or failure
         finally:
-            garbage.runner_ended()
+            garbage.rounds_ended()
             self.enter(RunnerState.DEAD)
             self._on_end(self, error, answer)
 

@@ -13,12 +13,12 @@ from functools import partial
 from time import perf_counter_ns
 from typing import Protocol
 
+from broker import garbage
 from broker.client.api import Consumer, Producer, RebalanceListener
 from broker.client.record_consumer import WokenUp
 from broker.errors import ConnectionFailed, MillstreamError, RequestTimeout
 from broker.model import TopicPartition
 from streams.errors import StreamsError, TaskMigrated
-from streams.runtime import garbage
 from streams.runtime.chunks import FetchedInput
 from streams.runtime.commit import Commit
 from streams.runtime.environment import Environment

@@ -1,9 +1,10 @@
-"""Garbage collection between rounds: runners decide when it runs, never in the middle of work.
+"""Garbage collection between rounds: who passes records on decides when it runs.
 
 The collector looks at every object again and again while millions of records pass that are freed by
-counting anyway; left alone it costs up to half of the time. While runners live, automatic
-collection is off and what existed before is frozen; each runner collects between its rounds when
-enough was allocated. The collector is one for the process, so runners share this.
+counting anyway; left alone it costs up to half of the time. While threads pass records on (runners
+of streams, tasks of connectors), automatic collection is off and what existed before is frozen;
+each of them collects between its rounds when enough was allocated, never in the middle of work.
+The collector is one for the process, so all of them share this.
 """
 
 import gc
@@ -14,36 +15,36 @@ YOUNG_COLLECTIONS_PER_OLD = 20
 OLD_COLLECTIONS_PER_FULL = 10
 
 _lock = threading.Lock()
-_runners = 0
+_threads = 0
 _was_enabled = False
 _young = 0
 _old = 0
 
 
-def runner_started() -> None:
-    """Automatic collection is off from the first runner on."""
-    global _runners, _was_enabled
+def rounds_began() -> None:
+    """Called by a thread before its first round: automatic collection is off from then on."""
+    global _threads, _was_enabled
     with _lock:
-        _runners += 1
-        if _runners == 1:
+        _threads += 1
+        if _threads == 1:
             _was_enabled = gc.isenabled()
             gc.freeze()
             gc.disable()
 
 
-def runner_ended() -> None:
-    """With the last runner, everything is as it was."""
-    global _runners
+def rounds_ended() -> None:
+    """Called after its last round: with the last thread's, everything is as it was."""
+    global _threads
     with _lock:
-        _runners -= 1
-        if _runners == 0:
+        _threads -= 1
+        if _threads == 0:
             gc.unfreeze()
             if _was_enabled:
                 gc.enable()
 
 
 def collect_when_due() -> None:
-    """Collect if enough was allocated since the last time; one runner at a time."""
+    """Collect if enough was allocated since the last time; one thread at a time."""
     global _young, _old
     if gc.get_count()[0] < YOUNG_OBJECTS_MAX or not _lock.acquire(blocking=False):
         return
