@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import broker, clients, scale
-from benchmarks.connect import comparison as connect_comparison
+from benchmarks.connect import files as connect_files
+from benchmarks.connect import jdbc as connect_jdbc
 from benchmarks.formats import comparison as formats_comparison
 from benchmarks.formats import registry_restart, rows
 from benchmarks.report import Report
@@ -25,8 +26,9 @@ SUITES: dict[str, dict[str, Callable[[Report, argparse.Namespace], None]]] = {
         "partitions": scale.measure_partitions,
     },
     "connect": {
-        "jdbc": connect_comparison.measure_jdbc,
-        "files": connect_comparison.measure_files,
+        "jdbc": connect_jdbc.measure_jdbc,
+        "lines": connect_files.measure_lines,
+        "files": connect_files.measure_rows,
     },
     "formats": {
         "confluent": formats_comparison.measure,
@@ -59,7 +61,10 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each side; medians count")
     parser.add_argument("--scale", type=float, default=1.0, help="broker: records, relative")
     parser.add_argument(
-        "--records", type=int, default=1_000_000, help="streams, sql, spark; connect: a tenth"
+        "--records",
+        type=int,
+        default=1_000_000,
+        help="streams, sql, spark; connect: a part of them",
     )
     parser.add_argument("--queries", type=int, default=20, help="sql: how many at once; up to 200")
     parser.add_argument("--json", type=Path, help="where to write; default: benchmarks/results")

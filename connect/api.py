@@ -10,7 +10,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from broker.client.api import RecordMetadata
 from broker.model import TopicPartition
@@ -296,6 +296,26 @@ class Converter(Protocol):
         self, topic: str, headers: Sequence[Header], data: bytes | None
     ) -> tuple[ConnectSchema | None, object]:
         """The schema and value of some bytes."""
+        ...
+
+
+@runtime_checkable
+class BulkConverter(Protocol):
+    """What a converter may do besides: many keys or values at once, without headers.
+
+    What it raises is found again one by one, so it need not say which of them is wrong.
+    """
+
+    def from_connect_many(
+        self, topic: str, schemas: Sequence[ConnectSchema | None], values: Sequence[object]
+    ) -> Sequence[bytes | None]:
+        """The bytes of each value."""
+        ...
+
+    def to_connect_many(
+        self, topic: str, data: Sequence[bytes | None]
+    ) -> tuple[Sequence[ConnectSchema | None], Sequence[object]]:
+        """The schemas and values of each, in two columns."""
         ...
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from broker.client.api import ConsumerRecord
-from connect.api import Converter, HeaderConverter
+from connect.api import BulkConverter, Converter, HeaderConverter
 from connect.error_handling import SKIPPED, ErrorHandler, Failure, Stage
 from connect.records import Record, SourceRecord
 
@@ -33,6 +33,26 @@ class Converters:
     key_name: str
     value_name: str
     header_name: str
+
+
+def bulk_converters(converters: Converters) -> tuple[BulkConverter, BulkConverter] | None:
+    """Those of keys and values, if both can convert many at once."""
+    key, value = converters.key, converters.value
+    if isinstance(key, BulkConverter) and isinstance(value, BulkConverter):
+        return (key, value) if _agrees(key) and _agrees(value) else None
+    return None
+
+
+def _agrees(converter: BulkConverter) -> bool:
+    """Whether no subclass has changed how one is converted without saying it for many."""
+    for one, many in (
+        ("from_connect_data", "from_connect_many"),
+        ("to_connect_data", "to_connect_many"),
+    ):
+        last = next((kind for kind in type(converter).__mro__ if one in vars(kind)), object)
+        if many not in vars(last):
+            return False
+    return True
 
 
 def go_on(

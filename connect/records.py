@@ -1,8 +1,12 @@
-"""The records that tasks give and take."""
+"""The records that tasks give and take.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias, TypedDict, Unpack
+They are tuples, because one is made for every record and nothing is made faster, and because the
+parts of many are then taken apart, and put together, by columns.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Literal, NamedTuple, Self, TypeAlias, TypedDict, Unpack
 
 from connect.data import ConnectSchema
 
@@ -27,15 +31,11 @@ class Changes(TypedDict, total=False):
     value_schema: ConnectSchema | None
     value: object
     timestamp_ms: int | None
-    headers: list[Header]
+    headers: Sequence[Header]
 
 
-@dataclass(slots=True)
-class SourceRecord:
-    """A record that a source task read, with the place in the source to go on from after it.
-
-    Nobody changes a record or its headers in place: `changed` makes another.
-    """
+class SourceRecord(NamedTuple):
+    """A record that a source task read, with the place in the source to go on from after it."""
 
     source_partition: Mapping[str, object]
     source_offset: Mapping[str, object]
@@ -46,34 +46,22 @@ class SourceRecord:
     value_schema: ConnectSchema | None = None
     value: object = None
     timestamp_ms: int | None = None
-    headers: list[Header] = field(default_factory=list)
+    headers: Sequence[Header] = ()
+
+    @classmethod
+    def of_columns(cls, *columns: Iterable[object]) -> list[Self]:
+        """Many records, from all of their parts in order: the fast way, which checks nothing.
+
+        Columns may be `itertools.repeat`, but not all: the shortest says how many there are.
+        """
+        return list(map(partial(tuple.__new__, cls), zip(*columns, strict=False)))
 
     def changed(self, **changes: Unpack[Changes]) -> "SourceRecord":
         """A copy with some parts changed."""
-        copy = SourceRecord(
-            self.source_partition,
-            self.source_offset,
-            self.topic,
-            self.partition,
-            self.key_schema,
-            self.key,
-            self.value_schema,
-            self.value,
-            self.timestamp_ms,
-            self.headers,
-        )
-        for name, value in changes.items():
-            setattr(copy, name, value)
-        return copy
+        return self._replace(**changes)
 
 
-@dataclass(slots=True)
-class SinkRecord:
-    """A record of a topic on its way to a sink task; `original_...` say where it was read.
-
-    Nobody changes a record or its headers in place: `changed` makes another.
-    """
-
+class _SinkParts(NamedTuple):
     topic: str
     partition: int
     key_schema: ConnectSchema | None
@@ -81,40 +69,49 @@ class SinkRecord:
     value_schema: ConnectSchema | None
     value: object
     offset: int
-    timestamp_ms: int | None = None
-    timestamp_type: TimestampType = "NoTimestampType"
-    headers: list[Header] = field(default_factory=list)
-    original_topic: str = ""
-    original_partition: int = -1
-    original_offset: int = -1
+    timestamp_ms: int | None
+    timestamp_type: TimestampType
+    headers: Sequence[Header]
+    original_topic: str
+    original_partition: int
+    original_offset: int
 
-    def __post_init__(self) -> None:
-        """A record that no transform has seen is where it was read."""
-        if not self.original_topic:
-            self.original_topic = self.topic
-            self.original_partition = self.partition
-            self.original_offset = self.offset
+
+class SinkRecord(_SinkParts):
+    """A record of a topic on its way to a sink task; `original_...` say where it was read."""
+
+    __slots__ = ()
+
+    def __new__(  # noqa: PLR0913 - a record has this many parts
+        cls,
+        topic: str,
+        partition: int,
+        key_schema: ConnectSchema | None,
+        key: object,
+        value_schema: ConnectSchema | None,
+        value: object,
+        offset: int,
+        timestamp_ms: int | None = None,
+        timestamp_type: TimestampType = "NoTimestampType",
+        headers: Sequence[Header] = (),
+    ) -> Self:
+        """A record that no transform has seen: it is where it was read."""
+        parts = (topic, partition, key_schema, key, value_schema, value, offset)
+        read = (timestamp_ms, timestamp_type, headers, topic, partition, offset)
+        return tuple.__new__(cls, parts + read)
+
+    @classmethod
+    def of_columns(cls, *columns: Iterable[object]) -> list[Self]:
+        """Many records, as SourceRecord.of_columns makes them."""
+        return list(map(partial(tuple.__new__, cls), zip(*columns, strict=False)))
 
     def changed(self, **changes: Unpack[Changes]) -> "SinkRecord":
         """A copy with some parts changed."""
-        copy = SinkRecord(
-            self.topic,
-            self.partition,
-            self.key_schema,
-            self.key,
-            self.value_schema,
-            self.value,
-            self.offset,
-            self.timestamp_ms,
-            self.timestamp_type,
-            self.headers,
-            self.original_topic,
-            self.original_partition,
-            self.original_offset,
-        )
-        for name, value in changes.items():
-            setattr(copy, name, value)
-        return copy
+        parts = dict(zip(self._fields, self, strict=False))
+        parts.update(changes)
+        if len(parts) != len(self._fields):
+            raise TypeError(f"a record has no {', '.join(changes.keys() - set(self._fields))}")
+        return tuple.__new__(SinkRecord, parts.values())
 
 
 Record: TypeAlias = SourceRecord | SinkRecord

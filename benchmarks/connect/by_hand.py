@@ -3,25 +3,26 @@
 Every loop does what the connector beside it does: the same records, the same rows.
 """
 
+import os
 import time
-from datetime import UTC
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import orjson
 
 from benchmarks.connect.orders import COLUMNS, Database
 from broker.client import consumer, producer
-from broker.client.api import Consumer
 from broker.model import TopicPartition
 
 FETCHED_ROWS = 2000
 WRITTEN_ROWS = 3000
+# So many files are written, each as large as the others.
+FILES = 20
 
 
 def table_to_topic(bootstrap: str, database: Database, topic: str) -> float:
     """Rows of a table as JSON; seconds until the broker has them all."""
-    from datetime import datetime
-
     started = time.perf_counter()
     cursor = database.execute("SELECT * FROM orders WHERE id > -1 ORDER BY id")
     names = [column[0] for column in cursor.description]
@@ -43,8 +44,6 @@ def table_to_topic(bootstrap: str, database: Database, topic: str) -> float:
 
 def topic_to_table(bootstrap: str, topic: str, database: Database, count: int) -> float:
     """JSON with schemas into a table, where rows of the same key are replaced; seconds."""
-    from datetime import datetime
-
     signs = ", ".join(database.sign for _ in COLUMNS)
     statement = f"INSERT INTO copied VALUES ({signs}) " + _or_replace(database.name)
     cursor = database.connection.cursor()
@@ -89,21 +88,69 @@ def file_to_topic(bootstrap: str, file: Path, topic: str) -> float:
 def topic_to_file(bootstrap: str, topic: str, file: Path, count: int) -> float:
     """Values as lines of a file; seconds."""
     started = time.perf_counter()
-    with (
-        consumer(bootstrap, auto_offset_reset="earliest") as reader,
-        open(file, "wb") as lines,
-    ):
-        _write_lines(reader, topic, lines.write, count)
+    with open(file, "wb") as lines:
+        for values in _polled(bootstrap, topic, count):
+            for value in values:
+                lines.write(value + b"\n")
+            lines.flush()
     return time.perf_counter() - started
 
 
-def _write_lines(reader: Consumer, topic: str, write: object, count: int) -> None:
-    assert callable(write)
-    reader.assign([TopicPartition(topic, 0)])
+WriteRows = Callable[[Path, list[dict[str, object]]], None]
+
+
+def topic_to_files(
+    bootstrap: str, topic: str, write: WriteRows, directory: Path, rows: int
+) -> float:
+    """JSON with schemas into files of so many rows, which are on the disk; seconds."""
+    waiting: list[dict[str, object]] = []
     written = 0
-    while written < count:
-        records = reader.poll(timeout_ms=1000, max_records=WRITTEN_ROWS)
-        for record in records:
-            assert record.value is not None
-            write(record.value + b"\n")
-        written += len(records)
+    started = time.perf_counter()
+    for values in _polled(bootstrap, topic, rows * FILES):
+        waiting += [orjson.loads(value)["payload"] for value in values]
+        while len(waiting) >= rows:
+            file = directory / f"{written}.part"
+            write(file, waiting[:rows])
+            with open(file, "rb") as whole:
+                os.fsync(whole.fileno())
+            file.rename(directory / str(written))
+            waiting = waiting[rows:]
+            written += rows
+    return time.perf_counter() - started
+
+
+def write_json(file: Path, rows: list[dict[str, object]]) -> None:
+    """A JSON object in each line."""
+    with open(file, "wb") as lines:
+        lines.writelines([orjson.dumps(row) + b"\n" for row in rows])
+
+
+def write_parquet(file: Path, rows: list[dict[str, object]]) -> None:
+    """Columns, compressed as the connector does."""
+    import pyarrow
+    from pyarrow import parquet
+
+    schema = pyarrow.schema(
+        [
+            pyarrow.field("id", pyarrow.int64(), nullable=False),
+            pyarrow.field("customer", pyarrow.int32(), nullable=False),
+            pyarrow.field("name", pyarrow.string()),
+            pyarrow.field("price", pyarrow.float64(), nullable=False),
+            pyarrow.field("quantity", pyarrow.int32(), nullable=False),
+            pyarrow.field("paid", pyarrow.bool_(), nullable=False),
+            pyarrow.field("created", pyarrow.timestamp("ms", tz="UTC"), nullable=False),
+            pyarrow.field("note", pyarrow.string()),
+        ]
+    )
+    parquet.write_table(pyarrow.Table.from_pylist(rows, schema), file, compression="snappy")
+
+
+def _polled(bootstrap: str, topic: str, count: int) -> Iterator[list[bytes]]:
+    """The values of so many records, as polls give them."""
+    with consumer(bootstrap, auto_offset_reset="earliest") as reader:
+        reader.assign([TopicPartition(topic, 0)])
+        read = 0
+        while read < count:
+            records = reader.poll(timeout_ms=1000, max_records=WRITTEN_ROWS)
+            yield [record.value for record in records if record.value is not None]
+            read += len(records)

@@ -10,6 +10,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.report import Report
+from broker.client import producer
+from connect.converters.json_converter import JsonConverter
+from connect.data import BOOLEAN, FLOAT64, INT32, INT64, OPTIONAL_STRING, Struct, struct, timestamp
 from tests.support.mariadb import MariadbServer
 from tests.support.peer import PeerMissing
 from tests.support.postgres import PostgresServer
@@ -74,6 +77,33 @@ def _order(database: str, number: int) -> tuple[object, ...]:
         created.isoformat(sep=" ") if database == "SQLite" else created,
         f"a note about order {number}",
     )
+
+
+ORDER = struct(
+    "Order",
+    {
+        "id": INT64,
+        "customer": INT32,
+        "name": OPTIONAL_STRING,
+        "price": FLOAT64,
+        "quantity": INT32,
+        "paid": BOOLEAN,
+        "created": timestamp(),
+        "note": OPTIONAL_STRING,
+    },
+)
+
+
+def write_orders(bootstrap: str, topic: str, count: int) -> None:
+    """Writes orders to a topic, as JSON with schemas."""
+    converter = JsonConverter()
+    with producer(bootstrap) as out:
+        for number in range(count):
+            row = [*_order("a topic", number)]
+            created = row[COLUMNS.index("created")]
+            assert isinstance(created, datetime.datetime)
+            row[COLUMNS.index("created")] = created.replace(tzinfo=datetime.UTC)
+            out.send(topic, converter.from_connect_data(topic, (), ORDER, Struct(ORDER, row)))
 
 
 @contextmanager

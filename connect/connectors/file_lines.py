@@ -6,8 +6,9 @@ import re
 import select
 import stat
 import sys
+from itertools import accumulate, count, repeat
+from operator import add
 from pathlib import Path
-from typing import NamedTuple
 
 from connect.errors import ConnectError
 
@@ -19,29 +20,32 @@ _TAIL_BYTES = 256
 _LINE_END = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)
 
 
-class Line(NamedTuple):
-    """A line without its end, and the position in the file after it (None for standard input)."""
-
-    text: str
-    position: int | None
+# A line without its end, and the position in the file after it (None for standard input).
+Line = tuple[str, int | None]
 
 
 class LineSplitter:
     """Cuts bytes into lines; the last one waits for its end."""
 
-    def __init__(self) -> None:
-        """Nothing waits."""
+    def __init__(self, position: int = 0) -> None:
+        """Nothing waits; the position is that of the first byte that comes."""
         self.unfinished = b""
+        self._position = position  # of the unfinished line
 
     def split(self, data: bytes) -> list[tuple[str, int]]:
-        """The lines that are complete now, with their lengths in bytes."""
+        """The lines that are complete now, and the position after each."""
         data = self.unfinished + data
+        end = self._position + len(data)
         if b"\r" in data:
             lines = self._split_at_any_end(data)
         else:
             parts = data.split(b"\n")
             self.unfinished = parts.pop()
-            lines = [(part.decode("utf-8", "replace"), len(part) + 1) for part in parts]
+            texts = map(bytes.decode, parts, repeat("utf-8"), repeat("replace"))
+            # One more for each line's end.
+            ends = map(add, accumulate(map(len, parts)), count(self._position + 1))
+            lines = list(zip(texts, ends, strict=False))
+        self._position = end - len(self.unfinished)
         if len(self.unfinished) > LINE_BYTES_MAX:
             raise ConnectError(
                 f"a line is longer than {LINE_BYTES_MAX} bytes",
@@ -53,8 +57,9 @@ class LineSplitter:
         lines: list[tuple[str, int]] = []
         start = 0
         for end in _LINE_END.finditer(data):
-            lines.append((data[start : end.start()].decode("utf-8", "replace"), end.end() - start))
+            text = data[start : end.start()].decode("utf-8", "replace")
             start = end.end()
+            lines.append((text, self._position + start))
         self.unfinished = data[start:]
         return lines
 
@@ -70,7 +75,6 @@ class FileLines:
     def __init__(self, path: str, position: int) -> None:
         """Opens the file; FileNotFoundError when it is not there (yet)."""
         self._path = Path(path)
-        self._splitter = LineSplitter()
         self._open(position)
 
     def next_lines(self) -> list[Line]:
@@ -91,13 +95,14 @@ class FileLines:
             raise OSError(errno.EINVAL, "it is no regular file")
         self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         size = os.fstat(self._file).st_size
-        self._read_to = self._position = position if position <= size else 0
+        self._read_to = position if position <= size else 0
+        self._splitter = LineSplitter(self._read_to)
         os.lseek(self._file, self._read_to, os.SEEK_SET)
         self._tail = self._bytes_before()
 
     def _start_again(self) -> None:
         os.lseek(self._file, 0, os.SEEK_SET)
-        self._read_to = self._position = 0
+        self._read_to = 0
         self._tail = b""
         self._splitter = LineSplitter()
 
@@ -121,18 +126,13 @@ class FileLines:
     def _lines_of(self, data: bytes) -> list[Line]:
         self._read_to += len(data)
         self._tail = (self._tail + data)[-_TAIL_BYTES:]
-        lines: list[Line] = []
-        for text, length in self._splitter.split(data):
-            self._position += length
-            lines.append(Line(text, self._position))
-        return lines
+        return [*self._splitter.split(data)]
 
     def _lines_of_replaced(self) -> list[Line]:
         last = self._splitter.unfinished.rstrip(b"\r")
         os.close(self._file)
-        self._splitter = LineSplitter()
         self._open(0)
-        return [Line(last.decode("utf-8", "replace"), 0)] if last else []
+        return [(last.decode("utf-8", "replace"), 0)] if last else []
 
 
 class StandardInputLines:
@@ -149,7 +149,7 @@ class StandardInputLines:
         if not ready:
             return []
         lines = self._splitter.split(os.read(file, READ_BYTES))
-        return [Line(text, None) for text, _ in lines]
+        return [(text, None) for text, _ in lines]
 
     def close(self) -> None:
         """Standard input stays open: others may read it."""

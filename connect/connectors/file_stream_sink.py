@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TextIO
+from typing import TextIO, cast
 
 from broker.model import TopicPartition
 from connect.api import SinkConnector, SinkTask
@@ -78,8 +78,11 @@ class FileStreamSinkTask(SinkTask):
         """Writes the lines; others can read them at once."""
         if records:
             out = self._file or sys.stdout
+            texts = [record.value for record in records]
+            if set(map(type, texts)) != {str}:
+                texts = list(map(text_of, texts))
             # In one piece: tasks of one connector add to the same file.
-            out.write("".join([f"{text_of(record.value)}\n" for record in records]))
+            out.write("\n".join([*cast("list[str]", texts), ""]))
             out.flush()
 
     def flush(self, offsets: Mapping[TopicPartition, int]) -> None:

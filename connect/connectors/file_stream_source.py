@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 
 from broker.clock import Clock, SystemClock
 from connect.api import ExactlyOnceSupport, SourceConnector, SourceTask
@@ -139,18 +140,19 @@ class FileStreamSourceTask(SourceTask):
         if not lines:
             self._stop.wait(LOOK_MS)
             return None
-        now_ms = self._clock.now_ms()
-        return [
-            SourceRecord(
-                self._partition,
-                {POSITION: line.position},
-                self._topic,
-                value_schema=STRING,
-                value=line.text,
-                timestamp_ms=now_ms,
-            )
-            for line in lines
-        ]
+        texts, positions = zip(*lines, strict=True)
+        return SourceRecord.of_columns(
+            repeat(self._partition),
+            [{POSITION: position} for position in positions],
+            repeat(self._topic),
+            repeat(None),  # any partition
+            repeat(None),  # no key
+            repeat(None),
+            repeat(STRING),
+            texts,
+            repeat(self._clock.now_ms()),
+            repeat(()),
+        )
 
     def stop(self) -> None:
         """Wakes `poll` and closes the file."""

@@ -107,6 +107,30 @@ class JsonConverter(HeadersToo):
         except DataError as error:
             raise within(f'topic "{topic}"', error) from error.__cause__
 
+    def from_connect_many(
+        self, topic: str, schemas: Sequence[ConnectSchema | None], values: Sequence[object]
+    ) -> Sequence[bytes | None]:
+        """The JSON of many values."""
+        schema = schemas[0]
+        if schema is not None and schemas.count(schema) == len(schemas):
+            return list(map(self._encoders[schema], values))
+        if schema is None and values.count(None) == schemas.count(None) == len(values):
+            return [None] * len(values)
+        convert = self.from_connect_data
+        return [
+            convert(topic, (), each, value) for each, value in zip(schemas, values, strict=True)
+        ]
+
+    def to_connect_many(
+        self, topic: str, data: Sequence[bytes | None]
+    ) -> tuple[Sequence[ConnectSchema | None], Sequence[object]]:
+        """The schemas and values of many."""
+        if data.count(None) == len(data):
+            return [None] * len(data), [None] * len(data)
+        convert = self.to_connect_data
+        schemas, values = zip(*[convert(topic, (), each) for each in data], strict=True)
+        return schemas, values
+
     def _encoder(self, schema: ConnectSchema) -> Callable[[object], bytes]:
         convert, dumps = encoding(schema, self._options).convert, orjson.dumps
         if not self._with_schemas:

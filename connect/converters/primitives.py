@@ -1,7 +1,8 @@
 """Converters of single values: texts, bytes, numbers and booleans, in Java's bytes."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from itertools import repeat
+from typing import Any, ClassVar, cast
 
 from broker.client.serde.primitives import (
     BooleanSerde,
@@ -14,7 +15,13 @@ from broker.client.serde.primitives import (
 from broker.client.serde.serde import Serde
 from broker.errors import SerdeError
 from connect.config_def import ConfigDef, ConfigType, Importance, Width
-from connect.converters.settings import Found, HeadersToo, converter_settings, parse_settings
+from connect.converters.settings import (
+    Found,
+    HeadersToo,
+    all_are,
+    converter_settings,
+    parse_settings,
+)
 from connect.data import (
     OPTIONAL_BOOLEAN,
     OPTIONAL_BYTES,
@@ -96,6 +103,27 @@ class StringConverter(HeadersToo):
                 hint="the topic may hold another format; set the converter it was written with",
             ) from error
 
+    def from_connect_many(
+        self, topic: str, schemas: Sequence[ConnectSchema | None], values: Sequence[object]
+    ) -> Sequence[bytes | None]:
+        """The bytes of many texts."""
+        if all_are(str, values):
+            return list(map(str.encode, cast("Sequence[str]", values), repeat(self._encoding)))
+        convert = self.from_connect_data
+        return [convert(topic, (), None, value) for value in values]
+
+    def to_connect_many(
+        self, topic: str, data: Sequence[bytes | None]
+    ) -> tuple[Sequence[ConnectSchema | None], Sequence[object]]:
+        """The texts of many bytes."""
+        schemas = [OPTIONAL_STRING] * len(data)
+        if all_are(bytes, data):
+            return schemas, list(
+                map(bytes.decode, cast("Sequence[bytes]", data), repeat(self._encoding))
+            )
+        convert = self.to_connect_data
+        return schemas, [convert(topic, (), each)[1] for each in data]
+
 
 class ByteArrayConverter(HeadersToo):
     """Bytes as they are."""
@@ -133,6 +161,21 @@ class ByteArrayConverter(HeadersToo):
     def to_connect_data(self, topic: str, headers: Sequence[Header], data: bytes | None) -> Found:
         """The same bytes."""
         return OPTIONAL_BYTES, data
+
+    def from_connect_many(
+        self, topic: str, schemas: Sequence[ConnectSchema | None], values: Sequence[object]
+    ) -> Sequence[bytes | None]:
+        """The same bytes of many."""
+        convert = self.from_connect_data
+        return [
+            convert(topic, (), schema, value) for schema, value in zip(schemas, values, strict=True)
+        ]
+
+    def to_connect_many(
+        self, topic: str, data: Sequence[bytes | None]
+    ) -> tuple[Sequence[ConnectSchema | None], Sequence[object]]:
+        """The same bytes of many."""
+        return [OPTIONAL_BYTES] * len(data), data
 
 
 class _SerdeConverter(HeadersToo):

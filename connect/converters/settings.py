@@ -31,6 +31,11 @@ def parse_settings(
     return definition.parse({_TYPE: "key" if is_key else "value", **config})
 
 
+def all_are(kind: type, values: Sequence[object]) -> bool:
+    """Whether all values are of exactly this type; of none that is not so."""
+    return set(map(type, values)) == {kind}
+
+
 class _Converts(Protocol):
     def from_connect_data(
         self, topic: str, headers: Sequence[Header], schema: ConnectSchema | None, value: object

@@ -52,7 +52,7 @@ class ErrantRecords:
 
     def _consumed(self, record: SinkRecord) -> ConsumerRecord:
         """The record as it was read, or, if the task has changed it, as it is now."""
-        if isinstance(record, ReportableRecord) and record.consumed is not None:
+        if isinstance(record, ReportableRecord):
             return record.consumed
         topic, converters = record.topic, self._converters
         to_bytes = converters.header.from_connect_header

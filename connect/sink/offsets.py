@@ -7,7 +7,9 @@ wherever a transform sends it. Pure bookkeeping: nothing here asks the broker.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from broker.client.api import ConsumerRecord
 from broker.model import TopicPartition
@@ -15,6 +17,14 @@ from broker.model import TopicPartition
 logger = logging.getLogger(__name__)
 
 Offsets = dict[TopicPartition, int]
+
+
+def partition_runs(
+    records: Sequence[ConsumerRecord],
+) -> Iterator[tuple[TopicPartition, Sequence[ConsumerRecord]]]:
+    """Records that follow each other and are of one partition."""
+    for place, run in groupby(records, itemgetter(0, 1)):
+        yield TopicPartition(*place), list(run)
 
 
 class SinkOffsets:
@@ -26,19 +36,11 @@ class SinkOffsets:
         self.put: Offsets = {}
         self.committed: Offsets = {}
 
-    def read(self, records: Sequence[ConsumerRecord]) -> None:
-        """Records, in the order of their partitions, are about to be put, or dropped on the way."""
-        start, count = 0, len(records)
-        while start < count:
-            topic, partition, offset = records[start][:3]
-            end = start + 1
-            while end < count and records[end][1] == partition and records[end][0] == topic:
-                end += 1
-            tp = TopicPartition(topic, partition)
-            # Where a partition begins is as good as committed: that is where one would go back to.
-            self.committed.setdefault(tp, offset)
-            self._read[tp] = records[end - 1].offset + 1
-            start = end
+    def read(self, tp: TopicPartition, *, first: int, last: int) -> None:
+        """Records of a partition are about to be put, or dropped on the way."""
+        # Where a partition begins is as good as committed: that is where one would go back to.
+        self.committed.setdefault(tp, first)
+        self._read[tp] = last + 1
 
     def batch_done(self) -> None:
         """What was read is put."""

@@ -3,15 +3,25 @@
     key converter -> value converter -> header converter -> transforms
 
 Operations are numbered in this order. A record without errors goes through them in one function
-without any detour; when one of them raises, the record goes on from there with retries.
+without any detour; when one of them raises, the record goes on from there with retries. Records of
+one partition that have no headers and no transforms go through by columns, where their converters
+can do that; when anything is wrong with one of them, they go one by one.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import repeat
 from typing import cast
 
 from broker.client.api import ConsumerRecord
-from connect.conversion import Converters, Operation, Transform, go_on, transform_operations
+from connect.conversion import (
+    Converters,
+    Operation,
+    Transform,
+    bulk_converters,
+    go_on,
+    transform_operations,
+)
 from connect.data import ConnectSchema
 from connect.error_handling import ErrorHandler, Stage
 from connect.records import Header, Record, SinkRecord, TimestampType
@@ -21,11 +31,19 @@ NO_TIMESTAMP = -1
 SchemaAndValue = tuple[ConnectSchema | None, object]
 
 
-@dataclass(slots=True)
 class ReportableRecord(SinkRecord):
     """A record that remembers its bytes, for the dead letter topic."""
 
-    consumed: ConsumerRecord | None = None
+    __slots__ = ()
+
+    @property
+    def consumed(self) -> ConsumerRecord:
+        """The record as it was read, which comes after its other parts."""
+        return cast("tuple[ConsumerRecord, ...]", self)[-1]
+
+    def __repr__(self) -> str:
+        """The record without its bytes."""
+        return repr(self.changed())
 
 
 @dataclass(slots=True)
@@ -34,7 +52,7 @@ class _Progress:
 
     key: SchemaAndValue = (None, None)
     value: SchemaAndValue = (None, None)
-    headers: list[Header] = field(default_factory=list)
+    headers: Sequence[Header] = ()
     record: SinkRecord | None = None
 
 
@@ -58,6 +76,44 @@ class SinkPipeline:
         self._header = converters.header.to_connect_header
         self._handler = handler
         self._reportable = reportable
+        self._by_columns = None if transforms else bulk_converters(converters)
+
+    def add_records(
+        self,
+        consumed: Sequence[ConsumerRecord],
+        timestamp_type: TimestampType,
+        batch: list[SinkRecord],
+    ) -> None:
+        """Add what to put for records of one partition; raises what is not tolerated."""
+        made = self._records_by_columns(consumed, timestamp_type)
+        if made is not None:
+            batch += made
+            return
+        for each in consumed:
+            record = self.record(each, timestamp_type)
+            if record is not None:
+                batch.append(record)
+
+    def _records_by_columns(
+        self, consumed: Sequence[ConsumerRecord], timestamp_type: TimestampType
+    ) -> Sequence[SinkRecord] | None:
+        """What to put for all of them; None when they must go one by one."""
+        if self._by_columns is None:
+            return None
+        key, value = self._by_columns
+        topics, partitions, offsets, stamps_ms, keys, values, headers = zip(*consumed, strict=True)
+        if any(headers) or NO_TIMESTAMP in stamps_ms:
+            return None
+        try:
+            keys_found = key.to_connect_many(topics[0], keys)
+            values_found = value.to_connect_many(topics[0], values)
+        except Exception:
+            return None  # whose it is, and what becomes of it, is found one by one
+        converted = (*keys_found, *values_found, offsets)
+        read = (stamps_ms, repeat(timestamp_type), repeat(()), topics, partitions, offsets)
+        if self._reportable:
+            return ReportableRecord.of_columns(topics, partitions, *converted, *read, consumed)
+        return SinkRecord.of_columns(topics, partitions, *converted, *read)
 
     def record(self, consumed: ConsumerRecord, timestamp_type: TimestampType) -> SinkRecord | None:
         """What to put for a record; None drops it. Raises what is not tolerated."""
@@ -66,7 +122,7 @@ class SinkPipeline:
         given = [Header(name, None, data) for name, data in raw] if raw else ()
         key: SchemaAndValue = (None, None)
         value: SchemaAndValue = (None, None)
-        headers: list[Header] = []
+        headers: Sequence[Header] = ()
         record: SinkRecord | None = None
         try:
             key = self._key(topic, given, key_bytes)
@@ -143,7 +199,7 @@ def _sink_record(
     timestamp_type: TimestampType,
     key: SchemaAndValue,
     value: SchemaAndValue,
-    headers: list[Header],
+    headers: Sequence[Header],
 ) -> SinkRecord:
     topic, partition, offset, timestamp_ms, _, _, _ = consumed
     if timestamp_ms == NO_TIMESTAMP:
@@ -157,26 +213,8 @@ def _sink_record(
         None if timestamp_ms == NO_TIMESTAMP else timestamp_ms,
         timestamp_type,
         headers,
-        topic,
-        partition,
-        offset,
     )
 
 
 def _reportable(record: SinkRecord, consumed: ConsumerRecord) -> ReportableRecord:
-    return ReportableRecord(
-        record.topic,
-        record.partition,
-        record.key_schema,
-        record.key,
-        record.value_schema,
-        record.value,
-        record.offset,
-        record.timestamp_ms,
-        record.timestamp_type,
-        record.headers,
-        record.original_topic,
-        record.original_partition,
-        record.original_offset,
-        consumed,
-    )
+    return tuple.__new__(ReportableRecord, (*record, consumed))

@@ -23,7 +23,7 @@ from connect.errors import ConnectError, RetriableError
 from connect.metrics import TaskMetrics
 from connect.records import SinkRecord, TimestampType
 from connect.sink.commit import SinkCommit
-from connect.sink.offsets import SinkOffsets
+from connect.sink.offsets import SinkOffsets, partition_runs
 from connect.sink.setup import SinkContext, SinkSetup
 
 logger = logging.getLogger(__name__)
@@ -169,27 +169,16 @@ class SinkRunner:
     def _convert(self, records: list[ConsumerRecord]) -> None:
         self._setup.metrics.read(len(records))
         self._setup.metrics.batch(len(records))
-        self._offsets.read(records)
-        make, batch = self._setup.pipeline.record, self._batch
-        kinds: dict[tuple[str, int], TimestampType] = {}
-        for consumed in records:
-            tp = consumed[:2]
-            record = make(consumed, kinds.get(tp) or self._first_of(tp, kinds))
-            if record is not None:
-                batch.append(record)
-
-    def _first_of(
-        self, tp: tuple[str, int], kinds: dict[tuple[str, int], TimestampType]
-    ) -> TimestampType:
-        """The timestamp type of a partition's records, asked once per poll."""
-        topic, _ = tp
-        if topic not in self._topics:
-            self._topics.add(topic)
-            self._setup.on_topic(topic)
-        appended = self._consumer.has_append_time(TopicPartition(*tp))
-        kind: TimestampType = "LogAppendTime" if appended else "CreateTime"
-        kinds[tp] = kind
-        return kind
+        runs = list(partition_runs(records))
+        for tp, run in runs:
+            self._offsets.read(tp, first=run[0].offset, last=run[-1].offset)
+        for tp, run in runs:
+            if tp.topic not in self._topics:
+                self._topics.add(tp.topic)
+                self._setup.on_topic(tp.topic)
+            appended = self._consumer.has_append_time(tp)
+            kind: TimestampType = "LogAppendTime" if appended else "CreateTime"
+            self._setup.pipeline.add_records(run, kind, self._batch)
 
     def _deliver(self) -> None:
         """Put the batch in hand; an empty one, too: tasks do by the way what time asks for."""

@@ -3,16 +3,26 @@
     transforms -> header converter -> key converter -> value converter
 
 Operations are numbered in this order. A record without errors goes through them in one function
-without any detour; when one of them raises, the record goes on from there with retries.
+without any detour; when one of them raises, the record goes on from there with retries. Records of
+one topic that have no headers and no transforms go through by columns, where their converters can
+do that; when anything is wrong with one of them, they go one by one.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import cast
 
 from broker.client.api import Headers
 from broker.client.bulk import ManyRow
-from connect.conversion import Converters, Operation, Transform, go_on, transform_operations
+from connect.conversion import (
+    Converters,
+    Operation,
+    Transform,
+    bulk_converters,
+    go_on,
+    transform_operations,
+)
 from connect.error_handling import ErrorHandler, Stage
 from connect.errors import DataError
 from connect.records import Record, SourceRecord
@@ -46,12 +56,35 @@ class SourcePipeline:
         self._value = converters.value.from_connect_data
         self._header = converters.header.from_connect_header
         self._handler = handler
+        self._by_columns = None if transforms else bulk_converters(converters)
 
     def add_rows(self, records: Sequence[SourceRecord], rows: list[Row | None]) -> None:
         """Add what to send for each record; what is raised is about the one after those added."""
+        made = self._rows_by_columns(records)
+        if made is not None:
+            rows += made
+            return
         row, add = self.row, rows.append
         for record in records:
             add(row(record))
+
+    def _rows_by_columns(self, records: Sequence[SourceRecord]) -> Sequence[Row] | None:
+        """What to send for all of them; None when they must go one by one."""
+        if self._by_columns is None:
+            return None
+        key, value = self._by_columns
+        columns = zip(*records, strict=True)
+        _, _, topics, partitions, key_schemas, keys, schemas, values, stamps_ms, headers = columns
+        topic, count = topics[0], len(topics)
+        if any(headers) or topics.count(topic) != count or not _are_timestamps(stamps_ms):
+            return None
+        try:
+            key_bytes = key.from_connect_many(topic, key_schemas, keys)
+            value_bytes = value.from_connect_many(topic, schemas, values)
+        except Exception:
+            return None  # whose it is, and what becomes of it, is found one by one
+        parts = zip(key_bytes, value_bytes, repeat(()), stamps_ms, partitions, strict=False)
+        return list(zip(repeat(topic, count), parts, strict=True))
 
     def row(self, polled: SourceRecord) -> Row | None:
         """What to send for a record; None drops it. Raises what is not tolerated."""
@@ -123,6 +156,13 @@ class SourcePipeline:
             (Stage.KEY_CONVERTER, converters.key_name, convert_key),
             (Stage.VALUE_CONVERTER, converters.value_name, convert_value),
         ]
+
+
+def _are_timestamps(stamps_ms: Sequence[int | None]) -> bool:
+    """Whether all have a time, or none has one."""
+    if None in stamps_ms:
+        return stamps_ms.count(None) == len(stamps_ms)
+    return min(cast("Sequence[int]", stamps_ms)) >= 0
 
 
 def _check_timestamp(record: SourceRecord) -> None:

@@ -19,15 +19,13 @@ from connect.connectors.datagen.plan import (
     read_seed,
 )
 from connect.data import Struct
-from connect.records import Header, SourceRecord
+from connect.records import SourceRecord
 from connect.stop_signal import StopSignal
 
 TASK_ID = "task.id"
 TASK_COUNT = "task.count"
 CURRENT_ITERATION = "current.iteration"
 IDLE_MS = 500
-# Nobody changes the headers of a record in place, so all records may share their absence.
-_NO_HEADERS: list[Header] = []
 
 
 class DatagenTask(SourceTask):
@@ -85,27 +83,18 @@ class DatagenTask(SourceTask):
         key_position = self._plan.key_position
         keys: Iterable[object] = repeat(None) if key_position is None else columns[key_position]
         self._next = numbers.stop
-        return [
-            SourceRecord(
-                partition,
-                {CURRENT_ITERATION: number, RANDOM_SEED: seed},
-                topic,
-                None,
-                key_schema,
-                key,
-                schema,
-                Struct(schema, list(row)),
-                timestamp_ms,
-                _NO_HEADERS,
-            )
-            for number, key, row, timestamp_ms in zip(
-                range(first + 1, numbers.stop + 1),
-                keys,
-                zip(*columns, strict=True),
-                timestamps,
-                strict=False,  # keys that are always None have no end
-            )
-        ]
+        return SourceRecord.of_columns(
+            repeat(partition),
+            [{CURRENT_ITERATION: number + 1, RANDOM_SEED: seed} for number in numbers],
+            repeat(topic),
+            repeat(None),  # any partition
+            repeat(key_schema),
+            keys,
+            repeat(schema),
+            map(Struct, repeat(schema), map(list, zip(*columns, strict=True))),
+            timestamps,
+            repeat(()),
+        )
 
     def _timestamps(self, numbers: range, late_ms: Sequence[int]) -> list[int]:
         event_time = self._event_time

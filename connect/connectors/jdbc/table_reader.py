@@ -151,19 +151,18 @@ class TableReader:
         schema, offset_of = shape.schema, shape.offset_of
         partition, topic = self._origin.partition, self._origin.topic
         followers = itertools.chain(batch[1:], (following,))
-        return [
-            SourceRecord(
-                partition,
-                offset_of(row, follower),
-                topic,
-                None,
-                None,
-                None,
-                schema,
-                Struct(schema, values),
-            )
-            for row, follower, values in zip(batch, followers, _values(shape, batch), strict=True)
-        ]
+        return SourceRecord.of_columns(
+            itertools.repeat(partition),
+            map(offset_of, batch, followers),
+            itertools.repeat(topic),
+            itertools.repeat(None),  # any partition
+            itertools.repeat(None),  # no key
+            itertools.repeat(None),
+            itertools.repeat(schema),
+            map(Struct, itertools.repeat(schema), _values(shape, batch)),
+            itertools.repeat(None),  # the producer's time
+            itertools.repeat(()),
+        )
 
     def _shape_of(self, columns: list[ReadColumn]) -> _Shape:
         kept = [index for index, column in enumerate(columns) if column.schema is not None]
