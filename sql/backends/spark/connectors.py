@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sql.backends.spark.stages import Staged, to_option
 from sql.errors import SqlError
 
 AUTO = "auto"
@@ -60,12 +61,20 @@ def has_kafka(session: Any) -> bool:
     return "value" in columns
 
 
-def records(session: Any, name: str, subscription: Subscription) -> Any:
-    """The records of topics as a streaming frame, with the columns of records.py."""
-    return (_of_kafka if name == KAFKA else _of_ours)(session, subscription)
+def records(
+    session: Any, name: str, subscription: Subscription, staged: Staged | None = None
+) -> Any:
+    """The records of topics as a streaming frame, with the columns of records.py.
+
+    If there is work to do on them, the frame is what it gives.
+    """
+    if name != KAFKA:
+        return _of_ours(session, subscription, staged)
+    found = _of_kafka(session, subscription)
+    return found if staged is None else staged.applied(found)
 
 
-def _of_ours(session: Any, subscription: Subscription) -> Any:
+def _of_ours(session: Any, subscription: Subscription, staged: Staged | None) -> Any:
     reading = (
         session.readStream.format(OURS)
         .option("bootstrap_servers", subscription.servers)
@@ -79,6 +88,8 @@ def _of_ours(session: Any, subscription: Subscription) -> Any:
         reading = reading.option("max_offsets_per_trigger", limit)
     if subscription.tasks is not None:
         reading = reading.option("tasks", str(subscription.tasks))
+    if staged is not None:
+        reading = reading.option("stage", to_option(staged.stage)).schema(staged.schema)
     return reading.load()
 
 

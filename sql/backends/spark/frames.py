@@ -4,18 +4,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import functions
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from sql.backends.spark.job import Job
+from sql.backends.spark.records import parts
 from sql.backends.spark.row_decoding import (
     FAIL_ON_ERROR,
-    READ,
     THROW_ON_INVALID,
     Reading,
     decoder_of,
 )
 from sql.backends.spark.row_encoding import WRITTEN, Writing, encoder_of
+from sql.backends.spark.stages import Staged
 from sql.plan import Scan, Sink
 
 # Spark's frames are Any in this module: PySpark has no types here.
@@ -38,19 +38,30 @@ class Surroundings:
         return str(self.settings.get(name, "false")).lower() == "true"
 
 
-def decoded(
-    scan: Scan,
-    records: Any,
-    surroundings: Surroundings | None = None,
-    *,
-    used: frozenset[int] | None = None,
-) -> Any:
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """The stage that makes rows of a source's records."""
+
+    reading: Reading
+
+    def run(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Records of other topics are left out."""
+        decoder, topic = decoder_of(self.reading), self.reading.scan.topic
+        for batch in batches:
+            for name, own in parts(batch, "topic"):
+                if name == topic:
+                    yield decoder.decode(own)
+
+
+def decoding(
+    scan: Scan, surroundings: Surroundings | None = None, *, used: frozenset[int] | None = None
+) -> Staged:
     """The rows of a source, of records as the "millstream" source gives them.
 
     Columns: c0 .. cn as scan.shape.row has them, `present` (false for a deletion, whose columns of
-    values are null), `keyed` (false for a record without a key), and key, timestamp, topic,
-    partition, offset and headers of the record; the timestamp is that of the source's TIMESTAMP
-    column if it has one. Records of other topics, and those that cannot be read, are left out.
+    values are null), `keyed` (false for a record without a key), and key, timestamp, partition,
+    offset and headers of the record; the timestamp is that of the source's TIMESTAMP column if it
+    has one. Records of other topics, and those that cannot be read, are left out.
     `used` are the places of columns that are needed; others are null.
     """
     about = surroundings or Surroundings()
@@ -61,18 +72,7 @@ def decoded(
         about.flag(FAIL_ON_ERROR),
         about.flag(THROW_ON_INVALID),
     )
-    if "headers" not in records.columns:
-        records = records.withColumn(
-            "headers", functions.lit(None).cast("array<struct<name: string, value: binary>>")
-        )
-    own = records.where(functions.col("topic") == scan.topic).select(*READ)
-
-    def decode(batches: Iterator[Any]) -> Iterator[Any]:
-        decoder = decoder_of(reading)
-        return map(decoder.decode, batches)
-
-    rows = own.mapInArrow(decode, from_arrow_schema(decoder_of(reading).schema))
-    return rows.withColumn("topic", functions.lit(scan.topic))
+    return Staged(Decoding(reading), from_arrow_schema(decoder_of(reading).schema))
 
 
 def encoded(

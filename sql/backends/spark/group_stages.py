@@ -7,7 +7,8 @@ Groups, keys and rows are bytes for Spark: it compares them and gives them back.
 what the results of aggregates mean, are the native engine's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -111,21 +112,21 @@ class GroupInput:
 
     def run(self, batch: Any) -> Any:
         """Rows that are in no group are left out."""
-        groups, times, arguments = [], [], []
         group_of, encode, compute = self._group, self._encode, self._arguments
-        for key, row, time_ms in self._rows(batch):
-            if row is None:
-                continue
-            group = key if group_of is None else group_of(row)
-            if group is not None:
-                groups.append(encode("", group))
-                times.append(time_ms)
-                arguments.append(compute(row))
+        found = [
+            (key if group_of is None else group_of(row), row, time_ms)
+            for key, row, time_ms in self._rows(batch)
+            if row is not None
+        ]
+        grouped = [(group, row, time_ms) for group, row, time_ms in found if group is not None]
+        arguments = [compute(row) for _, row, _ in grouped]
         lists = list(zip(*arguments, strict=True)) if arguments else [()] * len(self._columns)
         columns = [
             _array(column, values) for column, values in zip(self._columns, lists, strict=True)
         ]
-        arrays = [pa.array(groups, pa.binary()), pa.array(times, pa.int64()), *columns]
+        groups = pa.array([encode("", group) for group, _, _ in grouped], pa.binary())
+        times = pa.array([time_ms for _, _, time_ms in grouped], pa.int64())
+        arrays = [groups, times, *columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
@@ -278,6 +279,18 @@ def stage_of(job: str, name: str) -> GroupInput | GroupOutput | JoinSide | JoinO
     if isinstance(stages.step, Aggregate):
         return GroupInput(stages) if name == "input" else GroupOutput(stages)
     return JoinOutput(stages) if name == "output" else JoinSide(stages, name)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStage:
+    """A stage as data."""
+
+    job: str  # as text
+    name: str
+
+    def run(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Batch by batch."""
+        return map(stage_of(self.job, self.name).run, batches)
 
 
 def _ignore(error: Exception, row: Row | None) -> None:

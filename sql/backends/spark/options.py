@@ -56,6 +56,7 @@ SOURCE_NAMES = (
     "isolation_level",
     "fail_on_data_loss",
     "include_headers",
+    "stage",
 )
 MICRO_BATCH = frozenset({"batch_id", "query_id", "sink_id"})
 SINK_NAMES = ("topic", "delivery", "sink_id", "query_id", "batch_id")
@@ -87,6 +88,7 @@ class SourceOptions:
     isolation_level: str = "read_committed"
     fail_on_data_loss: bool = True
     include_headers: bool = True
+    stage: str | None = None  # work on records where they are read, see stages.py
     client: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -130,6 +132,7 @@ def source_options(given: Given, *, streaming: bool) -> SourceOptions:
         isolation_level=isolation,
         fail_on_data_loss=_truth(options, "fail_on_data_loss"),
         include_headers=_truth(options, "include_headers"),
+        stage=options.get("stage") or None,
         client=client,
     )
 

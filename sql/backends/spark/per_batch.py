@@ -8,13 +8,13 @@ Python take none: each batch is a result of its own, written once under its numb
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sql.backends.native.aggregating import session_windows, time_windows
 from sql.backends.native.joining import DAY_MS
-from sql.backends.spark.group_stages import LEFT, RIGHT, Stages, stage_of
+from sql.backends.spark.group_stages import LEFT, RIGHT, GroupStage, Stages, stage_of
 from sql.backends.spark.job import Job
 from sql.backends.spark.per_batch_rules import (
     HINT,
@@ -24,8 +24,8 @@ from sql.backends.spark.per_batch_rules import (
     scan_of,
     stateful_step,
 )
-from sql.backends.spark.row_decoding import READ
 from sql.backends.spark.row_encoding import WRITTEN
+from sql.backends.spark.stages import Staged
 from sql.errors import SqlError
 from sql.functions.user import registry_with
 from sql.plan import Aggregate, AggregateCall, Sink, StreamJoin, WindowSpec
@@ -44,7 +44,7 @@ KINDS = {
 }
 
 # Spark's frames, columns and queries are Any in this module: PySpark has no types here.
-Read = Callable[[str], Any]  # the records of a topic
+Read = Callable[[str, Staged], Any]  # the records of a topic after a stage
 
 
 def runs_per_batch(job: Job) -> bool:
@@ -66,7 +66,7 @@ def topics_of(job: Job) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PerBatchQuery:
-    """One query that is about to start; `read` gives the records of a topic."""
+    """One query that is about to start; `read` gives the records of a topic, after a stage."""
 
     job: Job
     place: "SparkPlace"
@@ -102,7 +102,7 @@ class PerBatchQuery:
     def _aggregated(self, step: Aggregate) -> Any:
         from pyspark.sql import functions
 
-        rows = self._stage(self.read(scan_of(step.input).topic), "input")
+        rows = self._rows(scan_of(step.input).topic, "input")
         results = [functions.max("timestamp").alias("timestamp"), *_results(step)]
         if step.window is None:
             return self._written(rows.groupBy("group").agg(*results))
@@ -127,7 +127,7 @@ class PerBatchQuery:
         grace_ms = DAY_MS if step.grace_ms is None else step.grace_ms
         sides = []
         for side, input_step in ((LEFT, step.left), (RIGHT, step.right)):
-            rows = self._stage(self.read(scan_of(input_step).topic), side)
+            rows = self._rows(scan_of(input_step).topic, side)
             rows = rows.select(*(rows[name].alias(f"{side}_{name}") for name in rows.columns))
             moment = functions.timestamp_millis(f"{side}_timestamp")
             rows = rows.withColumn(f"{side}_moment", moment)
@@ -139,29 +139,22 @@ class PerBatchQuery:
         )
         return self._written(sides[0].join(sides[1], condition, KINDS[step.kind]))
 
-    def _stage(self, records: Any, name: str) -> Any:
+    def _rows(self, topic: str, name: str) -> Any:
         """The rows that Spark's own operator gets."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        job = self.job.to_text()
-
-        def run(batches: Iterator[Any]) -> Iterator[Any]:
-            return map(stage_of(job, name).run, batches)
-
-        schema = from_arrow_schema(stage_of(job, name).schema)  # type: ignore[union-attr]
-        return records.select(*READ).mapInArrow(run, schema)
+        stage = GroupStage(self.job.to_text(), name)
+        schema = stage_of(stage.job, name).schema  # type: ignore[union-attr] # inputs have one
+        return self.read(topic, Staged(stage, from_arrow_schema(schema)))
 
     def _written(self, results: Any) -> Any:
         """The records of what Spark's own operator gave."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        job = self.job.to_text()
-
-        def run(batches: Iterator[Any]) -> Iterator[Any]:
-            return map(stage_of(job, "output").run, batches)
-
-        plain = results.drop("window", "session_window", "left_moment", "right_moment")
-        return plain.mapInArrow(run, from_arrow_schema(WRITTEN))
+        output = Staged(GroupStage(self.job.to_text(), "output"), from_arrow_schema(WRITTEN))
+        return output.applied(
+            results.drop("window", "session_window", "left_moment", "right_moment")
+        )
 
 
 class _Batches:

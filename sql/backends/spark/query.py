@@ -2,7 +2,7 @@
 
     source (all topics that the topologies read) -> job and task of each record
         tasks with stores      groupBy(task).transformWithState(TaskProcessor)
-        tasks without          mapInArrow
+        tasks without          where the records are read, see stages.py
     -> sink (all topics that they write, in one transaction per Spark task and batch)
 
 What one sub-topology writes for another goes through its repartition topic, as in an application:
@@ -13,8 +13,9 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,9 @@ from sql.backends.spark.options import EARLIEST, LATEST
 from sql.backends.spark.per_batch import PerBatchQuery, runs_per_batch, topics_of
 from sql.backends.spark.processor import OUTPUT, SEPARATOR, TASK, TaskProcessor
 from sql.backends.spark.session import activate
+from sql.backends.spark.stages import Staged
 from sql.backends.spark.stateless import plan_of_columns, written_records
-from sql.backends.spark.task_rows import stateless_batches
+from sql.backends.spark.task_rows import StatelessTasks
 from sql.backends.spark.task_work import work_of
 from sql.errors import SqlError
 from streams.runtime.internal_topics import existing_topics, prepare_topics
@@ -37,7 +39,7 @@ from streams.runtime.partitions import Layout
 
 SOURCE = "millstream"
 PLACES = {EARLIEST: -2, LATEST: -1}
-Read = Callable[[Iterable[str]], Any]  # the records of topics, as a streaming frame
+Read = Callable[..., Any]  # the records of topics as a streaming frame, perhaps after a stage
 Offsets = dict[str, dict[str, int]]  # by topic and partition, as JSON writes it
 INITIALIZING = "Initializing sources"  # what Spark says of a query until its source is there
 WAITING = "Waiting for data to arrive"  # and when there is nothing to do
@@ -105,8 +107,8 @@ class SparkQuery:
         activate(self._place.session)
         reading = connector(self._place.session, self._place.connector)
 
-        def read(topics: Iterable[str]) -> Any:
-            return self._read(topics, starting, reading)
+        def read(topics: Iterable[str], staged: Staged | None = None) -> Any:
+            return self._read(topics, starting, reading, staged)
 
         frame = self._results(prepared, read)
         writing = (
@@ -137,8 +139,8 @@ class SparkQuery:
         activate(self._place.session)
         reading = connector(self._place.session, self._place.connector)
 
-        def read(topic: str) -> Any:
-            return self._read([topic], offsets, reading)
+        def read(topic: str, staged: Staged) -> Any:
+            return self._read([topic], offsets, reading, staged)
 
         query = PerBatchQuery(_counted(job, counts), self._place, self._name, read)
         if reading == KAFKA:
@@ -253,7 +255,9 @@ class SparkQuery:
             tree.setdefault(tp.topic, {})[str(tp.partition)] = offset
         return tree
 
-    def _read(self, topics: Iterable[str], starting: Offsets, reading: str) -> Any:
+    def _read(
+        self, topics: Iterable[str], starting: Offsets, reading: str, staged: Staged | None
+    ) -> Any:
         names = tuple(sorted(topics))
         subscription = Subscription(
             self._place.servers,
@@ -264,7 +268,7 @@ class SparkQuery:
             self._place.client,
             self._place.tasks,
         )
-        return records(self._place.session, reading, subscription)
+        return records(self._place.session, reading, subscription, staged)
 
     def _results(self, prepared: Sequence[Prepared], read: Read) -> Any:
         """What all tasks write; those with stores and those without read their own topics."""
@@ -272,15 +276,18 @@ class SparkQuery:
         if plan is not None:
             job = prepared[0].job
             partitions = job.partition_counts[plan.topic]
-            records = read(prepared[0].layout.subscription())
-            return written_records(plan, records, partitions, Surroundings.of(job))
+            topics = prepared[0].layout.subscription()
+            return written_records(plan, partial(read, topics), partitions, Surroundings.of(job))
         jobs = packed(each.job for each in prepared)
         frames = []
-        for has_stores in (False, True):
-            readers = _readers(prepared, has_stores=has_stores)
-            if readers:
-                rows = _with_tasks(read(readers), readers)
-                frames.append(_processed(rows, jobs, has_stores=has_stores))
+        readers = _readers(prepared, has_stores=False)
+        if readers:
+            frames.append(read(readers, Staged(StatelessTasks(jobs, readers), OUTPUT)))
+        readers = _readers(prepared, has_stores=True)
+        if readers:
+            grouped = _with_tasks(read(readers), readers).groupBy(TASK)
+            processor = TaskProcessor(jobs)
+            frames.append(grouped.transformWithStateInPandas(processor, OUTPUT, "Append", "None"))
         first, *others = frames
         for other in others:
             first = first.unionByName(other)
@@ -333,14 +340,3 @@ def _with_tasks(records: Any, readers: Mapping[str, list[str]]) -> Any:
     rows = records.withColumn("sub_topology", name)
     task = functions.concat_ws("_", "sub_topology", functions.col("partition").cast("string"))
     return rows.withColumn(TASK, task).drop("sub_topology")
-
-
-def _processed(rows: Any, jobs: bytes, *, has_stores: bool) -> Any:
-    if has_stores:
-        grouped = rows.groupBy(TASK)
-        return grouped.transformWithStateInPandas(TaskProcessor(jobs), OUTPUT, "Append", "None")
-
-    def run(batches: Iterator[Any]) -> Iterator[Any]:
-        return stateless_batches(jobs, batches)
-
-    return rows.mapInArrow(run, OUTPUT)

@@ -56,7 +56,7 @@ def _read(
     for tp, span in open_spans.items():
         reader.seek(tp, span.start)
     waiting: list[Any] = []
-    still = 0
+    rows = still = 0
     while open_spans:
         before = sum(reader.position(tp) for tp in open_spans)
         for batch in _poll(reader, open_spans, options):
@@ -65,9 +65,10 @@ def _read(
                 made = arrow_batch(batch, end, include_headers=options.include_headers)
                 if made is not None:
                     waiting.append(made)
-        if sum(made.num_rows for made in waiting) >= ROWS_JOINED:
-            yield _joined(waiting)
-            waiting = []
+                    rows += made.num_rows
+            if rows >= ROWS_JOINED:
+                yield _joined(waiting)
+                waiting, rows = [], 0
         moved = sum(reader.position(tp) for tp in open_spans) != before
         _close_ended(reader, open_spans)
         still = 0 if moved else still + 1

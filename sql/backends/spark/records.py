@@ -5,10 +5,12 @@ but for headers where there are any.
 """
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from broker.batch.codec import decode_lists
 from broker.batch.records import RowHeaders
@@ -93,3 +95,15 @@ def _headers(headers: RowHeaders | None, count: int) -> Any:
     return pa.ListArray.from_arrays(
         pa.array(starts, pa.int32()), structs, type=HEADERS_TYPE, mask=absent
     )
+
+
+# Any: what the column has.
+def parts(batch: Any, column: str) -> Iterator[tuple[Any, Any]]:
+    """The rows of a batch by the value of a column, in the order in which they came."""
+    values = batch.column(column)
+    names = values.unique().to_pylist()
+    if len(names) == 1:
+        yield names[0], batch
+        return
+    for name in names:
+        yield name, batch.filter(pc.equal(values, pa.scalar(name, values.type)))

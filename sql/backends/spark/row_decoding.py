@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import repeat
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from broker.client.registry.api import SchemaRegistry
 from broker.client.registry.http_registry import HttpSchemaRegistry
 from broker.client.serde import BindableSerde, Serde
 from broker.client.serde.rows.row_format import Row
+from broker.client.serde.serde import ChunkSerde
 from broker.errors import SerdeError
 from sql.backends.native.rows import key_serde, value_serde
 from sql.backends.native.sources import extractor_of, header_reader
@@ -86,8 +87,8 @@ class RowDecoder:
         scan = self._scan = reading.scan
         self._key = key_serde(scan.key_format, scan.shape.key, registry, scan.shape.window)
         self._value = value_serde(scan.value_format, scan.value, registry)
-        self._decode_key = bound_decoder(self._key, scan.topic)
-        self._decode_value = bound_decoder(self._value, scan.topic)
+        self._decode_keys = _chunk_decoder(self._key, scan.topic)
+        self._decode_values = _chunk_decoder(self._value, scan.topic)
         settings: dict[str, object] = {THROW_ON_INVALID: str(reading.throw_on_invalid_time).lower()}
         self._extract = extractor_of(scan, QueryContext(StreamsBuilder(), settings=settings))
         self._fail_on_error = reading.fail_on_error
@@ -155,12 +156,8 @@ class RowDecoder:
 
     def _read(self, batch: Any) -> _Decoded:
         keys, values = binary_list(batch.column("key")), binary_list(batch.column("value"))
-        decode_key, decode_value = self._decode_key, self._decode_value
         try:
-            found = _Decoded(
-                [None if each is None else decode_key(each) for each in keys],
-                [None if each is None else decode_value(each) for each in values],
-            )
+            found = _Decoded(self._decode_keys(keys), self._decode_values(values))
         except Exception:  # whatever it was, the serdes themselves say it better
             found = self._read_carefully(keys, values)
         return found if self._extract is None else self._timed(found, batch)
@@ -240,11 +237,20 @@ class RowDecoder:
 
 
 # Any: the values of a serde.
-def bound_decoder(serde: Serde[Any], topic: str) -> Callable[[bytes], Any]:
-    """What reads the bytes of a topic."""
+def _chunk_decoder(serde: Serde[Any], topic: str) -> Callable[[Sequence[bytes | None]], list[Any]]:
+    """What reads many bytes of a topic, null or not."""
+    decode: Callable[[bytes], Any] = partial(serde.deserialize, topic)
     if isinstance(serde, BindableSerde):
-        return serde.decoder(topic)
-    return partial(serde.deserialize, topic)
+        decode = serde.decoder(topic)
+    decode_all = serde.chunk_decoder(topic) if isinstance(serde, ChunkSerde) else None
+
+    def decode_chunk(data: Sequence[bytes | None]) -> list[Any]:
+        if None in data:
+            return [None if each is None else decode(each) for each in data]
+        present = cast("Sequence[bytes]", data)
+        return list(map(decode, present)) if decode_all is None else decode_all(present)
+
+    return decode_chunk
 
 
 def _headers(pairs: list[dict[str, Any]] | None) -> Headers:

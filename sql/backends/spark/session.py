@@ -54,7 +54,7 @@ def _opened(master: str, settings: Mapping[str, str], log: Path | None) -> Any:
     # Workers run the same Python, and find our packages where this process found them.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _add_to_python_path(Path(__file__).resolve().parents[3])
-    wanted = {**_defaults(), **settings, "spark.master": master}
+    wanted = {**_defaults(is_connect=is_connect), **settings, "spark.master": master}
     builder = SparkSession.builder
     builder = builder.remote(wanted.pop("spark.master")) if is_connect else builder
     for name, value in wanted.items():
@@ -133,17 +133,22 @@ def java_version(said: str) -> int:
     return int(second) if first == "1" and second is not None else int(first)
 
 
-def _defaults() -> dict[str, str]:
-    return {
+def _defaults(*, is_connect: bool) -> dict[str, str]:
+    of_sessions = {
         "spark.app.name": "millstream",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
         "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
-        "spark.python.daemon.module": WORKER_DAEMON,
         # Each look for new records is some requests to the cluster, for each query.
         "spark.sql.streaming.pollingDelay": "200ms",
+    }
+    if is_connect:  # a server that runs already takes no others
+        return of_sessions
+    return {
+        **of_sessions,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.python.daemon.module": WORKER_DAEMON,
     }
 
 

@@ -32,6 +32,7 @@ from sql.backends.spark.options import EARLIEST, LATEST, SourceOptions, sink_opt
 from sql.backends.spark.reading import read_spans
 from sql.backends.spark.records import schema_text
 from sql.backends.spark.sink import RecordStreamWriter, RecordWriter
+from sql.backends.spark.stages import of_option
 
 CHECKPOINT = "offsets of the checkpoint"
 
@@ -194,4 +195,5 @@ def _tasks(found: list[Span], options: SourceOptions) -> list[Any]:
 def _read(partition: Any, options: SourceOptions) -> Iterator[Any]:
     # Spark asks with a partition of its own when there is nothing to read.
     spans = partition.spans if isinstance(partition, Spans) else []
-    return read_spans(spans, options)
+    batches = read_spans(spans, options)
+    return batches if options.stage is None else of_option(options.stage).run(batches)

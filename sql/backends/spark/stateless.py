@@ -7,13 +7,15 @@ Nothing moves a row, so the records of a partition keep their order. Queries run
 Python either way.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from sql.backends.spark.column_types import has_spark_type
 from sql.backends.spark.expressions import is_native, spark_text
-from sql.backends.spark.frames import Surroundings, decoded, encoded
+from sql.backends.spark.frames import Surroundings, decoding, encoded
 from sql.backends.spark.job import Job
 from sql.backends.spark.row_functions import is_builtin, own_condition, own_values, used_places
+from sql.backends.spark.stages import Staged
 from sql.datatypes import ArrayType, DataType, MapType, StructType
 from sql.expressions import TypedExpression
 from sql.functions.user import registry_with
@@ -78,16 +80,19 @@ def _has_map(type_: DataType) -> bool:
 
 
 def written_records(
-    sink: Sink, records: Any, partitions: int, surroundings: Surroundings | None = None
+    sink: Sink,
+    read: Callable[[Staged], Any],
+    partitions: int,
+    surroundings: Surroundings | None = None,
 ) -> Any:
-    """The records that a stateless query writes for those that it reads."""
+    """The records that a stateless query writes; `read` gives its source's after a stage."""
     steps: list[Filter | Project] = []
     step: PlanNode = sink.input
     while isinstance(step, Filter | Project):
         steps.insert(0, step)
         step = step.input
     assert isinstance(step, Scan), "a stateless plan begins with a scan"
-    frame = decoded(step, records, surroundings, used=_used(steps, step))
+    frame = read(decoding(step, surroundings, used=_used(steps, step)))
     keys = len(step.shape.key)
     first = len(step.shape.row) - keys
     key = [f"c{first + place} AS k{place}" for place in range(keys)]

@@ -1,18 +1,18 @@
 """Rows of Spark through the tasks of queries: records in, records out, as Arrow or pandas has them.
 
-A row has the columns of records.py, and `task`: the application's id and the task's, "app/0_3".
+A row has the columns of records.py. A task's name is the application's id and its own, "app/0_3".
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sql.backends.spark.job import unpacked
-from sql.backends.spark.processor import SEPARATOR, TASK
-from sql.backends.spark.records import HEADERS_TYPE
+from sql.backends.spark.processor import SEPARATOR
+from sql.backends.spark.records import HEADERS_TYPE, parts
 from sql.backends.spark.task_work import OutputRecord, work_of
 from sql.backends.spark.writing import binary_list
 from streams.record import NO_HEADERS, Chunk, Headers
@@ -39,15 +39,23 @@ class NoPages:
         """There is none."""
 
 
-def stateless_batches(jobs: bytes, batches: Iterable[Any]) -> Iterator[Any]:
-    """What tasks without stores write, for Arrow batches; each may have records of several."""
-    for batch in batches:
-        for name, rows in _parts(batch, TASK):
-            partition = _task_of(name).partition
-            chunks = [_arrow_chunk(topic, partition, part) for topic, part in _parts(rows, "topic")]
-            written = _run(jobs, name, chunks, NoPages())
-            if written:
-                yield _arrow_batch(written)
+@dataclass(frozen=True, slots=True)
+class StatelessTasks:
+    """The stage of tasks without stores; `readers` are the sub-topologies that read a topic."""
+
+    jobs: bytes  # packed, see job.py
+    readers: Mapping[str, Sequence[str]]
+
+    def run(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """What they write."""
+        for batch in batches:
+            for topic, of_topic in parts(batch, "topic"):
+                for partition, rows in parts(of_topic, "partition"):
+                    chunk = _arrow_chunk(topic, partition, rows)
+                    for name in self.readers[topic]:
+                        written = _run(self.jobs, f"{name}_{partition}", [chunk], NoPages())
+                        if written:
+                            yield _arrow_batch(written)
 
 
 def stateful_rows(jobs: bytes, name: str, rows: Iterable[Any], pages: Pages) -> Iterator[Any]:
@@ -72,17 +80,6 @@ def _run(jobs: bytes, name: str, chunks: Sequence[Chunk], pages: Pages) -> list[
 
 
 # --- Arrow ----------------------------------------------------------------------------------------
-
-
-def _parts(batch: Any, column: str) -> Iterator[tuple[str, Any]]:
-    """The rows of a batch by the value of a column, in the order in which they came."""
-    values = batch.column(column)
-    names = values.unique().to_pylist()
-    if len(names) == 1:
-        yield names[0], batch
-        return
-    for name in names:
-        yield name, batch.filter(pc.equal(values, pa.scalar(name, values.type)))
 
 
 def _arrow_chunk(topic: str, partition: int, rows: Any) -> Chunk:

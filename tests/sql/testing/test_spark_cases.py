@@ -1,21 +1,26 @@
 """Cases on Spark: a set that has every step of plans, and what the runner says of each case."""
 
+import json
 from copy import deepcopy
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import get_args
+
+import pytest
 
 from sql.functions.builtin import builtin_functions
 from sql.plan import Aggregate, PlanNode, Sink
 from sql.syntax.queries import JoinKind, WindowKind
 from sql.testing.cases import Case, CaseKind, load_cases
 from sql.testing.query_cases import executed
-from sql.testing.results import CaseResult, Status
+from sql.testing.results import CaseResult, Report, Status
 from sql.testing.spark_cases import run_cases_on_spark
+from tests.sql.test_cases import FIGURES, SHARED
 from tests.sql.testing.test_running import GOOD, Data, changed
 from tests.support.spark import MARKS, shared_session
 
 OWN = Path(__file__).parents[2] / "cases" / "sql"
+TRANSLATIONS = "cases"  # the folder of those that Spark can run
 CASES_AT_LEAST = 60
 PLAN_NODES = get_args(PlanNode)
 CHOSEN = (
@@ -76,6 +81,18 @@ class TestOnSpark:
     """One worker of pytest runs all of them."""
 
     pytestmark = MARKS
+
+    @pytest.mark.long
+    def test_all_of_ksqldb_s_cases_pass_that_the_native_engine_passes(self) -> None:
+        if not SHARED.is_dir():
+            pytest.skip("the shared cases are not beside the repository")
+        shared_session()
+        cases = load_cases([SHARED / TRANSLATIONS])
+        functions = "tests.support.sql_test_functions"
+        report = Report(tuple(run_cases_on_spark(cases, functions=functions)))
+        failed = [each.id for each in report.results if each.status is Status.FAILED]
+        wanted = json.loads(FIGURES.read_text())[TRANSLATIONS]
+        assert report.count(Status.PASSED) >= wanted, f"these fail: {failed}"
 
     def test_the_set_passes(self) -> None:
         shared_session()

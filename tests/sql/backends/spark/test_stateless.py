@@ -10,7 +10,7 @@ pytest.importorskip("pyspark", reason="Spark's own tests: install pyspark, panda
 from sql.backends.spark.job import Job, packed
 from sql.backends.spark.records import ARROW_SCHEMA, schema_text
 from sql.backends.spark.stateless import is_stateless, written_records
-from sql.backends.spark.task_rows import stateless_batches
+from sql.backends.spark.task_rows import StatelessTasks
 from sql.plan import Sink
 from sql.planner import plan_to_json
 from tests.sql.planner.session import Session
@@ -81,9 +81,8 @@ def by_operators(plan: Sink) -> list[tuple[Any, ...]]:
         for each, field in zip(zip(*records(), strict=True), ARROW_SCHEMA, strict=True)
     ]
     batch = pa.RecordBatch.from_arrays(columns, schema=ARROW_SCHEMA)
-    batch = batch.append_column("task", pa.array(["app/0_0"] * batch.num_rows))
     found = []
-    for written in stateless_batches(packed([job]), [batch]):
+    for written in StatelessTasks(packed([job]), {"s": ["app/0"]}).run(iter([batch])):
         found += [_record(each) for each in written.to_pylist()]
     return found
 
@@ -122,7 +121,7 @@ class TestOnSpark:
         frame = spark.createDataFrame(records(), schema_text(include_headers=True)).coalesce(1)
         found = [
             _record(each.asDict(recursive=True))
-            for each in written_records(plan, frame, 1).collect()
+            for each in written_records(plan, lambda stage: stage.applied(frame), 1).collect()
         ]
         assert found == by_operators(plan)
         assert found
