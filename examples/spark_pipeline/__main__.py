@@ -5,6 +5,7 @@ pipeline are made on that cluster; they must not be there yet.
 """
 
 import argparse
+import logging
 import sys
 import time
 from contextlib import nullcontext
@@ -24,6 +25,8 @@ SETTINGS = {"ksql.query.retry.backoff.initial.ms": 1_000}
 def main(argv: list[str]) -> int:
     """Run it; 1 if two engines do not agree."""
     options = arguments(argv)
+    # Some views come too late, and on purpose: nobody needs to read it of each.
+    logging.getLogger("streams.runtime").setLevel(logging.ERROR)
     engines = ENGINES if options.engine == "both" else (options.engine,)
     runs = [run(engine, options) for engine in engines]
     if len(runs) == 1:

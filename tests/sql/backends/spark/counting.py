@@ -1,4 +1,4 @@
-"""`python -m tests.sql.backends.spark.counting SERVERS FOLDER [JAR...]`: a query to be killed.
+"""`python -m tests.sql.backends.spark.counting SERVERS FOLDER MASTER [JAR...]`: one to be killed.
 
 It moves orders to the partitions of their shops and counts them, in small micro-batches, until it
 is killed. Every order changes its shop's row once, so that the rows of a shop count from 1 to the
@@ -24,7 +24,7 @@ from sql.backends.spark.query import SparkPlace, SparkQuery
 from sql.backends.spark.session import open_session
 from sql.planner import plan_to_json
 from tests.sql.planner.session import Session
-from tests.support.spark import MASTER, SETTINGS
+from tests.support.spark import SETTINGS
 
 ORDERS = "counted-orders"
 COUNTS = "counts-of-shops"
@@ -69,10 +69,10 @@ def query(spark: Any, servers: str, folder: Path, **place: Any) -> SparkQuery:
     return SparkQuery(job, SparkPlace(spark, servers, folder, **place), starting="earliest")
 
 
-def main(servers: str, folder: str, *jars: str) -> None:
+def main(servers: str, folder: str, master: str, *jars: str) -> None:
     """Run until killed; with the jars of Spark's connector it reads with that."""
     connector = KAFKA if jars else OURS
-    spark = open_session(MASTER, {**SETTINGS, "spark.jars": ",".join(jars)} if jars else SETTINGS)
+    spark = open_session(master, {**SETTINGS, "spark.jars": ",".join(jars)} if jars else SETTINGS)
     place = {"max_offsets_per_trigger": OFFSETS_PER_BATCH, "connector": connector}
     running = query(spark, servers, Path(folder), **place)
     running.start()

@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.sql.backends.spark.cluster import committed_records
 from tests.sql.backends.spark.counting import COUNTS
 from tests.support.peer import REPOSITORY, wait_until
+from tests.support.spark import MASTER
 
 PATIENCE_S = 600.0
 
@@ -18,12 +19,12 @@ PATIENCE_S = 600.0
 class Driver:
     """The process of the query."""
 
-    def __init__(self, servers: str, folder: Path, jars: Sequence[Path]) -> None:
+    def __init__(self, servers: str, folder: Path, jars: Sequence[Path], master: str) -> None:
         self._log = folder / "driver.log"
         command = [sys.executable, "-m", "tests.sql.backends.spark.counting", servers]
         with open(self._log, "wb") as log:
             self._process = subprocess.Popen(
-                [*command, str(folder / "checkpoints"), *map(str, jars)],
+                [*command, str(folder / "checkpoints"), master, *map(str, jars)],
                 cwd=REPOSITORY,
                 env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
                 stdout=log,
@@ -42,9 +43,11 @@ class Driver:
 
 
 @contextmanager
-def driving(servers: str, folder: Path, jars: Sequence[Path] = ()) -> Iterator[Driver]:
+def driving(
+    servers: str, folder: Path, jars: Sequence[Path] = (), *, master: str = MASTER
+) -> Iterator[Driver]:
     """A driver that is killed in the end; `jars` are those of the connector it reads with."""
-    driver = Driver(servers, folder, jars)
+    driver = Driver(servers, folder, jars, master)
     try:
         yield driver
     finally:

@@ -1,0 +1,41 @@
+"""Queries with state on a standalone cluster of Spark, and through Spark Connect."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'millstream[spark]'")
+
+from tests.sql.backends.spark.cluster import SETTINGS, committed_records, create
+from tests.sql.backends.spark.counting import COUNTS, ORDERS, check_counts, write_orders
+from tests.sql.backends.spark.driving import driving, wait_for_counts
+from tests.support.millstream_broker import MillstreamBroker
+from tests.support.spark import MARKS, missing
+from tests.support.spark_servers import connect_server, standalone_cluster
+
+pytestmark = [*MARKS, pytest.mark.long]
+
+COUNT = 600
+
+
+@pytest.mark.parametrize("spark", [standalone_cluster, connect_server])
+def test_a_query_with_state_counts_exactly(
+    spark: Callable[[Path], AbstractContextManager[str]], tmp_path: Path
+) -> None:
+    why = missing()
+    if why is not None:
+        pytest.skip(why)
+    with (
+        MillstreamBroker(tmp_path / "broker", settings=SETTINGS) as broker,
+        spark(tmp_path / "spark") as master,
+    ):
+        servers = broker.bootstrap
+        create(servers, ORDERS, 2)
+        create(servers, COUNTS, 2)
+        write_orders(servers, COUNT)
+        for _ in range(2):  # the second goes on from the checkpoint
+            with driving(servers, tmp_path, master=master) as driver:
+                wait_for_counts(driver, servers, COUNT)
+        check_counts(committed_records(servers, COUNTS), COUNT)

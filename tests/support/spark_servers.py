@@ -1,0 +1,93 @@
+"""Spark as others run it: a standalone cluster and a Spark Connect server, on this machine."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from sql.backends.spark.session import STATE_STORE
+from tests.support.peer import REPOSITORY, wait_until
+from tests.support.ports import held_ports
+
+START_LIMIT_S = 120.0
+HOST = "127.0.0.1"
+REGISTERED = "Successfully registered with master"
+
+
+@contextmanager
+def standalone_cluster(folder: Path) -> Iterator[str]:
+    """A master and a worker with two cores; gives the master's address."""
+    port, first_page, second_page = map(str, held_ports(3))
+    address = f"spark://{HOST}:{port}"
+    master = ["org.apache.spark.deploy.master.Master", "--host", HOST, "--port", port]
+    worker = ["org.apache.spark.deploy.worker.Worker", "--host", HOST, "--cores", "2"]
+    worker += ["--memory", "1g", "--work-dir", str(folder / "work")]
+    with _server("spark-class", [*master, "--webui-port", first_page], folder / "master.log"):
+        _wait_for_port(int(port))
+        log = folder / "worker.log"
+        with _server("spark-class", [*worker, "--webui-port", second_page, address], log):
+            wait_until(lambda: REGISTERED in log.read_text(), "a worker", timeout_s=START_LIMIT_S)
+            yield address
+
+
+@contextmanager
+def connect_server(folder: Path) -> Iterator[str]:
+    """A server that runs jobs itself; gives its address."""
+    (port,) = held_ports(1)
+    settings = {
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
+        "spark.ui.enabled": "false",
+    }
+    given = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    service = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    command = ["--master", "local[2]", *given, *service, "spark-internal"]
+    with _server("spark-submit", command, folder / "connect.log"):
+        _wait_for_port(port)
+        yield f"sc://{HOST}:{port}"
+
+
+@contextmanager
+def _server(program: str, arguments: list[str], log: Path) -> Iterator[None]:
+    """A program of PySpark's installation, killed in the end with all that it started."""
+    found = find_spec("pyspark")
+    assert found is not None
+    assert found.origin is not None
+    home = Path(found.origin).parent
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as said:
+        process = subprocess.Popen(
+            [str(home / "bin" / program), *arguments],
+            # Workers find our packages as on a cluster where they are installed.
+            env={
+                **os.environ,
+                "SPARK_HOME": str(home),
+                "PYSPARK_PYTHON": sys.executable,
+                "PYTHONPATH": str(REPOSITORY),
+            },
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _wait_for_port(port: int) -> None:
+    def answers() -> bool:
+        try:
+            socket.create_connection((HOST, port), timeout=5).close()
+        except OSError:
+            return False
+        return True
+
+    wait_until(answers, f"Spark on port {port}", timeout_s=START_LIMIT_S)
