@@ -9,10 +9,15 @@ import click
 
 from connect.client import ConnectClient
 from connect.connector_file import INITIAL_STATES, read_connector
-from millstream.commands.options import confirm_deletion, json_option, key_values
+from millstream.commands.options import (
+    CONNECT,
+    confirm_deletion,
+    json_option,
+    key_values,
+    platform_address,
+)
 from millstream.output import Output, Row
 
-URL = "http://127.0.0.1:8083"
 F = TypeVar("F", bound=Callable[..., Any])  # Any: click gives the arguments by name
 # Any: Connect's answers are JSON of many shapes.
 Json = Any
@@ -27,8 +32,8 @@ def worker_option(command: F) -> F:
     return click.option(
         "--url",
         "worker",
-        default=URL,
-        show_default=True,
+        default=lambda: platform_address("connect"),
+        show_default=CONNECT,
         envvar="MILLSTREAM_CONNECT",
         callback=build,
         help="The REST API of the worker.",

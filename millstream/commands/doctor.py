@@ -153,6 +153,9 @@ def _ports(settings: PlatformSettings) -> Iterator[Finding]:
             yield Finding(check, OK, f"{port} is free")
         else:
             owner = owner_of(port) or "a program of somebody else"
+            if "millstream up" in owner:
+                yield Finding(check, OK, f"{port}, by {owner}", "see `millstream status`")
+                continue
             advice = "if that is Millstream, see `millstream status`; else choose --port-base"
             yield Finding(check, WARNING, f"{port} is used by {owner}", advice)
 

@@ -1,5 +1,6 @@
 """Options that commands share: where the cluster is, how results are shown."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,11 +9,20 @@ from typing import Any, TypeVar
 import click
 
 from millstream.output import Output
+from millstream.settings import PlatformSettings, load_settings
 
 F = TypeVar("F", bound=Callable[..., Any])  # Any: click gives the arguments by name
 
-BOOTSTRAP = "localhost:9092"
-REGISTRY = "http://localhost:8081"
+USUAL = PlatformSettings()
+BOOTSTRAP = USUAL.listen("broker")
+REGISTRY = USUAL.url("registry")
+CONNECT = USUAL.url("connect")
+
+
+def platform_address(service: str) -> str:
+    """Where `millstream up` has a service, by the same file and the same variables."""
+    settings = load_settings({}, environment=os.environ)
+    return settings.listen(service) if service == "broker" else settings.url(service)
 
 
 def json_option(command: F) -> F:
@@ -39,8 +49,8 @@ def cluster_options(command: F) -> F:
     return click.option(
         "--bootstrap",
         "-b",
-        default=BOOTSTRAP,
-        show_default=True,
+        default=lambda: platform_address("broker"),
+        show_default=BOOTSTRAP,
         envvar="MILLSTREAM_BOOTSTRAP",
         metavar="HOST:PORT,...",
         help="The cluster: Millstream or any Kafka.",
@@ -92,8 +102,8 @@ def registry_url_option(command: F) -> F:
     return click.option(
         "--registry",
         "-R",
-        default=REGISTRY,
-        show_default=True,
+        default=lambda: platform_address("registry"),
+        show_default=REGISTRY,
         envvar="MILLSTREAM_REGISTRY",
         metavar="URL",
         help="The schema registry of the format `registry`.",

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import click
 
-from millstream.commands.options import key_values
-from millstream.settings import FILE, PORTS, PlatformSettings, load_settings, of_services
-
-USUAL = PlatformSettings()
+from millstream.commands.options import USUAL, key_values
+from millstream.settings import FILE, PORTS, load_settings, of_services
 
 
 def platform_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -20,7 +20,7 @@ from broker.model import LATEST_TIMESTAMP
 from broker.server import Server
 from millstream.commands.applications import load_app
 from millstream.commands.options import json_option, key_values
-from millstream.commands.stopping import StopAsked
+from millstream.commands.stopping import StopAsked, stop_signals
 from millstream.output import Output
 from millstream.settings import DATA_DIRECTORY
 from streams import AppState, StreamsApp, Topology
@@ -135,7 +135,7 @@ def _watch(app: StreamsApp, cluster: Admin, output: Output) -> None:
         del number, frame
         stop.set()
 
-    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, asked) for number in stop_signals()}
     try:
         with app, _queries(app, output), _Shown(output) as shown:
             progress = Progress.of(app, cluster, None)

@@ -12,7 +12,7 @@ import click
 from broker.client.registry.transport import RegistryTransport, TransportOptions
 from broker.schema.compatibility.levels import CompatibilityLevel
 from broker.schema.schema import SchemaKind
-from millstream.commands.options import REGISTRY, confirm_deletion, json_option
+from millstream.commands.options import REGISTRY, confirm_deletion, json_option, platform_address
 from millstream.output import Output, Row
 
 F = TypeVar("F", bound=Callable[..., Any])  # Any: click gives the arguments by name
@@ -60,8 +60,8 @@ def registry_option(command: F) -> F:
     command = click.option(
         "--registry",
         "-R",
-        default=REGISTRY,
-        show_default=True,
+        default=lambda: platform_address("registry"),
+        show_default=REGISTRY,
         envvar="MILLSTREAM_REGISTRY",
         metavar="URL",
         callback=build,

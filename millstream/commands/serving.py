@@ -3,7 +3,7 @@
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
 
@@ -11,8 +11,8 @@ import click
 
 from broker import Broker
 from broker.client.opening import Target
-from millstream.commands.options import BOOTSTRAP
-from millstream.commands.stopping import StopAsked
+from millstream.commands.options import platform_address
+from millstream.commands.stopping import StopAsked, stop_signals
 from millstream.output import Output, Row
 
 WAIT_S = 0.5
@@ -52,7 +52,7 @@ def serve(
         if starting:  # a service may wait long for what it needs: nobody has to wait with it
             raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, asked) for number in stop_signals()}
     try:
         with ExitStack() as running:
             up: list[Started] = []
@@ -68,7 +68,8 @@ def serve(
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    output.line({"event": "stopped"}, "stopped")
+    with suppress(OSError):  # a terminal that was closed hears nothing any more
+        output.line({"event": "stopped"}, "stopped")
 
 
 def _wait(stop: StopAsked, seconds: float) -> None:
@@ -84,7 +85,7 @@ def opened_target(bootstrap: str | None, data_dir: str | None) -> Iterator[Targe
     if data_dir is not None and bootstrap is not None:
         raise click.UsageError("give --bootstrap or --data-dir, not both")
     if data_dir is None:
-        yield bootstrap or BOOTSTRAP
+        yield bootstrap or platform_address("broker")
         return
     with Broker(data_directory=data_dir) as broker:
         yield broker

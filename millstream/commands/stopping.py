@@ -1,6 +1,15 @@
-"""StopAsked: what a signal handler sets and the main thread waits for."""
+"""Stopping: which signals ask for it, and what a handler of them sets."""
 
+import signal
 from queue import Empty, SimpleQueue
+
+
+def stop_signals() -> list[signal.Signals]:
+    """Signals that stop a command; a closed terminal does, unless `nohup` has it ignored."""
+    found = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        found.append(signal.SIGHUP)
+    return found
 
 
 class StopAsked:

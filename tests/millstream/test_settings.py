@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from broker.errors import ConfigError
+from millstream.__main__ import command_line
+from millstream.commands.options import BOOTSTRAP, platform_address
 from millstream.settings import KEYS, PORTS, PlatformSettings, load_settings, of_services
 from tests.support.tidy import ROOT
 
@@ -117,3 +120,23 @@ def test_every_setting_is_in_the_table_of_the_readme() -> None:
     table = (ROOT / "millstream" / "README.md").read_text()
     for key in KEYS:
         assert f"| `{key}` |" in table or f"| `[{key}]` |" in table
+
+
+def test_other_commands_look_where_the_file_and_variables_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert platform_address("broker") == BOOTSTRAP == "127.0.0.1:9092"
+    Path("millstream.toml").write_text("port-base = 20000\n")
+    assert platform_address("broker") == "127.0.0.1:20000"
+    assert platform_address("connect") == "http://127.0.0.1:20002"
+    monkeypatch.setenv("MILLSTREAM_CONNECT_PORT", "7")
+    assert platform_address("connect") == "http://127.0.0.1:7"
+
+
+def test_a_command_without_an_address_asks_the_service_of_the_file() -> None:
+    Path("millstream.toml").write_text("connect-port = 1\n")
+    result = CliRunner().invoke(command_line, ["connectors", "list"])
+    assert "http://127.0.0.1:1" in str(result.exception)
+    assert "[default: (http://127.0.0.1:8083)]" in CliRunner().invoke(
+        command_line, ["connectors", "list", "--help"], env={"COLUMNS": "200"}
+    ).output.replace("\n", " ")

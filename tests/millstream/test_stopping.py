@@ -1,11 +1,12 @@
 """What a signal handler sets and the main thread waits for."""
 
+import signal
 import subprocess
 import sys
 
 import pytest
 
-from millstream.commands.stopping import StopAsked
+from millstream.commands.stopping import StopAsked, stop_signals
 
 # Signals come all the time, also in the middle of waits.
 SIGNALLED = """
@@ -44,3 +45,12 @@ def test_a_signal_in_the_middle_of_a_wait_ends_it() -> None:
     command = [sys.executable, "-c", SIGNALLED]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_closed_terminal_stops_a_command_unless_it_is_told_to_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_DFL)
+    assert stop_signals() == [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+    monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_IGN)
+    assert stop_signals() == [signal.SIGINT, signal.SIGTERM]
