@@ -47,7 +47,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--day", type=date.fromisoformat, default=yesterday(), help="yesterday")
     parser.add_argument("--bootstrap", help="a cluster; default: a broker of its own")
-    parser.add_argument("--master", default="local[*]", help="Spark's master or sc://host:port")
+    parser.add_argument("--master", default="auto", help="Spark's master or sc://host:port")
     parser.add_argument("--limit", type=float, default=3_600, help="seconds until it gives up")
     options = parser.parse_args(argv)
     if options.bootstrap and options.engine == "both":

@@ -31,7 +31,7 @@ def engine_options(command: F) -> F:
             "--spark-master",
             metavar="MASTER",
             help="Where Spark runs: local[4], spark://HOST:PORT, or sc://HOST:PORT for Spark "
-            "Connect. Default: local[*].",
+            "Connect. Default: what spark-submit was given, or else local[*].",
         ),
         click.option(
             "--engine",

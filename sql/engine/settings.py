@@ -124,7 +124,7 @@ FIXED: Mapping[str, object] = {
     "ksql.advertised.listener": "",
     "listeners": "http://0.0.0.0:8088",
     # Any other setting of Spark is given to the session as it is.
-    "spark.master": "local[*]",
+    "spark.master": "auto",
     "spark.bounded": False,
     "spark.checkpoints": "",
 }

@@ -15,6 +15,7 @@ from tests.support.peer import REPOSITORY, wait_until
 from tests.support.ports import held_ports
 
 START_LIMIT_S = 120.0
+RUN_LIMIT_S = 900.0
 HOST = "127.0.0.1"
 REGISTERED = "Successfully registered with master"
 
@@ -53,24 +54,31 @@ def connect_server(folder: Path) -> Iterator[str]:
         yield f"sc://{HOST}:{port}"
 
 
+def submit(master: str, arguments: list[str], folder: Path) -> str:
+    """Run a program of Python with spark-submit; what it and Spark say."""
+    command = [_program("spark-submit"), "--master", master, *arguments]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=RUN_LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-8_000:]
+    return done.stdout
+
+
 @contextmanager
 def _server(program: str, arguments: list[str], log: Path) -> Iterator[None]:
     """A program of PySpark's installation, killed in the end with all that it started."""
-    found = find_spec("pyspark")
-    assert found is not None
-    assert found.origin is not None
-    home = Path(found.origin).parent
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as said:
         process = subprocess.Popen(
-            [str(home / "bin" / program), *arguments],
-            # Workers find our packages as on a cluster where they are installed.
-            env={
-                **os.environ,
-                "SPARK_HOME": str(home),
-                "PYSPARK_PYTHON": sys.executable,
-                "PYTHONPATH": str(REPOSITORY),
-            },
+            [_program(program), *arguments],
+            env=_environment(),
             stdout=said,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -80,6 +88,23 @@ def _server(program: str, arguments: list[str], log: Path) -> Iterator[None]:
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def _home() -> Path:
+    found = find_spec("pyspark")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent
+
+
+def _program(name: str) -> str:
+    return str(_home() / "bin" / name)
+
+
+def _environment() -> dict[str, str]:
+    """Workers find our packages as on a cluster where they are installed."""
+    given = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(REPOSITORY)}
+    return {**os.environ, "SPARK_HOME": str(_home()), **given}
 
 
 def _wait_for_port(port: int) -> None:

@@ -17,7 +17,9 @@ from sql.backends.spark.jvm_log import JvmLog
 from sql.errors import SqlError
 
 LOG = logging.getLogger(__name__)
+AUTO = "auto"  # what spark-submit was given, or else this machine
 LOCAL = "local[*]"
+SUBMITTED = "PYSPARK_GATEWAY_PORT"  # is set in what spark-submit runs
 CONNECT = "sc://"  # begins the addresses of Spark Connect
 JAVA_LEAST = 17
 JAVA_HINT = (
@@ -32,13 +34,14 @@ _opening = threading.Lock()  # a process has one session, whoever asks first
 
 
 def open_session(
-    master: str = LOCAL, settings: Mapping[str, str] | None = None, *, log: Path | None = None
+    master: str = AUTO, settings: Mapping[str, str] | None = None, *, log: Path | None = None
 ) -> Any:
     """A session with our source registered; the one that there is, if there is one.
 
-    `master` is Spark's: local[2], spark://host:port, or sc://host:port for Spark Connect. What
-    Spark and its workers say goes to the file `log`, or to standard error if there is none. Any:
-    what PySpark gives has no types here.
+    `master` is Spark's: local[2], spark://host:port, or sc://host:port for Spark Connect; left
+    out, it is what spark-submit was given, and this machine without spark-submit. What Spark and
+    its workers say goes to the file `log`, or to standard error if there is none. Any: what PySpark
+    gives has no types here.
     """
     check_spark(master)
     with _opening:
@@ -54,9 +57,12 @@ def _opened(master: str, settings: Mapping[str, str], log: Path | None) -> Any:
     # Workers run the same Python, and find our packages where this process found them.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _add_to_python_path(Path(__file__).resolve().parents[3])
-    wanted = {**_defaults(is_connect=is_connect), **settings, "spark.master": master}
+    wanted = {**_defaults(is_connect=is_connect), **settings}
     builder = SparkSession.builder
-    builder = builder.remote(wanted.pop("spark.master")) if is_connect else builder
+    if is_connect:
+        builder = builder.remote(master)
+    elif master != AUTO or SUBMITTED not in os.environ:
+        wanted["spark.master"] = LOCAL if master == AUTO else master
     for name, value in wanted.items():
         builder = builder.config(name, value)
     try:
@@ -86,7 +92,7 @@ def activate(session: Any) -> None:
         machine.org.apache.spark.sql.classic.SparkSession.setActiveSession(inside)
 
 
-def check_spark(master: str = LOCAL) -> None:
+def check_spark(master: str = AUTO) -> None:
     """Refuse to begin without PySpark, and without Java where it is needed here."""
     if importlib.util.find_spec("pyspark") is None:
         raise SqlError("Spark is not installed", hint="pip install 'millstream[spark]'")
