@@ -17,8 +17,8 @@ from broker.model import TopicPartition
 
 FETCHED_ROWS = 2000
 WRITTEN_ROWS = 3000
-# So many files are written, each as large as the others.
-FILES = 20
+# So many files are written, each as large as the others: 10,000 rows, as connectors do if not told.
+FILES = 10
 
 
 def table_to_topic(bootstrap: str, database: Database, topic: str) -> float:

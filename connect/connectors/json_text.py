@@ -6,13 +6,21 @@ day and a Timestamp is milliseconds since 1970.
 
 import base64
 import datetime
+from collections.abc import Callable
 from decimal import Decimal
+from functools import lru_cache
 
 import orjson
 
-from connect.data import Struct
+from connect.data import ConnectSchema, Struct
 from connect.errors import DataError
-from connect.logical_values import days_of, time_milliseconds, timestamp_milliseconds
+from connect.logical_values import (
+    NUMBERED,
+    days_of,
+    logical_name,
+    time_milliseconds,
+    timestamp_milliseconds,
+)
 
 _OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_NON_STR_KEYS
 
@@ -20,7 +28,8 @@ _OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_NON_STR_KEYS
 def json_text(value: object) -> bytes:
     """A value as JSON; DataError when it cannot be."""
     try:
-        return orjson.dumps(value, default=_plain, option=_OPTIONS)
+        whole = _dict_of(value) if type(value) is Struct else value
+        return orjson.dumps(whole, default=_plain, option=_OPTIONS)
     except orjson.JSONEncodeError as error:
         raise DataError(f"cannot write the value as JSON: {error}") from None
 
@@ -32,7 +41,17 @@ def _dict_of(struct: Struct) -> dict[str, object]:
         for field in struct.schema.fields:
             if found[field.name] is None:
                 found[field.name] = field.schema.default
+    for name, kind, number_of in _numbered_fields(struct.schema):
+        if type(found[name]) is kind:
+            found[name] = number_of(found[name])
     return found
+
+
+@lru_cache(maxsize=256)
+def _numbered_fields(schema: ConnectSchema) -> list[tuple[str, type, Callable[..., int]]]:
+    """Fields that are numbers in JSON and not in Python."""
+    names = [(field.name, logical_name(field.schema)) for field in schema.fields]
+    return [(name, *NUMBERED[logical][:2]) for name, logical in names if logical in NUMBERED]
 
 
 def _plain(value: object) -> object:

@@ -22,7 +22,11 @@ Offsets = dict[TopicPartition, int]
 def partition_runs(
     records: Sequence[ConsumerRecord],
 ) -> Iterator[tuple[TopicPartition, Sequence[ConsumerRecord]]]:
-    """Records that follow each other and are of one partition."""
+    """Records of each partition; a poll gives those of one after the other."""
+    first, last = records[0], records[-1]
+    if first[:2] == last[:2]:
+        yield TopicPartition(*first[:2]), records
+        return
     for place, run in groupby(records, itemgetter(0, 1)):
         yield TopicPartition(*place), list(run)
 

@@ -95,9 +95,10 @@ class PartitionFiles:
         layout = self._layout
         time_ms = layout.time(record, now_ms)
         folder = f"{record.topic}/{layout.folder(record, time_ms)}"
-        if self._must_cut_before(record, folder, time_ms):
+        if self._cut.records and self._must_cut_before(record, folder, time_ms):
             self.finish()
-        known = self._cut.files.get(folder)
+        cut = self._cut
+        known = cut.files.get(folder)
         opened = known or self._open(record, folder)
         try:
             opened.writer.write(record)
@@ -105,11 +106,11 @@ class PartitionFiles:
             if known is None:
                 self._drop(folder)
             raise
-        if self._cut.records == 0:
-            self._cut.first_time_ms = time_ms
-        self._cut.records += 1
+        if cut.records == 0:
+            cut.first_time_ms = time_ms
+        cut.records += 1
         self._next = record.original_offset + 1
-        if self._cut.records >= layout.flush_size:
+        if cut.records >= layout.flush_size:
             self.finish()
 
     def skip(self, record: SinkRecord) -> None:
@@ -150,8 +151,6 @@ class PartitionFiles:
 
     def _must_cut_before(self, record: SinkRecord, folder: str, time_ms: int) -> bool:
         cut, interval_ms = self._cut, self._layout.rotate_interval_ms
-        if cut.records == 0:
-            return False
         if interval_ms > 0 and time_ms >= cut.first_time_ms + interval_ms:
             return True
         opened = cut.files.get(folder)
