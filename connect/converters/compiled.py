@@ -52,19 +52,29 @@ class Compiled(dict[K, V], Generic[K, V]):
 class Conversion:
     """How values are converted; `simple` is a condition on {0} under which they stay as they are.
 
-    The function takes every value, null and simple ones too. In a dict, what it gives may be
-    spread: a dict whose items take the place of the value.
+    The function takes every value, null and simple ones too. `quick` is a shorter one, which never
+    fails, for values that meet a condition. In a dict, what the function gives may be spread: a
+    dict whose items take the place of the value.
     """
 
     convert: Convert
     simple: str = ""
     spread: bool = False
+    quick: tuple[str, Convert] | None = None
 
     def expression(self, value: str, other: str) -> str:
         """The source of a converted value, where `other` is the name of the function."""
+        if self.quick is not None:
+            condition = self.quick[0].format(value)
+            return f"quick_{other}({value}) if {condition} else {other}({value})"
         if not self.simple:
             return f"{other}({value})"
         return f"{value} if {self.simple.format(value)} else {other}({value})"
+
+    def functions(self, other: str, convert: Convert) -> dict[str, object]:
+        """What the names in the expression stand for."""
+        quick = {} if self.quick is None else {f"quick_{other}": self.quick[1]}
+        return {other: convert, **quick}
 
 
 _BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
@@ -155,14 +165,16 @@ def list_to_list(element: Conversion) -> Convert:
     """From lists to lists; the caller has seen that they are."""
     expression = element.expression("one", "other")
     lines = [f"return [{expression} for one in value]"]
-    return _locating(function_of(lines, {"other": element.convert}), element.convert)
+    scope = element.functions("other", element.convert)
+    return _locating(function_of(lines, scope), element.convert)
 
 
 def dict_to_dict(element: Conversion) -> Convert:
     """From dicts to dicts of the same keys; the caller has seen that they are."""
     expression = element.expression("one", "other")
     lines = [f"return {{key: {expression} for key, one in value.items()}}"]
-    return _locating(function_of(lines, {"other": element.convert}), element.convert)
+    scope = element.functions("other", element.convert)
+    return _locating(function_of(lines, scope), element.convert)
 
 
 def _locating(convert_all: Convert, convert: Convert) -> Convert:
@@ -192,10 +204,10 @@ def _items(
 
 
 def _others(schema: ConnectSchema, parts: Sequence[tuple[str, Conversion]]) -> dict[str, object]:
-    return {
-        f"other{index}": located(f'field "{field.name}"', part.convert)
-        for index, (field, (_, part)) in enumerate(zip(schema.fields, parts, strict=True))
-    }
+    found: dict[str, object] = {}
+    for index, (field, (_, part)) in enumerate(zip(schema.fields, parts, strict=True)):
+        found |= part.functions(f"other{index}", located(f'field "{field.name}"', part.convert))
+    return found
 
 
 def function_of(lines: Sequence[str], scope: dict[str, object]) -> Convert:

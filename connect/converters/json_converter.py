@@ -10,6 +10,7 @@ when it is read again it is recognised without being parsed.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from typing import cast
 
 import orjson
 
@@ -33,6 +34,7 @@ from connect.records import Header
 
 _SCHEMA = b'{"schema":'
 _PAYLOAD = b',"payload":'
+_END = ord("}")
 _TOPICS_MAX = 1_000
 _NO_SCHEMA = _SCHEMA + b"null" + _PAYLOAD
 
@@ -127,6 +129,17 @@ class JsonConverter(HeadersToo):
         """The schemas and values of many."""
         if data.count(None) == len(data):
             return [None] * len(data), [None] * len(data)
+        latest = self._latest.get(topic)
+        if latest is not None:
+            prefix, schema, decode = latest
+            begin, loads = len(prefix), orjson.loads
+            try:
+                if all(each and each.startswith(prefix) and each[-1] == _END for each in data):
+                    payloads = [loads(each[begin:-1]) for each in cast("Sequence[bytes]", data)]
+                    found = payloads if decode is None else list(map(decode, payloads))
+                    return [schema] * len(data), found
+            except (DataError, InexactNumber, orjson.JSONDecodeError):
+                pass  # one by one
         convert = self.to_connect_data
         schemas, values = zip(*[convert(topic, (), each) for each in data], strict=True)
         return schemas, values

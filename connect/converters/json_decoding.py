@@ -18,9 +18,26 @@ from connect.converters.compiled import (
     simple_for,
 )
 from connect.converters.payload_options import UNCHANGED, PayloadOptions, element_of, or_null
-from connect.data import DECIMAL_NAME, NO_DEFAULT, ConnectSchema, Struct, Type, validate
+from connect.data import (
+    DECIMAL_NAME,
+    NO_DEFAULT,
+    TIMESTAMP_NAME,
+    ConnectSchema,
+    Struct,
+    Type,
+    validate,
+)
 from connect.errors import DataError
-from connect.logical_values import NUMBERED, decimal_of_bytes, logical_name, scale_of
+from connect.logical_values import (
+    NUMBERED,
+    decimal_of_bytes,
+    logical_name,
+    scale_of,
+    timestamp_of,
+)
+
+# Milliseconds of a time from 1970 to the year 9999.
+IN_CALENDAR = "type({0}) is int and 0 <= {0} < 253402300800000"
 
 
 class InexactNumber(Exception):
@@ -38,7 +55,8 @@ def decoding(schema: ConnectSchema, options: PayloadOptions) -> Conversion:
     convert = _decode_logical(schema, name) if name else _decode_present(schema, options)
     null = _null_when_decoded(schema, options)
     plain = name is None and schema.type in UNCHANGED
-    return Conversion(or_null(convert, null), simple_for(schema) if plain else "")
+    quick = (IN_CALENDAR, timestamp_of) if name == TIMESTAMP_NAME else None
+    return Conversion(or_null(convert, null), simple_for(schema) if plain else "", quick=quick)
 
 
 def _null_when_decoded(schema: ConnectSchema, options: PayloadOptions) -> Callable[[], object]:

@@ -1,13 +1,14 @@
 """Formats of files: how records become bytes, and what the files are called."""
 
 import gzip
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 import zstandard
 
 from connect.connectors.files_sink.commit_log import sync_file
-from connect.connectors.json_text import json_text
+from connect.connectors.json_text import json_lines
 from connect.data import ConnectSchema
 from connect.errors import ConfigError
 from connect.records import SinkRecord
@@ -20,6 +21,10 @@ class FileWriter(Protocol):
 
     def write(self, record: SinkRecord) -> None:
         """Takes a record; DataError when it cannot be written, and nothing of it is."""
+        ...
+
+    def write_many(self, records: Sequence[SinkRecord]) -> None:
+        """Takes records of one schema; DataError when one cannot be written, and none is."""
         ...
 
     def close(self) -> None:
@@ -92,7 +97,10 @@ class _LinesWriter:
             self._out = compressor.stream_writer(self._file, closefd=False)
 
     def write(self, record: SinkRecord) -> None:
-        self._out.write(json_text(record.value) + b"\n")
+        self.write_many([record])
+
+    def write_many(self, records: Sequence[SinkRecord]) -> None:
+        self._out.write(json_lines([record.value for record in records]))
 
     def close(self) -> None:
         self.discard()

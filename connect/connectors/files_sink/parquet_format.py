@@ -80,6 +80,12 @@ class _RowsWriter:
         if len(self._rows) >= ROW_GROUP_ROWS:
             self._write_rows()
 
+    def write_many(self, records: Sequence[SinkRecord]) -> None:
+        if set(map(type, (record.value for record in records))) != {Struct}:
+            raise DataError("a row of Parquet must be a struct")
+        for record in records:
+            self.write(record)
+
     def close(self) -> None:
         if self._rows:
             self._write_rows()

@@ -12,6 +12,7 @@ All but the last depend on the records only: whoever reads the same records agai
 files.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +20,15 @@ from broker.model import TopicPartition
 from connect.config_def import Settings
 from connect.connectors.files_sink.commit_log import CommitLog, FinishedPart
 from connect.connectors.files_sink.formats import FileFormat, FileWriter, file_format
-from connect.connectors.files_sink.partitioners import Folder, Time, read_folder, read_time
+from connect.connectors.files_sink.partitioners import (
+    DEFAULT,
+    Folder,
+    Time,
+    partitioner_name,
+    read_folder,
+    read_time,
+    reads_field,
+)
 from connect.data import ConnectSchema
 from connect.errors import ConnectError, DataError
 from connect.records import SinkRecord
@@ -38,18 +47,22 @@ class Layout:
     flush_size: int
     rotate_interval_ms: int
     offset_digits: int
+    one_file: bool  # for all records between two cuts, whatever they hold
 
 
 def read_layout(settings: Settings) -> Layout:
     """The layout; ConfigError for what is wrong or missing."""
+    name = partitioner_name(settings.text("partitioner.class"))
+    rotate_interval_ms = settings.integer("rotate.interval.ms")
     return Layout(
         Path(settings.text("directory")),
         file_format(settings.text("format").lower(), settings.text("compression.type").lower()),
         read_folder(settings),
         read_time(settings),
         settings.integer("flush.size"),
-        settings.integer("rotate.interval.ms"),
+        rotate_interval_ms,
         settings.integer("filename.offset.zero.pad.width"),
+        name == DEFAULT and rotate_interval_ms <= 0 and not reads_field(settings),
     )
 
 
@@ -112,6 +125,32 @@ class PartitionFiles:
         self._next = record.original_offset + 1
         if cut.records >= layout.flush_size:
             self.finish()
+
+    def write_many(self, records: Sequence[SinkRecord], start: int) -> int:
+        """Takes the next records at once if they are alike; how many, 0 if each must be seen."""
+        layout, first = self._layout, records[start]
+        if not layout.one_file or first.value is None or not self._is_new(first):
+            return 0
+        folder = f"{first.topic}/{layout.folder(first, 0)}"
+        if self._cut.records and self._must_cut_before(first, folder, 0):
+            self.finish()
+        cut = self._cut
+        some = records[start : start + layout.flush_size - cut.records]
+        kinds = {(each.topic, id(each.value_schema), each.value is None) for each in some}
+        if kinds != {(first.topic, id(first.value_schema), False)}:
+            return 0
+        known = cut.files.get(folder)
+        try:
+            (known or self._open(first, folder)).writer.write_many(some)
+        except DataError:
+            if known is None and folder in cut.files:
+                self._drop(folder)
+            return 0
+        cut.records += len(some)
+        self._next = some[-1].original_offset + 1
+        if cut.records >= layout.flush_size:
+            self.finish()
+        return len(some)
 
     def skip(self, record: SinkRecord) -> None:
         """Takes note of a record that is in no file."""

@@ -20,7 +20,8 @@ from connect.records import SinkRecord
 
 HOURLY = "'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH"
 DAILY = "'year'=YYYY/'month'=MM/'day'=dd"
-NAMES = ("default", "field", "time", "hourly", "daily")
+DEFAULT = "default"
+NAMES = (DEFAULT, "field", "time", "hourly", "daily")
 # A text in quotes, a run of one letter, or any other sign.
 _TOKEN = re.compile(r"'([^']*)'|([A-Za-z])\2*|[^A-Za-z']")
 _DIRECTIVES = {"Y": "%Y", "y": "%Y", "M": "%m", "d": "%d", "H": "%H", "m": "%M", "s": "%S"}
@@ -34,9 +35,9 @@ Time: TypeAlias = Callable[[SinkRecord, int], int]
 def read_folder(settings: Settings) -> Folder:
     """Which folder a record goes to, given it and its time."""
     name = partitioner_name(settings.text("partitioner.class"))
+    if name == DEFAULT:
+        return lambda record, time_ms: f"partition={record.original_partition}"
     match name:
-        case "default":
-            return lambda record, time_ms: f"partition={record.original_partition}"
         case "field":
             return _by_fields(settings.texts("partition.field.name"))
         case "hourly":
@@ -55,18 +56,19 @@ def partitioner_name(text: str) -> str:
 
 def read_time(settings: Settings) -> Time:
     """Which time a record has, given it and the time of the clock."""
-    match settings.text("timestamp.extractor").lower():
-        case "wallclock":
-            return lambda record, now_ms: now_ms
-        case "recordfield":
-            name = settings.text("timestamp.field")
-            if not name:
-                raise ConfigError("timestamp.extractor is RecordField without a timestamp.field")
-            return lambda record, now_ms: _milliseconds(value_of(record, name), name)
-        case _:
-            return lambda record, now_ms: (
-                now_ms if record.timestamp_ms is None else record.timestamp_ms
-            )
+    if reads_field(settings):
+        name = settings.text("timestamp.field")
+        if not name:
+            raise ConfigError("timestamp.extractor is RecordField without a timestamp.field")
+        return lambda record, now_ms: _milliseconds(value_of(record, name), name)
+    if settings.text("timestamp.extractor").lower() == "wallclock":
+        return lambda record, now_ms: now_ms
+    return lambda record, now_ms: now_ms if record.timestamp_ms is None else record.timestamp_ms
+
+
+def reads_field(settings: Settings) -> bool:
+    """Whether the time of a record is in its value, where it may be missing or wrong."""
+    return settings.text("timestamp.extractor").lower() == "recordfield"
 
 
 def value_of(record: SinkRecord, name: str) -> object:

@@ -3,14 +3,18 @@
 import builtins
 import datetime
 import gzip
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import pytest
 import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import parquet
 
 from broker.clock import ManualClock
@@ -498,3 +502,47 @@ def test_tasks_share_the_directory(tmp_path: Path) -> None:
     assert connector.task_configs(3) == [config] * 3
     assert connector.task_class() is FilesSinkTask
     assert connector.validate(config) == {}
+
+
+OTHER = data.struct("other", {"y": data.INT64})
+VALUES: list[tuple[ConnectSchema | None, object]] = [
+    (POINT, Struct(POINT, [1, "one"])),
+    (POINT, Struct(POINT, [2, None])),
+    (OTHER, Struct(OTHER, [3])),
+    (None, {"a": [1, 2.5]}),
+    (None, None),
+    (None, object()),  # no JSON
+]
+
+
+@given(
+    polls=st.lists(
+        st.lists(st.tuples(st.sampled_from(VALUES), st.integers(0, 1)), max_size=8), max_size=4
+    ),
+    flush_size=st.integers(1, 5),
+)
+def test_many_records_at_once_are_written_as_one_by_one(
+    polls: list[list[tuple[tuple[ConnectSchema | None, object], int]]], flush_size: int
+) -> None:
+    numbered = itertools.count()
+    given = [
+        [
+            record(next(numbered), value, schema=schema, partition=partition)
+            for (schema, value), partition in poll
+        ]
+        for poll in polls
+    ]
+    found = []
+    # With an interval, which is never over, each record is looked at.
+    for interval in ("-1", str(10**15)):
+        with TemporaryDirectory() as folder:
+            reported = ReportedRecords()
+            config = {"flush.size": str(flush_size), "rotate.interval.ms": interval}
+            sink = Sink(Path(folder), config, reporter=reported)
+            for poll in given:
+                sink.put(poll)
+            committed = sink.task.pre_commit({ZERO: 1_000, ONE: 1_000})
+            sink.task.stop()
+            refused = [each.original_offset for each, _ in reported.reported]
+            found.append((contents(Path(folder)), committed, refused))
+    assert found[0] == found[1]
