@@ -90,13 +90,15 @@ class ConnectSchema:
     key_schema: "ConnectSchema | None" = None
     value_schema: "ConnectSchema | None" = None
     positions: Mapping[str, int] = dataclass_field(init=False, repr=False)
+    _parts: tuple[object, ...] = dataclass_field(init=False, repr=False)
     _hash: int = dataclass_field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Checks the parts against each other, and keeps what is asked for every record."""
         positions = {field.name: position for position, field in enumerate(self.fields)}
         object.__setattr__(self, "positions", positions)
-        object.__setattr__(self, "_hash", hash(_comparable(self)))
+        object.__setattr__(self, "_parts", _comparable(self))
+        object.__setattr__(self, "_hash", hash(self._parts))
         _check_parts(self)
 
     def field(self, name: str) -> Field | None:
@@ -115,7 +117,8 @@ class ConnectSchema:
 
     def matches(self, other: "ConnectSchema") -> bool:
         """Whether values of the other fit here: all but default and optional is equal."""
-        return self == other or _comparable(self)[1:] == _comparable(other)[1:]
+        own, others = self._parts, other._parts  # noqa: SLF001 - of the same class
+        return self == other or own[1:] == others[1:]
 
     def __eq__(self, other: object) -> bool:
         """Whether all parts are equal."""
@@ -123,7 +126,7 @@ class ConnectSchema:
             return True
         if not isinstance(other, ConnectSchema) or self._hash != other._hash:
             return False
-        return _comparable(self) == _comparable(other) and self.default == other.default
+        return self._parts == other._parts and self.default == other.default
 
     def __hash__(self) -> int:
         """Computed once."""

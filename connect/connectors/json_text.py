@@ -27,30 +27,34 @@ _OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_NON_STR_KEYS
 
 def json_text(value: object) -> bytes:
     """A value as JSON; DataError when it cannot be."""
-    return _text(value, _OPTIONS)
+    try:
+        return orjson.dumps(value, _plain, _OPTIONS)
+    except orjson.JSONEncodeError as error:
+        raise DataError(f"cannot write the value as JSON: {error}") from None
 
 
 def json_lines(values: Sequence[object]) -> bytes:
     """Each value as JSON in a line; DataError when one of them cannot be."""
     lines = bytearray()  # each text is let go of at once, and its memory is used again
     options = _OPTIONS | orjson.OPT_APPEND_NEWLINE
-    for value in values:
-        lines += _text(value, options)
+    schema: ConnectSchema | None = None
+    try:
+        for value in values:
+            if type(value) is Struct:
+                if value.schema is not schema:
+                    schema = value.schema
+                    special = _special_fields(schema)
+                value = _dict_of(value, special)
+            lines += orjson.dumps(value, _plain, options)
+    except orjson.JSONEncodeError as error:
+        raise DataError(f"cannot write the value as JSON: {error}") from None
     return bytes(lines)
 
 
-def _text(value: object, options: int) -> bytes:
-    try:
-        whole = _dict_of(value) if type(value) is Struct else value
-        return orjson.dumps(whole, _plain, options)
-    except orjson.JSONEncodeError as error:
-        raise DataError(f"cannot write the value as JSON: {error}") from None
-
-
-def _dict_of(struct: Struct) -> dict[str, object]:
-    # Not deep: structs inside come here by themselves.
+def _dict_of(struct: Struct, special: "_Special") -> dict[str, object]:
+    # Not deep: structs inside come to `_plain` by themselves.
     found = dict(zip(struct.schema.positions, struct.values, strict=True))
-    defaults, numbered = _special_fields(struct.schema)
+    defaults, numbered = special
     for name, default in defaults:
         if found[name] is None:
             found[name] = default
@@ -60,11 +64,12 @@ def _dict_of(struct: Struct) -> dict[str, object]:
     return found
 
 
+# Fields whose null is something else, and those that are numbers in JSON and not in Python.
+_Special = tuple[list[tuple[str, object]], list[tuple[str, type, Callable[..., int]]]]
+
+
 @lru_cache(maxsize=256)
-def _special_fields(
-    schema: ConnectSchema,
-) -> tuple[list[tuple[str, object]], list[tuple[str, type, Callable[..., int]]]]:
-    """Fields whose null is something else, and those that are numbers in JSON, not in Python."""
+def _special_fields(schema: ConnectSchema) -> _Special:
     names = [(each.name, logical_name(each.schema)) for each in schema.fields]
     defaults = [(each.name, each.schema.default) for each in schema.fields]
     return (
@@ -76,7 +81,7 @@ def _special_fields(
 def _plain(value: object) -> object:
     match value:
         case Struct():
-            return _dict_of(value)
+            return _dict_of(value, _special_fields(value.schema))
         case Decimal():
             return orjson.Fragment(format(value, "f"))
         case datetime.datetime():
