@@ -10,15 +10,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from broker import descriptors
 from broker.broker import Broker
 from broker.config import BrokerConfig
-from broker.errors import MillstreamError
+from broker.errors import MillstreamError, failure_text
 from broker.properties_file import read_properties
 from broker.server import Server, run
 
 logger = logging.getLogger(__name__)
 
 FAILED = 1
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 9092
 # Requests leave next to nothing for the collector. It never looks at what start-up made, and each
 # look at young objects takes a millisecond at most: all requests wait for it.
 GC_THRESHOLDS = (2000, 50, 100)
@@ -37,13 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         serve(load_config(options))
     except (MillstreamError, OSError) as error:
-        sys.stderr.write(f"millstream broker: {error}\n")
+        sys.stderr.write(f"millstream broker: {failure_text(error)}\n")
         return FAILED
     return 0
 
 
 def serve(config: BrokerConfig) -> None:
     """Run a broker in this process until it is told to stop."""
+    descriptors.raise_limit()
     with Broker(config).start(progress=_report_progress) as broker:
         server = Server(broker)
         gc.collect()
@@ -79,8 +83,8 @@ def load_config(options: argparse.Namespace) -> BrokerConfig:
     if options.data_dir is not None:
         config = replace(config, log_dirs=(options.data_dir,))
     if options.port is not None or options.host is not None:
-        port = 9092 if options.port is None else options.port
-        host = "127.0.0.1" if options.host is None else options.host
+        port = DEFAULT_PORT if options.port is None else options.port
+        host = DEFAULT_HOST if options.host is None else options.host
         config = replace(config, listeners=(f"PLAINTEXT://{host}:{port}",))
     return config
 
@@ -93,7 +97,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("file", nargs="?", type=Path, help="settings, as in server.properties")
     parser.add_argument("--data-dir", help="where the logs are kept")
     parser.add_argument("--port", type=int, help="port to listen on; 0 takes a free one")
-    parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
+    parser.add_argument("--host", help=f"address to listen on (default {DEFAULT_HOST})")
     parser.add_argument(
         "--config",
         action="append",

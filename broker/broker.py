@@ -8,23 +8,33 @@ moves the clock calls `run_due`.
 """
 
 import logging
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
-from random import Random
-from types import TracebackType
-from typing import Self
+from functools import partial
+from types import GeneratorType, TracebackType
+from typing import Final, Self
 
-from broker.clock import Clock, ManualClock, SystemClock
+from broker import concurrency
+from broker.clock import Clock, ManualClock
 from broker.config import BrokerConfig
 from broker.coordinator.groups import GroupCoordinator
 from broker.coordinator.housekeeping import Housekeeping
-from broker.coordinator.topics import Change, Topic, TopicCatalog
+from broker.coordinator.parts import Parts
+from broker.coordinator.topics import Change, Steps, Topic, TopicCatalog
 from broker.coordinator.transactions import TransactionCoordinator
 from broker.errors import BrokerError, ErrorCode, UnsupportedVersion
-from broker.handlers import HANDLERS, VERSIONS, BrokerState, RequestContext, refusal
+from broker.handlers import (
+    HANDLERS,
+    PREPARATIONS,
+    VERSIONS,
+    BrokerState,
+    RequestContext,
+    refusal,
+)
 from broker.handlers.fetch_sessions import FetchSessions
 from broker.handlers.partitions import error_code_of
+from broker.machine import Machine, on_clock
 from broker.metrics import Metrics
 from broker.model import ConnectionInfo
 from broker.pending import Pending
@@ -33,6 +43,9 @@ from broker.storage.data_directory import DataDirectory
 from broker.timers import Timers
 
 logger = logging.getLogger(__name__)
+
+HOLD_MS = 10  # of the lock at a time, by a request that is answered in parts
+UNFINISHED: Final = object()
 
 # What clients are told before a server has said where it listens.
 EMBEDDED_ENDPOINT = ("localhost", 9092)
@@ -45,20 +58,23 @@ class Broker:
         self,
         config: BrokerConfig | None = None,
         *,
+        machine: Machine | None = None,
         clock: Clock | None = None,
         data_directory: str | None = None,
     ) -> None:
-        """Nothing is opened before `start`."""
+        """Nothing is opened before `start`. Without a machine: this one, maybe on another clock."""
         config = config or BrokerConfig()
         if data_directory is not None:
             config = replace(config, log_dirs=(str(data_directory),))
         self.config = config
-        self.clock: Clock = clock or SystemClock()
+        self.machine = machine or on_clock(clock)
+        self.clock: Clock = self.machine.clock
         self.timers = Timers(self.clock)
         self.metrics = Metrics()
-        self._lock = threading.RLock()
+        self._lock = concurrency.RLock()
         self._endpoints: dict[str, tuple[str, int]] = {}
         self._state: BrokerState | None = None
+        self.never_started = True
         self._housekeeping: Housekeeping | None = None
 
     @property
@@ -68,7 +84,7 @@ class Broker:
         return self._state
 
     @property
-    def lock(self) -> threading.RLock:
+    def lock(self) -> concurrency.RLock:
         """The lock under which everything happens."""
         return self._lock
 
@@ -80,9 +96,20 @@ class Broker:
     def start(self, *, progress: Callable[[int, int], None] = lambda *_: None) -> Self:
         """Open the data directory and recover; `progress` hears of partitions done and to do."""
         assert self._state is None, "the broker is running"
+        self.never_started = False
         path = self.config.data_directory
-        storage = DataDirectory(path, config=self.config, clock=self.clock, lock=self._lock)
-        topics = TopicCatalog(path, config=self.config, storage=storage)
+        machine = self.machine
+        storage = DataDirectory(
+            path,
+            config=self.config,
+            clock=self.clock,
+            lock=self._lock,
+            files=machine.files,
+            random=machine.random,
+        )
+        topics = TopicCatalog(
+            path, config=self.config, storage=storage, lock=self._lock, machine=machine
+        )
         with self._lock:
             topics.load()
             storage.open(topics.expected(), progress=progress)
@@ -95,7 +122,12 @@ class Broker:
             raise
         if not isinstance(self.clock, ManualClock):
             self._housekeeping = Housekeeping(
-                self.config, clock=self.clock, timers=self.timers, storage=storage, lock=self._lock
+                self.config,
+                clock=self.clock,
+                timers=self.timers,
+                storage=storage,
+                topics=topics,
+                lock=self._lock,
             )
             self._housekeeping.start()
         return self
@@ -103,7 +135,7 @@ class Broker:
     def _assemble(self, storage: DataDirectory, topics: TopicCatalog) -> BrokerState:
         groups = GroupCoordinator(
             config=self.config,
-            clock=self.clock,
+            machine=self.machine,
             timers=self.timers,
             topics=topics,
             storage=storage,
@@ -121,9 +153,9 @@ class Broker:
         sessions = FetchSessions(
             slots=self.config.max_incremental_fetch_session_cache_slots,
             clock=self.clock,
-            random=Random(),
+            random=self.machine.random,
         )
-        topics.subscribe(self._topic_changed)
+        topics.subscribe(self._topics_changed)
         return BrokerState(
             config=self.config,
             clock=self.clock,
@@ -174,28 +206,106 @@ class Broker:
         return found
 
     def handle(
-        self, api_key: ApiKey, version: int, request: object, connection: ConnectionInfo
+        self,
+        api_key: ApiKey,
+        version: int,
+        request: object,
+        connection: ConnectionInfo,
+        *,
+        background: Executor | None = None,
     ) -> object:
         """Answer a request: a response, a Pending one, or None when no answer is wanted.
 
-        A BrokerError means that there is no way to answer: the connection should be closed.
+        A BrokerError means that there is no way to answer: the connection should be closed; a
+        Pending answer may turn out to be one. A caller that must not wait for a large request gives
+        an executor, where the rest of it is done.
         """
         handler = HANDLERS.get(api_key)
         if handler is None:
             raise UnsupportedVersion(f"{api_key.name} is not answered by this broker")
+        context = RequestContext(version, connection)
+        state = self._state
+        if state is not None and api_key in PREPARATIONS:
+            context.prepared = PREPARATIONS[api_key](state, request, context)
+        try:
+            with self._lock:
+                answer = handler(self._running(), request, context)
+            if type(answer) is GeneratorType:
+                # What is produced is in memory of the caller, which is used again.
+                if background is not None and api_key is not ApiKey.PRODUCE:
+                    refuse = partial(_refusal, api_key, version, request)
+                    return self._answer_in_background(answer, refuse, background)
+                answer = self._answer_in_parts(answer)
+        except BrokerError:
+            raise
+        except Exception as error:
+            return _refusal(api_key, version, request, error)
+        if self._housekeeping is None and type(answer) is Pending:
+            return self._settled(answer)
+        return answer
+
+    def _running(self) -> BrokerState:
+        if self._state is None:
+            raise BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, "the broker is not running")
+        return self._state
+
+    def _answer_in_parts(self, parts: Parts[object]) -> object:
+        """Release the lock now and then, so that others do not wait for a large request."""
+        while (answer := self._next_parts(parts)) is UNFINISHED:
+            # Without a pause this thread would have the lock again before one that waits wakes up.
+            concurrency.pause()
+        return answer
+
+    def _next_parts(self, parts: Parts[object]) -> object:
+        """Answer for HOLD_MS; UNFINISHED if there is more to do."""
         with self._lock:
-            if self._state is None:
-                raise BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, "the broker is not running")
+            self._running()
+            ends_ms = self.clock.monotonic_ms() + HOLD_MS
             try:
-                return handler(self.state, request, RequestContext(version, connection))
-            except BrokerError:
-                raise
+                while self.clock.monotonic_ms() < ends_ms:
+                    next(parts)
+            except StopIteration as end:
+                return end.value
+        return UNFINISHED
+
+    def _answer_in_background(
+        self,
+        parts: Parts[object],
+        refuse: Callable[[Exception], object],
+        background: Executor,
+    ) -> object:
+        """Answer at once if that is quick, else later."""
+        answer = self._next_parts(parts)
+        if answer is not UNFINISHED:
+            return answer
+        pending: Pending[object] = Pending()
+
+        def complete(value: object) -> None:
+            with self._lock:
+                pending.complete(value)
+
+        def finish() -> None:
+            try:
+                found = self._answer_in_parts(parts)
+            except BrokerError as error:
+                found = error
             except Exception as error:
-                logger.exception("%s version %d failed", api_key.name, version)
-                answer = refusal(api_key, request, error_code_of(error))
-                if answer is None:
-                    raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
-                return answer
+                try:
+                    found = refuse(error)
+                except BrokerError as refused:
+                    found = refused
+            if isinstance(found, Pending):
+                self.when_done(found, complete)
+            else:
+                complete(found)
+
+        background.submit(finish)
+        return pending
+
+    def _settled(self, pending: Pending[object]) -> object:
+        """Without threads, what waits for the catalog of topics is done by who asks."""
+        self._running().topics.write_changes()
+        return pending.value if pending.done else pending
 
     def when_done(self, pending: Pending[object], callback: Callable[[object], None]) -> None:
         """Call back with the answer, once it is there, in the thread that gives it."""
@@ -216,9 +326,20 @@ class Broker:
         with self._lock:
             return self.timers.run_due()
 
-    def _topic_changed(self, change: Change, topic: Topic) -> None:
+    def _topics_changed(self, change: Change, topics: Sequence[Topic]) -> Steps:
         if change == "deleted":
-            self.metrics.forget_topic(topic.name)
+            for topic in topics:
+                self.metrics.forget_topic(topic.name)
+                yield
+
+
+def _refusal(api_key: ApiKey, version: int, request: object, error: Exception) -> object:
+    """The answer to a request that failed; BrokerError if its version has no place for that."""
+    logger.error("%s failed", api_key.name, exc_info=error)
+    refused = refusal(api_key, version, request, error_code_of(error))
+    if refused is None:
+        raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+    return refused
 
 
 def _report_recovery(storage: DataDirectory) -> None:

@@ -1,8 +1,9 @@
 """Clock: where time comes from. Nobody else asks the system for the time."""
 
-import threading
 import time
 from typing import Protocol
+
+from broker import concurrency
 
 
 class Clock(Protocol):
@@ -16,7 +17,7 @@ class Clock(Protocol):
         """Milliseconds that never go back; only differences mean anything."""
         ...
 
-    def wait(self, condition: threading.Condition, timeout_ms: int | None) -> bool:
+    def wait(self, condition: concurrency.Condition, timeout_ms: int | None) -> bool:
         """Wait on a held condition; False when the time ran out first."""
         ...
 
@@ -32,12 +33,12 @@ class SystemClock:
         """Milliseconds since some start."""
         return time.monotonic_ns() // 1_000_000
 
-    def wait(self, condition: threading.Condition, timeout_ms: int | None) -> bool:
+    def wait(self, condition: concurrency.Condition, timeout_ms: int | None) -> bool:
         """Wait on a held condition; False when the time ran out first."""
         return condition.wait(None if timeout_ms is None else timeout_ms / 1000)
 
 
-class _Looks(threading.local):
+class _Looks(concurrency.local):
     """What one thread knows of the time."""
 
     first_ms: int | None = None  # what it saw when it first looked after its last wait
@@ -53,16 +54,21 @@ class ManualClock:
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         """Start at a fixed instant."""
         self._now_ms = now_ms
-        self._lock = threading.Lock()
-        self._waiting: list[tuple[int, threading.Condition]] = []  # with their deadlines
+        self._wall_ahead_ms = 0
+        self._lock = concurrency.Lock()
+        self._waiting: list[tuple[int, concurrency.Condition]] = []  # with their deadlines
         self._looks = _Looks()
 
     def now_ms(self) -> int:
         """The instant set by the test."""
-        return self._now_ms
+        return self._now_ms + self._wall_ahead_ms
+
+    def set_wall_clock(self, now_ms: int) -> None:
+        """Set the time of day, also back; monotonic time goes on as if nothing had happened."""
+        self._wall_ahead_ms = now_ms - self._now_ms
 
     def monotonic_ms(self) -> int:
-        """The same instant: manual time only goes forward."""
+        """Manual time without what was set by `set_wall_clock`: it only goes forward."""
         now_ms = self._now_ms
         if self._looks.first_ms is None:
             self._looks.first_ms = now_ms
@@ -78,7 +84,7 @@ class ManualClock:
             with condition:
                 condition.notify_all()
 
-    def wait(self, condition: threading.Condition, timeout_ms: int | None) -> bool:
+    def wait(self, condition: concurrency.Condition, timeout_ms: int | None) -> bool:
         """Wait on a held condition until notified or manual time has passed the deadline."""
         looked_ms, self._looks.first_ms = self._looks.first_ms, None
         if timeout_ms is None:

@@ -134,7 +134,8 @@ class BrokerConfig:
 
     broker_id: int = setting(0, low=0)
     broker_rack: str | None = setting(None)
-    listeners: tuple[str, ...] = setting(("PLAINTEXT://:9092",))
+    # Kafka listens on all interfaces by default. Here nothing is reachable from outside unasked.
+    listeners: tuple[str, ...] = setting(("PLAINTEXT://127.0.0.1:9092",))
     advertised_listeners: tuple[str, ...] = setting(())
     log_dir: str = setting("millstream-data")
     log_dirs: tuple[str, ...] = setting(())
@@ -231,16 +232,19 @@ class BrokerConfig:
     durability: str = setting("kafka", choices=("kafka", "fsync"))
     metrics_port: int | None = setting(None, low=0, high=65535)
     metrics_host: str = setting("127.0.0.1")
+    metrics_allowed_hosts: tuple[str, ...] = setting(())
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> "BrokerConfig":
         """Build from Kafka's names and text values, less those without meaning on one node."""
+        _refuse_security(properties)
         known = {
             RENAMED.get(name, name): value
             for name, value in properties.items()
-            if name not in WITHOUT_MEANING
+            if name not in WITHOUT_MEANING and not _is_security(name)
         }
         config = cls(**parse_settings(cls, known))
+        _check_protocols(config.listeners, properties.get(PROTOCOL_MAP, ""))
         if config.advertised_listeners and not config.listeners:
             raise ConfigError('setting "listeners" is empty but "advertised.listeners" is not')
         return config
@@ -290,6 +294,60 @@ class BrokerConfig:
         """The settings of a topic: its own over the broker's; a wrong one raises ConfigError."""
         return replace(self.topic_defaults(), **parse_settings(TopicConfig, overrides))
 
+
+PROTOCOL_MAP = "listener.security.protocol.map"
+INTER_BROKER_PROTOCOL = "security.inter.broker.protocol"
+PLAINTEXT = "PLAINTEXT"
+PLAIN_ONLY = "this broker serves in plain text and lets everyone in: remove the setting to do so"
+# What would keep strangers out of a Kafka broker. Ignoring one would let them in.
+SECURITY_PREFIXES = (
+    "ssl.", "sasl.", "listener.name.", "delegation.token.", "connection.failed.authentication.",
+)  # fmt: skip
+SECURITY_SETTINGS = frozenset(
+    {
+        "authorizer.class.name", "super.users", "allow.everyone.if.no.acl.found",
+        "principal.builder.class", "security.providers",
+    }
+)  # fmt: skip
+
+
+def _is_security(name: str) -> bool:
+    return name in SECURITY_SETTINGS or name.startswith(SECURITY_PREFIXES)
+
+
+def _refuse_security(properties: Mapping[str, str]) -> None:
+    """Refuse what asks for TLS, authentication or authorization; empty values ask for nothing."""
+    for name, value in properties.items():
+        secures = _is_security(name)
+        if name == INTER_BROKER_PROTOCOL:
+            secures = value.strip().upper() != PLAINTEXT
+        if secures and value.strip():
+            raise ConfigError(f'setting "{name}" is not supported', hint=PLAIN_ONLY)
+
+
+def _check_protocols(listeners: tuple[str, ...], protocol_map: str) -> None:
+    """Refuse a map that gives a listener another protocol; entries of other names are unused."""
+    protocols: dict[str, str] = {}
+    for entry in filter(None, (part.strip() for part in protocol_map.split(","))):
+        name, colon, protocol = entry.rpartition(":")
+        if not colon or not name.strip() or not protocol.strip():
+            raise ConfigError(
+                f'setting "{PROTOCOL_MAP}" has "{entry}"', hint="an entry is written NAME:PROTOCOL"
+            )
+        protocols[name.strip().upper()] = protocol.strip().upper()
+    for listener in listeners:
+        name = listener.partition("://")[0].upper()
+        protocol = protocols.get(name, PLAINTEXT)
+        if protocol != PLAINTEXT and name != CONTROLLER:
+            raise ConfigError(
+                f'setting "{PROTOCOL_MAP}" has {protocol} for listener "{name}", '
+                f"which this broker does not speak",
+                hint="listen on PLAINTEXT and put a TLS proxy in front",
+            )
+
+
+# In a server.properties for KRaft the controller has a listener of its own; there is none here.
+CONTROLLER = "CONTROLLER"
 
 # The same thing under another name of Kafka's.
 RENAMED = {"node.id": "broker.id"}

@@ -4,12 +4,14 @@ MillstreamError                 what, where, what to do
 ├── BrokerError                 anything that has a Kafka error code
 │   ├── MalformedMessage        bytes that are no message of the protocol
 │   ├── CorruptBatch            a record batch that fails its checks
+│   │   └── CorruptBatchError   one that a consumer cannot read: where it is, what follows
 │   └── UnsupportedVersion      a version of an API that we do not answer
 ├── ConfigError                 an unknown or wrong setting
 ├── StorageError                the disk refused, or files are not what they should be
 ├── ClientError                 the client cannot go on: closed, no broker, wrong use
 │   ├── RequestTimeout          no answer in time
 │   ├── ConnectionFailed        the broker cannot be reached, or the connection broke
+│   ├── BrokersUnreachable      no broker has ever answered, at the addresses we were given
 │   ├── AuthenticationFailed    TLS or SASL refused us
 │   └── BufferFull              buffer.memory is used up
 ├── SerdeError                  bytes that are no value, or a value that cannot be bytes
@@ -17,6 +19,8 @@ MillstreamError                 what, where, what to do
 └── RegistryError               what a schema registry answers instead of an answer, with its code
 """
 
+import errno
+import os
 from enum import IntEnum
 
 
@@ -248,6 +252,31 @@ class CorruptBatch(BrokerError):
         super().__init__(code, message)
 
 
+class CorruptBatchError(CorruptBatch):
+    """A consumer met a batch that it cannot read; `seek` to `next_offset` to go on without it.
+
+    `offset` is the first one that could not be read. Reading again gives the same bytes, so the
+    error is not retriable and every poll raises it until the caller seeks.
+    """
+
+    def __init__(
+        self, reason: str, *, topic: str, partition: int, offset: int, next_offset: int
+    ) -> None:
+        """Say why, and name the offsets that are lost to the reader."""
+        super().__init__(f"cannot read offsets {offset} to {next_offset - 1}: {reason}")
+        self.at = f'topic "{topic}" partition {partition} offset {offset}'
+        self.hint = f"seek to offset {next_offset} to go on without the batch"
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.next_offset = next_offset
+
+    @property
+    def retriable(self) -> bool:
+        """Never: the same request brings the same bytes."""
+        return False
+
+
 class UnsupportedVersion(BrokerError):
     """A version of an API that is not answered."""
 
@@ -276,6 +305,10 @@ class ConnectionFailed(ClientError):
     """The broker cannot be reached or the connection broke."""
 
 
+class BrokersUnreachable(ClientError):
+    """None of the bootstrap servers has answered since the client was opened."""
+
+
 class AuthenticationFailed(ClientError):
     """TLS or SASL refused us."""
 
@@ -300,3 +333,33 @@ class RegistryError(MillstreamError):
         super().__init__(message, hint=hint)
         self.code = code
         self.status = code if code < 1000 else code // 100
+
+
+def failure_text(error: Exception) -> str:
+    """An error for people: what, where and a hint; not all OSErrors name their file."""
+    if not isinstance(error, OSError):
+        return str(error)
+    text = error.strerror or str(error)
+    named = [os.fsdecode(name) for name in (error.filename, error.filename2) if name is not None]
+    if named:
+        return f"{text}: {', '.join(named)}"
+    if error.errno == errno.ENOENT and not _is_somewhere():
+        return (
+            "the working directory does not exist any more\n"
+            "  hint: change to a directory that exists, and start again"
+        )
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return text
+    code = trace.tb_frame.f_code
+    return f"{text}\n  at: {code.co_name} in {os.path.basename(code.co_filename)}"
+
+
+def _is_somewhere() -> bool:
+    try:
+        os.getcwd()
+    except OSError:
+        return False
+    return True

@@ -8,21 +8,27 @@ The collector is one for the process, so all of them share this.
 """
 
 import gc
-import threading
+from collections.abc import Callable
+
+from broker import concurrency
 
 YOUNG_OBJECTS_MAX = 50_000
 YOUNG_COLLECTIONS_PER_OLD = 20
 OLD_COLLECTIONS_PER_FULL = 10
 
-_lock = threading.Lock()
+_lock = concurrency.Lock()
 _threads = 0
 _was_enabled = False
 _young = 0
 _old = 0
 
 
-def rounds_began() -> None:
-    """Called by a thread before its first round: automatic collection is off from then on."""
+def rounds_began() -> Callable[[], None]:
+    """Called by a thread before its first round: automatic collection is off from then on.
+
+    What is returned must be called after its last round: with the last thread's, everything is as
+    it was.
+    """
     global _threads, _was_enabled
     with _lock:
         _threads += 1
@@ -30,10 +36,10 @@ def rounds_began() -> None:
             _was_enabled = gc.isenabled()
             gc.freeze()
             gc.disable()
+    return _rounds_ended
 
 
-def rounds_ended() -> None:
-    """Called after its last round: with the last thread's, everything is as it was."""
+def _rounds_ended() -> None:
     global _threads
     with _lock:
         _threads -= 1

@@ -10,7 +10,6 @@ NO_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
 LATEST_TIMESTAMP = -1
 MAX_TIMESTAMP = -3
-LEADER_EPOCH = 0  # one node leads everything and never loses it
 
 GROUP_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"
@@ -59,6 +58,10 @@ class OpenFile:
         """The descriptor."""
         return self.descriptor
 
+    def read(self, size: int, position: int) -> bytes:
+        """Bytes at a position; fewer at the end of the file."""
+        return os.pread(self.descriptor, size, position)
+
     def __del__(self) -> None:
         """Close it."""
         if self.descriptor >= 0:
@@ -79,7 +82,7 @@ class FileSlice:
 
     def read(self) -> bytes:
         """The bytes themselves."""
-        return os.pread(self.file.descriptor, self.size, self.position)
+        return self.file.read(self.size, self.position)
 
 
 Records = bytes | memoryview | FileSlice

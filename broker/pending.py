@@ -1,7 +1,7 @@
 """Pending: an answer that comes later. Handlers return one when a request has to wait."""
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -26,6 +26,12 @@ class Pending(Generic[T]):
     def done(self) -> bool:
         """Whether the answer is there."""
         return self._done
+
+    @property
+    def value(self) -> T:
+        """The answer, which must be there."""
+        assert self._done, "the answer is still to come"
+        return cast(T, self._value)
 
     def complete(self, value: T) -> bool:
         """Give the answer; False if it was given before, which then stands."""

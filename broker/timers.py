@@ -1,11 +1,21 @@
-"""Timers: what must happen at a given time, on the injected clock."""
+"""Timers: what must happen at a given time, on the injected clock.
+
+What fails is logged, and all other timers are called all the same; what is repeated is called again
+when its time comes.
+"""
 
 import heapq
 import itertools
-import threading
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
 
+from broker import concurrency
 from broker.clock import Clock
+
+PART_MS = 10
+
+logger = logging.getLogger(__name__)
 
 
 class Timer:
@@ -31,7 +41,7 @@ class Timers:
         self._clock = clock
         self._heap: list[tuple[int, int, Timer]] = []
         self._order = itertools.count()
-        self._changed = threading.Condition()
+        self._changed = concurrency.Condition()
         self._woken = False  # since the last wait
 
     def schedule(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
@@ -44,13 +54,42 @@ class Timers:
                 self._changed.notify()
         return timer
 
+    def repeat(self, interval_ms: int, callback: Callable[[], None]) -> None:
+        """Call back again and again, whatever becomes of one call."""
+
+        def run() -> None:
+            try:
+                callback()
+            finally:
+                self.schedule(interval_ms, run)
+
+        self.schedule(interval_ms, run)
+
+    def run_in_parts(self, parts: Iterator[object]) -> None:
+        """Work for a while, and go on later: who holds the lock for timers lets go in between."""
+        ends_ms = self._clock.monotonic_ms() + PART_MS
+        for _ in parts:
+            if self._clock.monotonic_ms() >= ends_ms:
+                self.schedule(0, partial(self.run_in_parts, parts))
+                return
+
     def run_due(self) -> int:
         """Call what is due, in order of its time; return how many were called."""
         called = 0
-        while (callback := self._pop_due()) is not None:
-            callback()
+        while self.run_next():
             called += 1
         return called
+
+    def run_next(self) -> bool:
+        """Call the first timer that is due; False if none is."""
+        callback = self._pop_due()
+        if callback is None:
+            return False
+        try:
+            callback()
+        except Exception:
+            logger.exception("a timer failed")
+        return True
 
     def _pop_due(self) -> Callable[[], None] | None:
         with self._changed:

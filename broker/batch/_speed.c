@@ -30,7 +30,7 @@ typedef struct {
     long long timestamp;
     Span key;
     Span value;
-    PyObject *headers; /* new reference */
+    PyObject *headers; /* new reference; only `read_record` fills it */
 } Record;
 
 static int
@@ -55,15 +55,31 @@ read_varlong(Cursor *cursor, int bytes_max, int64_t *result)
     return refuse("varint is too long");
 }
 
+/* Nearly all numbers of a record take one or two bytes. */
+static inline int
+read_number(Cursor *cursor, int bytes_max, int64_t *result)
+{
+    const uint8_t *at = cursor->at;
+    if (cursor->end - at >= 2) {
+        uint32_t value = at[0];
+        if (value >= 0x80) {
+            if (at[1] >= 0x80)
+                return read_varlong(cursor, bytes_max, result);
+            value = (value & 0x7F) | (uint32_t)at[1] << 7;
+            cursor->at = at + 2;
+        } else {
+            cursor->at = at + 1;
+        }
+        *result = (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
+        return 0;
+    }
+    return read_varlong(cursor, bytes_max, result);
+}
+
 static inline int
 read_varint(Cursor *cursor, int64_t *result)
 {
-    if (cursor->at < cursor->end && *cursor->at < 0x80) {
-        uint8_t byte = *cursor->at++;
-        *result = (int64_t)(byte >> 1) ^ -(int64_t)(byte & 1);
-        return 0;
-    }
-    return read_varlong(cursor, VARINT_BYTES_MAX, result);
+    return read_number(cursor, VARINT_BYTES_MAX, result);
 }
 
 static inline int
@@ -117,17 +133,23 @@ read_header(Cursor *cursor)
     return pair;
 }
 
+static inline int
+read_header_count(Cursor *cursor, int64_t *count)
+{
+    if (read_varint(cursor, count) < 0)
+        return -1;
+    /* A header takes two bytes at least, so a larger count is refused before it is allocated. */
+    if (*count < 0 || *count > (cursor->end - cursor->at) / 2)
+        return refuse("headers do not fit in their record");
+    return 0;
+}
+
 static PyObject *
 read_headers(Cursor *cursor)
 {
     int64_t count;
-    if (read_varint(cursor, &count) < 0)
+    if (read_header_count(cursor, &count) < 0)
         return NULL;
-    /* A header takes two bytes at least, so a larger count is refused before it is allocated. */
-    if (count < 0 || count > (cursor->end - cursor->at) / 2) {
-        refuse("headers do not fit in their record");
-        return NULL;
-    }
     PyObject *headers = PyTuple_New((Py_ssize_t)count);
     if (headers == NULL)
         return NULL;
@@ -143,7 +165,24 @@ read_headers(Cursor *cursor)
 }
 
 static int
-read_record(Cursor *section_cursor, const Section *section, Record *record)
+skip_headers(Cursor *cursor)
+{
+    int64_t count;
+    if (read_header_count(cursor, &count) < 0)
+        return -1;
+    for (int64_t index = 0; index < count; index++) {
+        Span name, value;
+        if (read_span(cursor, &name) < 0 || read_span(cursor, &value) < 0)
+            return -1;
+        if (name.data == NULL)
+            return refuse("header key is null");
+    }
+    return 0;
+}
+
+/* All of a record before its headers; the record's own cursor is left there. */
+static inline int
+read_fields(Cursor *section_cursor, const Section *section, Record *record, Cursor *own)
 {
     int64_t size, delta, offset_delta;
     if (read_varint(section_cursor, &size) < 0)
@@ -151,11 +190,11 @@ read_record(Cursor *section_cursor, const Section *section, Record *record)
     if (size < 1 || size > section_cursor->end - section_cursor->at)
         return refuse("a record passes the end");
     /* The attributes byte is unused. */
-    Cursor cursor = {
-        section_cursor->start, section_cursor->at + 1, section_cursor->at + size};
-    if (read_varlong(&cursor, VARLONG_BYTES_MAX, &delta) < 0)
+    *own = (Cursor){section_cursor->start, section_cursor->at + 1, section_cursor->at + size};
+    section_cursor->at = own->end;
+    if (read_number(own, VARLONG_BYTES_MAX, &delta) < 0)
         return -1;
-    if (read_varint(&cursor, &offset_delta) < 0)
+    if (read_varint(own, &offset_delta) < 0)
         return -1;
     if (offset_delta < 0 || offset_delta > section->last_offset_delta)
         return refuse("offset delta is outside the batch");
@@ -164,16 +203,24 @@ read_record(Cursor *section_cursor, const Section *section, Record *record)
         record->timestamp = section->base_timestamp;
     else if (__builtin_add_overflow(section->base_timestamp, (long long)delta, &record->timestamp))
         return refuse("timestamp is outside 64 bits");
-    if (read_span(&cursor, &record->key) < 0 || read_span(&cursor, &record->value) < 0)
+    if (read_span(own, &record->key) < 0 || read_span(own, &record->value) < 0)
         return -1;
-    record->headers = read_headers(&cursor);
+    return 0;
+}
+
+static int
+read_record(Cursor *section_cursor, const Section *section, Record *record)
+{
+    Cursor own;
+    if (read_fields(section_cursor, section, record, &own) < 0)
+        return -1;
+    record->headers = read_headers(&own);
     if (record->headers == NULL)
         return -1;
-    if (cursor.at != cursor.end) {
+    if (own.at != own.end) {
         Py_DECREF(record->headers);
         return refuse("a record ends before its size");
     }
-    section_cursor->at = cursor.end;
     return 0;
 }
 
@@ -488,6 +535,57 @@ done:
     return result;
 }
 
+/* --- checking without decoding ------------------------------------------------------------- */
+
+typedef struct {
+    long long first_timestamp; /* the earliest of all */
+    long long last_timestamp;
+    int has_null_keys;
+} Facts;
+
+/* As the readers above, but for what they would make; offsets must be 0, 1, 2, ... too. */
+static int
+walk(Cursor *cursor, const Section *section, Facts *facts)
+{
+    for (Py_ssize_t row = 0; row < section->count; row++) {
+        Record record;
+        Cursor own;
+        if (read_fields(cursor, section, &record, &own) < 0 || skip_headers(&own) < 0)
+            return -1;
+        if (own.at != own.end)
+            return refuse("a record ends before its size");
+        if (record.offset != section->base_offset + row)
+            return refuse("offset deltas are not 0, 1, 2 and so on");
+        if (row == 0 || record.timestamp < facts->first_timestamp)
+            facts->first_timestamp = record.timestamp;
+        if (row == 0 || record.timestamp > facts->last_timestamp)
+            facts->last_timestamp = record.timestamp;
+        facts->has_null_keys |= record.key.data == NULL;
+    }
+    return check_end(cursor);
+}
+
+static PyObject *
+check_section(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    Py_buffer data;
+    PyObject *tuple, *result = NULL;
+    if (!PyArg_ParseTuple(arguments, "y*O", &data, &tuple))
+        return NULL;
+    Section section;
+    if (parse_section(tuple, data.len, &section) == 0) {
+        const uint8_t *start = data.buf;
+        Cursor cursor = {start, start, start + data.len};
+        Facts facts = {section.base_timestamp, section.base_timestamp, 0};
+        if (walk(&cursor, &section, &facts) == 0)
+            result = Py_BuildValue(
+                "LLN", facts.first_timestamp, facts.last_timestamp,
+                PyBool_FromLong(facts.has_null_keys));
+    }
+    PyBuffer_Release(&data);
+    return result;
+}
+
 /* --- the module ---------------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
@@ -496,6 +594,7 @@ static PyMethodDef methods[] = {
     {"decode_rows", decode_rows, METH_VARARGS, "Decode all records of a section."},
     {"decode_lists", decode_lists, METH_VARARGS, "Decode a section into lists, one per field."},
     {"decode_arrays", decode_arrays, METH_VARARGS, "Decode a section into columns."},
+    {"check_section", check_section, METH_VARARGS, "Check a section as decoding would."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Sequence
 from typing import TypeVar
 
-from broker.batch.records import Lists, Record, Row, RowHeaders, Section
+from broker.batch.records import Bytes, Lists, Record, Row, RowHeaders, Section
 
 T = TypeVar("T", bound=tuple[object, ...])
 
@@ -17,3 +17,6 @@ def decode_lists(data: bytes, section: Section) -> Lists: ...
 def decode_arrays(
     data: bytes, section: Section, longs: Sequence[array[int]], ints: Sequence[array[int]]
 ) -> RowHeaders | None: ...
+def check_section(
+    data: Bytes, fields: tuple[int, int, int, int, bool]
+) -> tuple[int, int, bool]: ...

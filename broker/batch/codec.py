@@ -1,15 +1,16 @@
 """Record batches: check outside bytes, place them in a log, and read or write their records.
 
-The broker's path only checks and places: one header, one CRC-32C per batch, the records stay
-opaque. The layout is at the top of broker/batch/layout.py. A reader of records decompresses within
-a limit and decodes through _speed.c when it was built, else through broker/batch/records.py.
+The broker's path only checks and places: one header, one CRC-32C per batch, and, when a client
+sent it, one walk over the records, so that every reader can read what was accepted. The layout is
+at the top of broker/batch/layout.py. A reader of records decompresses within a limit and decodes
+through _speed.c when it was built, else through broker/batch/records.py.
 """
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from struct import Struct
-from typing import TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack
 
 from crc32c import crc32c
 
@@ -46,6 +47,8 @@ try:
     from broker.batch import _speed as _native
 except ImportError:
     _native = _python  # type: ignore[misc]
+# An extension that was built before it had this function serves for all others.
+_check_section = getattr(_native, "check_section", _python.check_section)
 
 INT64 = Struct(">q")
 INT32 = Struct(">i")
@@ -53,6 +56,8 @@ UINT32 = Struct(">I")
 UINT16 = Struct(">H")
 
 CODEC_LAST = len(CODEC_NAMES) - 1
+# Attributes, last offset delta, base and max timestamp, record count of a batch's header.
+SECTION_FACTS = Struct(">21xhiqq14xi")
 MARKER_KEY = Struct(">hh")
 MARKER_VALUE = Struct(">hi")
 MARKER_VERSION = 0
@@ -69,8 +74,8 @@ def check_batches(
 ) -> list[BatchHeader]:
     """Split and check outside bytes; any fault raises CorruptBatch with the code to answer.
 
-    Only headers and checksums are looked at. What only a client must not do (send control batches,
-    leave offsets out) is checked when `from_client`.
+    Only headers and checksums are looked at; for records see `check_records`. What only a client
+    must not do (send control batches, leave offsets out) is checked when `from_client`.
     """
     headers = []
     position = 0
@@ -147,6 +152,39 @@ def _check_client_fields(header: BatchHeader) -> None:
         raise CorruptBatch("transactional batch has no producer id", ErrorCode.INVALID_RECORD)
 
 
+class RecordFacts(NamedTuple):
+    """What a walk over the records of a batch has found: times of all records, and keys."""
+
+    first_timestamp_ms: int
+    last_timestamp_ms: int
+    has_null_keys: bool
+
+
+def check_records(view: memoryview) -> RecordFacts:
+    """Read all records of the one batch in `view`; whatever passes can be decoded by any reader.
+
+    Offsets must be consecutive. Compressed records are decompressed, within the limit that readers
+    have. A fault raises CorruptBatch with the code to answer; retrying does not help, so it is
+    INVALID_RECORD and not CORRUPT_MESSAGE.
+    """
+    attributes, last_delta, base_timestamp, max_timestamp, count = SECTION_FACTS.unpack_from(view)
+    fixed = attributes & LOG_APPEND_TIME_BIT != 0
+    codec = attributes & CODEC_MASK
+    body: Buffer = view[HEADER_BYTES:]
+    try:
+        if codec:
+            body = _decompress(codec, body)
+        # A plain tuple, and no check before the walk's own: produce requests wait for this.
+        section = (count, last_delta, 0, max_timestamp if fixed else base_timestamp, fixed)
+        return RecordFacts(*_check_section(body, section))
+    except ValueError as error:
+        raise CorruptBatch(f"records cannot be read: {error}", ErrorCode.INVALID_RECORD) from error
+    except CorruptBatch as error:
+        if error.code is ErrorCode.MESSAGE_TOO_LARGE:
+            raise
+        raise CorruptBatch(error.message, ErrorCode.INVALID_RECORD) from error
+
+
 def check_batch_at(view: memoryview, position: int) -> BatchHeader | None:
     """The header of the batch at a position, or None when it is torn or bad."""
     try:
@@ -184,10 +222,15 @@ def place_batch(view: memoryview, position: int, *, base_offset: int, leader_epo
 
 def stamp_append_time(view: memoryview, position: int, now_ms: int) -> None:
     """Give all records of a batch the broker's time."""
-    size = LENGTH_END + INT32.unpack_from(view, position + 8)[0]
     attributes = UINT16.unpack_from(view, position + ATTRIBUTES_AT)[0]
     UINT16.pack_into(view, position + ATTRIBUTES_AT, attributes | LOG_APPEND_TIME_BIT)
-    INT64.pack_into(view, position + MAX_TIMESTAMP_AT, now_ms)
+    set_max_timestamp(view, position, now_ms)
+
+
+def set_max_timestamp(view: memoryview, position: int, timestamp_ms: int) -> None:
+    """Write the largest timestamp of a batch into its header."""
+    size = LENGTH_END + INT32.unpack_from(view, position + 8)[0]
+    INT64.pack_into(view, position + MAX_TIMESTAMP_AT, timestamp_ms)
     crc = crc32c(view[position + ATTRIBUTES_AT : position + size])
     UINT32.pack_into(view, position + CRC_AT, crc)
 
@@ -404,8 +447,10 @@ __all__ = [
     "BatchHeader",
     "Columns",
     "Record",
+    "RecordFacts",
     "check_batch_at",
     "check_batches",
+    "check_records",
     "control_batch",
     "decode_columns",
     "decode_lists",
@@ -416,6 +461,7 @@ __all__ = [
     "place_batch",
     "read_control",
     "read_header",
+    "set_max_timestamp",
     "split_batches",
     "stamp_append_time",
 ]

@@ -14,7 +14,6 @@ Outside bytes say how large they become; nothing is allocated on their word alon
 `bytes_max`, or without it past what honest data could, is refused.
 """
 
-import threading
 import zlib
 from collections.abc import Callable
 from struct import Struct
@@ -23,6 +22,7 @@ import cramjam
 import lz4.frame
 import zstandard
 
+from broker import concurrency
 from broker.errors import CorruptBatch, ErrorCode
 
 NONE = 0
@@ -185,7 +185,7 @@ def _unlz4(data: Buffer, bytes_max: int) -> bytes:
     return first if len(parts) == 1 else b"".join(parts)
 
 
-class _ZstdContexts(threading.local):
+class _ZstdContexts(concurrency.local):
     """A compressor per level and a decompressor: costly to make, and of one thread each."""
 
     def __init__(self) -> None:

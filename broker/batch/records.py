@@ -8,6 +8,8 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
+from broker.batch.layout import RECORD_BYTES_MIN
+
 T = TypeVar("T", bound=tuple[object, ...])
 
 Bytes = bytes | bytearray | memoryview
@@ -244,6 +246,30 @@ def decode_arrays(
     except IndexError:
         raise ValueError("the last record is cut short") from None
     return found if any(found) else None
+
+
+def check_section(data: Bytes, fields: tuple[int, int, int, int, bool]) -> tuple[int, int, bool]:
+    """Read a section as decoding would: first and last time, and whether a key is null.
+
+    Its offsets must be the base offset and those that follow it, without a gap. `fields` are those
+    of a Section.
+    """
+    section = Section._make(fields)
+    if not 0 <= section.record_count <= len(data) // RECORD_BYTES_MIN:
+        raise ValueError("there are fewer bytes than the records need")
+    first_ms = last_ms = section.base_timestamp
+    has_null_keys = False
+    row = 0
+    try:
+        for row, (offset, timestamp_ms, key_start, *_) in enumerate(_spans(bytes(data), section)):
+            if offset != section.base_offset + row:
+                raise ValueError("offset deltas are not 0, 1, 2 and so on")
+            first_ms = min(first_ms, timestamp_ms) if row else timestamp_ms
+            last_ms = max(last_ms, timestamp_ms) if row else timestamp_ms
+            has_null_keys = has_null_keys or key_start < 0
+    except IndexError:
+        raise ValueError("the last record is cut short") from None
+    return first_ms, last_ms, has_null_keys
 
 
 # Offsets, timestamps, keys, values, and the headers: None when no record has any.

@@ -7,17 +7,17 @@
 One lock guards everything here. Any thread appends; the sender's thread takes, puts back, settles.
 """
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
+from broker import concurrency
 from broker.batch.layout import HEADER_BYTES
 from broker.batch.records import Row
 from broker.client.api import DeliveryCallback
 from broker.client.config import ProducerConfig
 from broker.client.produced_batch import Delivery, Outcomes, ProducedBatch
 from broker.clock import Clock
-from broker.errors import BufferFull, MillstreamError
+from broker.errors import BrokerError, BufferFull, ErrorCode, MillstreamError
 from broker.model import ProducerIdentity, TopicPartition
 
 
@@ -60,9 +60,9 @@ class Accumulator:
         """Empty."""
         self._config = config
         self._clock = clock
-        self._lock = threading.Lock()
-        self._room = threading.Condition(self._lock)
-        self.work = threading.Condition(self._lock)  # the sender waits on it
+        self._lock = concurrency.Lock()
+        self._room = concurrency.Condition(self._lock)
+        self.work = concurrency.Condition(self._lock)  # the sender waits on it
         self.outcomes = Outcomes(clock)
         self._batch_size = config.batch_size
         self._bytes_free = config.buffer_memory
@@ -70,7 +70,7 @@ class Accumulator:
         self._waiting_for_room = 0
         self._flushing = 0
         self._queues: dict[TopicPartition, PartitionQueue] = {}
-        self._incomplete: set[ProducedBatch] = set()
+        self._incomplete: dict[ProducedBatch, None] = {}  # in their order
         self.refusal: MillstreamError | None = None  # why no records are taken
         # Called instead of waking the thread that waits, by a sender that has no thread.
         self.on_signal: Callable[[], None] | None = None
@@ -162,12 +162,14 @@ class Accumulator:
         if len(queue.batches) < 2:
             self._signal()
         queue.batches.append(batch)
-        self._incomplete.add(batch)
+        self._incomplete[batch] = None
         return batch
 
     def _wait_for_room(self, size: int) -> None:
         if size > self._config.buffer_memory:
-            raise BufferFull(
+            # Waiting or trying again does not help: as a record that is larger than a request.
+            raise BrokerError(
+                ErrorCode.MESSAGE_TOO_LARGE,
                 f"a record of {size} bytes is larger than buffer_memory",
                 hint=f"buffer_memory is {self._config.buffer_memory}",
             )
@@ -230,7 +232,7 @@ class Accumulator:
     def forget(self, batch: ProducedBatch) -> None:
         """The outcome was set and told: a flush that begins now need not wait for it."""
         with self._lock:
-            self._incomplete.discard(batch)
+            self._incomplete.pop(batch, None)
 
     # --- the sender's thread, holding the lock (work) ------------------------------------------
 
@@ -298,5 +300,5 @@ class Accumulator:
         for part in reversed(parts):
             queue.put_back(part)
         queue.stalled = bool(queue.in_flight)
-        self._incomplete.discard(batch)
-        self._incomplete.update(parts)
+        self._incomplete.pop(batch, None)
+        self._incomplete.update(dict.fromkeys(parts))

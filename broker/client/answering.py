@@ -6,12 +6,12 @@ future outside that lock, so that callbacks may send again. Several transports m
 
 import heapq
 import itertools
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import NamedTuple, Protocol
 
+from broker import concurrency
 from broker.clock import Clock, SystemClock
 from broker.errors import ClientError, ConnectionFailed, MillstreamError, RequestTimeout
 from broker.model import FileSlice
@@ -51,14 +51,14 @@ class Answering:
     def __init__(self, clock: Clock | None = None) -> None:
         """Nothing to do yet."""
         self._clock = clock or SystemClock()
-        self._changed = threading.Condition()
-        self._owners: set[object] = set()
+        self._changed = concurrency.Condition()
+        self._owners: set[object] = set()  # never iterated over
         # Deadlines outlive answers: they name waits by number, so as not to keep answers alive.
         self._numbers = itertools.count()
         self._answers: deque[tuple[int, object]] = deque()
         self._waiting: dict[int, Waiting] = {}
         self._deadlines: list[tuple[int, int]] = []
-        self._thread: threading.Thread | None = None
+        self._thread: concurrency.Thread | None = None
         self._closed = False
 
     def join(self, owner: object) -> None:
@@ -78,7 +78,7 @@ class Answering:
             self._waiting[number] = (future, expected)
             heapq.heappush(self._deadlines, (deadline_ms, number))
             if self._thread is None:
-                self._thread = threading.Thread(
+                self._thread = concurrency.Thread(
                     target=self._run, name="millstream-embedded", daemon=True
                 )
                 self._thread.start()
@@ -107,7 +107,7 @@ class Answering:
             self._owners.clear()
             self._changed.notify()
             thread = self._thread
-        if thread is not None and threading.current_thread() is not thread:
+        if thread is not None and concurrency.current_thread() is not thread:
             thread.join()
 
     def _run(self) -> None:

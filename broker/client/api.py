@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
-from broker.batch.layout import BatchHeader
 from broker.client.administration.values import (
     ClusterDescription,
     ConfigChange,
@@ -25,8 +24,10 @@ from broker.client.administration.values import (
     TransactionDescription,
     TransactionListing,
 )
+from broker.client.fetched import FetchedBatch
 from broker.client.metadata import PartitionInfo, TopicInfo
 from broker.client.transport import Node
+from broker.linear_patterns import Pattern
 from broker.model import TopicPartition
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -166,29 +167,6 @@ class ConsumerRecord(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-@dataclass(slots=True)
-class FetchedBatch:
-    """One record batch as it lies in the log; `data` keeps the whole answer it came in alive.
-
-    Records below `start_offset` were taken before, or lie before the place sought.
-    """
-
-    topic_partition: TopicPartition
-    data: memoryview
-    header: BatchHeader
-    start_offset: int
-
-    @property
-    def first_offset(self) -> int:
-        """Offset of the first record of the batch."""
-        return self.header.base_offset
-
-    @property
-    def last_offset(self) -> int:
-        """Offset of the last record of the batch."""
-        return self.header.last_offset
-
-
 @dataclass(frozen=True, slots=True)
 class FoundOffset:
     """The first offset at or after a time."""
@@ -230,7 +208,7 @@ class Consumer(Protocol):
 
     def subscribe(
         self,
-        topics: Iterable[str] | re.Pattern[str],
+        topics: Iterable[str] | re.Pattern[str] | Pattern,
         listener: RebalanceListener | None = None,
     ) -> None:
         """Read topics as a member of the group: by name, or all whose whole name matches."""
@@ -261,11 +239,15 @@ class Consumer(Protocol):
         ...
 
     def poll(self, timeout_ms: int = 0, max_records: int | None = None) -> list[ConsumerRecord]:
-        """Records that are there, or that come before the time is up."""
+        """Records that are there, or that come before the time is up.
+
+        A batch that cannot be read raises CorruptBatchError, after the records before it and until
+        the caller seeks to its `next_offset`; other partitions go on.
+        """
         ...
 
     def poll_batches(self, timeout_ms: int = 0) -> list[FetchedBatch]:
-        """As `poll`, but whole batches as they lie in the log, nothing decoded."""
+        """As `poll`, but whole batches as they lie in the log; see FetchedBatch to decode them."""
         ...
 
     def wakeup(self) -> None:
@@ -298,7 +280,7 @@ class Consumer(Protocol):
         ...
 
     def current_lag(self, tp: TopicPartition) -> int | None:
-        """How many offsets are still ahead, as of the last fetch; None before it."""
+        """How many offsets are still ahead, as far as is known; None: the next poll asks for it."""
         ...
 
     def has_append_time(self, tp: TopicPartition) -> bool:

@@ -20,13 +20,13 @@ heartbeats in SYNCING and STABLE; it only takes notes of what the coordinator sa
 generation: what the member held is lost, not revoked, for others may have it already.
 """
 
-import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import Enum
 from typing import cast
 
+from broker import concurrency
 from broker.client.answers import code_of
 from broker.client.api import GroupMetadata, GroupProtocol, JoinedMember
 from broker.client.assignors.api import NO_GENERATION
@@ -92,6 +92,7 @@ class GroupConfig:
 
     group_id: str
     group_instance_id: str | None = None
+    leave_group_on_close: bool | None = None  # None: unless there is a group_instance_id
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000
@@ -130,7 +131,7 @@ class ClassicGroupMember:
         self._clock = cluster.clock
         self._signal = signal or Signal(cluster.clock)
         self.link = CoordinatorLink(cluster, config.group_id, self._signal)
-        self._lock = threading.RLock()  # what the heartbeat thread and the caller both write
+        self._lock = concurrency.RLock()  # what the heartbeat thread and the caller both write
         self._state = MemberState.UNJOINED
         self._generation = NO_GENERATION
         self._member_id = NO_MEMBER
@@ -187,7 +188,10 @@ class ClassicGroupMember:
         self._signal.set()
 
     def leave(self, *, timeout_ms: int = 5_000) -> None:
-        """Leave the group; a static member keeps its place until its session ends."""
+        """Leave the group; a static member keeps its place until its session ends.
+
+        Unless `leave_group_on_close` says otherwise.
+        """
         future = self._say_goodbye("the member leaves the group")
         with self._lock:
             self._forget_membership(MemberState.LEFT, lost=False)
@@ -392,13 +396,16 @@ class ClassicGroupMember:
         self._signal.set()
 
     def _say_goodbye(self, reason: str) -> Future[object] | None:
-        member_id = self._member_id
-        if self._config.group_instance_id is not None or member_id == NO_MEMBER:
+        member_id, instance_id = self._member_id, self._config.group_instance_id
+        leaves = self._config.leave_group_on_close
+        if member_id == NO_MEMBER or not (instance_id is None if leaves is None else leaves):
             return None
         request = LeaveGroupRequest(
             group_id=self._config.group_id,
             member_id=member_id,
-            members=[MemberIdentity(member_id=member_id, reason=reason)],
+            members=[
+                MemberIdentity(member_id=member_id, group_instance_id=instance_id, reason=reason)
+            ],
         )
         try:
             return self.link.send(request)

@@ -5,13 +5,13 @@ older than metadata_max_age_ms; one request at a time, whoever waits waits for t
 may be called from any thread; those that say so never wait.
 """
 
-import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from random import Random
 from typing import Literal, TypeVar, cast
 
+from broker import concurrency
 from broker.client.answers import check, code_of
 from broker.client.config import ClusterConfig
 from broker.client.metadata import NO_LEADER, PartitionInfo, TopicInfo, read_brokers, read_topic
@@ -22,6 +22,7 @@ from broker.clock import Clock, SystemClock
 from broker.errors import (
     RETRIABLE,
     BrokerError,
+    BrokersUnreachable,
     ClientError,
     ConnectionFailed,
     ErrorCode,
@@ -46,6 +47,7 @@ KEY_TYPES: dict[CoordinatorKind, int] = {"group": 0, "transaction": 1}
 COORDINATOR_LOST = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 # A transport answers or fails every request by itself; this only catches one that broke its word.
 GRACE_MS = 5_000
+ATTEMPT_MS_MIN = 500  # for a call when the time for finding a first broker is over
 
 
 class Cluster:
@@ -73,16 +75,19 @@ class Cluster:
             self.config.retry_backoff_ms, self.config.retry_backoff_max_ms, self.random
         )
         self._retrier = Retrier(self.clock, self.backoff)
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
         self._topics: dict[str, TopicInfo] = {}
         self._followed: set[str] = set()
         self._refreshed_ms: int | None = None  # None: stale
         self._asked_ms = 0
         self._failures = 0
+        self._not_connected = ""  # why the last attempt to connect failed
         self._refreshing: Future[object] | None = None
         self._coordinators: dict[tuple[CoordinatorKind, str], int] = {}
         self._listeners: list[Callable[[], None]] = []
         self._closed = False
+        self._reached = False  # whether any broker has answered yet
+        self._looking_since_ms: int | None = None  # when the first call began that needed one
         self.cluster_id: str | None = None
         self.controller_id = -1
 
@@ -190,15 +195,49 @@ class Cluster:
         return answer
 
     def retry(self, what: str, attempt: Callable[[int], T], *, timeout_ms: int | None = None) -> T:
-        """Call `attempt(time left in ms)` until it works; see Retrier."""
-        limit_ms = self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
-        return self._retrier.run(what, attempt, timeout_ms=limit_ms)
+        """Call `attempt(time left in ms)` until it works; see Retrier.
 
-    def _result(self, future: Future[object], timeout_ms: int, what: str) -> object:
+        Before any broker has answered, all calls together take bootstrap_timeout_ms, but each is
+        given time for an attempt or two.
+        """
+        limit_ms = self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
+        if self._reached or self.config.bootstrap_timeout_ms is None:
+            return self._retrier.run(what, attempt, timeout_ms=limit_ms)
+        now_ms = self.clock.monotonic_ms()
+        if self._looking_since_ms is None:
+            self._looking_since_ms = now_ms
+        first_ms = self._looking_since_ms + self.config.bootstrap_timeout_ms - now_ms
+        first_ms = max(first_ms, min(ATTEMPT_MS_MIN, self.config.bootstrap_timeout_ms))
         try:
-            return future.result((timeout_ms + GRACE_MS) / 1000)
+            return self._retrier.run(what, attempt, timeout_ms=min(first_ms, limit_ms))
+        except RequestTimeout as error:
+            if not self._reached and first_ms <= limit_ms:
+                raise self._unreachable(error, first_ms) from error
+            left_ms = now_ms + limit_ms - self.clock.monotonic_ms()
+            if not self._reached or left_ms <= 0:
+                raise
+        return self._retrier.run(what, attempt, timeout_ms=left_ms)
+
+    def _unreachable(self, error: RequestTimeout, waited_ms: int) -> BrokersUnreachable:
+        last = error.__cause__
+        # A call whose time ends between two attempts to connect does not hear why they fail.
+        why = self._not_connected or f"timed out after {waited_ms} ms"
+        if isinstance(last, MillstreamError) and not isinstance(last, RequestTimeout):
+            why = last.message
+        return BrokersUnreachable(
+            f"no broker answers: {why}",
+            hint="start a broker (`millstream up`), or give the address of one that runs",
+        )
+
+    def _result(
+        self, future: Future[object], timeout_ms: int, what: str, *, grace_ms: int = GRACE_MS
+    ) -> object:
+        try:
+            answer = future.result((timeout_ms + grace_ms) / 1000)
         except FutureTimeout:
             raise RequestTimeout(f"{what} was not answered in {timeout_ms} ms") from None
+        self._reached = True
+        return answer
 
     # --- what is known, without waiting -------------------------------------------------------
 
@@ -301,7 +340,10 @@ class Cluster:
 
     def _refresh_once(self, left_ms: int) -> None:
         future = self._start_refresh()
-        self._result(future, min(left_ms, self.config.request_timeout_ms), "Metadata")
+        request_ms = self.config.request_timeout_ms
+        # The request has its own timeout, maybe for others too; this call may have less time.
+        grace_ms = 0 if left_ms < request_ms else GRACE_MS
+        self._result(future, min(left_ms, request_ms), "Metadata", grace_ms=grace_ms)
 
     def _start_refresh(self) -> Future[object]:
         with self._lock:
@@ -334,10 +376,13 @@ class Cluster:
         with self._lock:
             self._refreshing = None
             if isinstance(answer, MetadataResponse):
+                self._reached = True
                 self._failures = 0
                 self._update(answer, asked)
             else:
                 self._failures += 1
+                if isinstance(answer, ConnectionFailed):
+                    self._not_connected = answer.message
         if isinstance(answer, BaseException):
             done.set_exception(answer)
         else:

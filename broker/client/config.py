@@ -1,8 +1,10 @@
 """Settings of the clients: Kafka's names with underscores, Kafka's defaults."""
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TypeVar, cast
+from types import NoneType, UnionType
+from typing import TypeVar, cast, get_args, get_origin
 
 from broker.errors import ConfigError
 
@@ -73,6 +75,9 @@ class ClusterConfig:
     metadata_max_age_ms: int = 300_000
     request_timeout_ms: int = 30_000
     default_api_timeout_ms: int = 60_000
+    # How long to look for a first broker before that is an error; None: as long as the call lasts.
+    # Once one has answered, calls outlast its restarts.
+    bootstrap_timeout_ms: int | None = None
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1000
     allow_auto_create_topics: bool = True
@@ -83,6 +88,8 @@ class ClusterConfig:
             at_least(name, getattr(self, name), 0)
         for name in ("request_timeout_ms", "default_api_timeout_ms"):
             at_least(name, getattr(self, name), 1)
+        if self.bootstrap_timeout_ms is not None:
+            at_least("bootstrap_timeout_ms", self.bootstrap_timeout_ms, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +188,36 @@ def at_least(name: str, value: int, least: int) -> None:
 
 def take(cls: type[T], options: dict[str, object]) -> T:
     """Make a config of the options that belong to it, and remove them from `options`."""
-    names = {item.name for item in fields(cast("type[NetworkConfig]", cls))}
-    return cls(**{name: options.pop(name) for name in list(options) if name in names})
+    types = {item.name: item.type for item in fields(cast("type[NetworkConfig]", cls))}
+    found = {name: options.pop(name) for name in list(options) if name in types}
+    return cls(**{name: _typed(name, value, types[name]) for name, value in found.items()})
+
+
+def _typed(name: str, value: object, declared: object) -> object:
+    """A value of the type that its setting has; strings, as files and flags have, are read."""
+    kinds = set(get_args(declared) if isinstance(declared, UnionType) else (declared,))
+    kinds.discard(NoneType)
+    if str in kinds:
+        if isinstance(value, bool | int | float) and type(value) not in kinds:
+            # The value is not shown: it may be a password.
+            raise ConfigError(
+                f'"{name}" is a value of type {type(value).__name__}', hint="it must be a string"
+            )
+        return value
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if bool in kinds:
+        one_of(name, text.lower(), ("true", "false"))
+        return text.lower() == "true"
+    if int in kinds:
+        try:
+            return int(text)
+        except ValueError:
+            raise ConfigError(f'"{name}" is "{value}"', hint="it must be a whole number") from None
+    if get_origin(declared) is Sequence:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    return value
 
 
 def refuse_unknown(options: dict[str, object], *classes: type[object]) -> None:

@@ -29,11 +29,15 @@ from broker.errors import (
 from broker.protocol import frame
 from broker.protocol.messages.metadata import ApiVersionsResponse
 from broker.protocol.messages.produce import ProduceRequest
+from broker.sockets import Address, Socket, Sockets
 
 SCRATCH_BYTES = 65_536
 OUTGOING_BYTES_MAX = 1024 * 1024  # more waits in the queue, where it can still time out
 BUFFERS_PER_SEND = 64
 CORRELATION_BYTES = 4
+# A broker that vanished without a word is noticed after a minute, also when nothing is sent: a
+# request to join a group may wait for minutes. Systems that lack some of these use their own times.
+KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
 class Exchange:
@@ -84,7 +88,11 @@ class Connection:
     """One connection; every method belongs to the I/O thread."""
 
     def __init__(
-        self, address: tuple[str, int], config: NetworkConfig, tls: ssl.SSLContext | None
+        self,
+        address: tuple[str, int],
+        config: NetworkConfig,
+        tls: ssl.SSLContext | None,
+        sockets: Sockets,
     ) -> None:
         """Start to connect; an address that cannot be resolved is a failed connection."""
         self.phase = Phase.CONNECTING
@@ -93,6 +101,7 @@ class Connection:
         self._host, self._port = address
         self._config = config
         self._tls = tls
+        self._sockets = sockets
         self._opening = open_session(config)
         self._correlation_id = 0
         self._outgoing: deque[memoryview] = deque()
@@ -107,24 +116,24 @@ class Connection:
         self._addresses = self._resolve()
         self.socket = self._connect_next()
 
-    def _resolve(self) -> deque[tuple[int, object]]:
+    def _resolve(self) -> deque[tuple[int, Address]]:
         try:
-            found = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+            return deque(self._sockets.resolve(self._host, self._port))
         except OSError as error:
             raise ConnectionFailed(f'cannot resolve "{self._host}": {error}') from error
-        return deque((family, address) for family, _, _, _, address in found)
 
-    def _connect_next(self) -> socket.socket:
+    def _connect_next(self) -> Socket:
         failure: OSError | None = None
         while self._addresses:
             family, address = self._addresses.popleft()
-            made = socket.socket(family, socket.SOCK_STREAM)
+            made = self._sockets.open(family)
             made.setblocking(False)
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _keep_alive(made)
             if self._config.send_buffer_bytes > 0:
                 made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._config.send_buffer_bytes)
             try:
-                made.connect(cast("tuple[str, int]", address))
+                made.connect(address)
             except BlockingIOError:
                 return made
             except OSError as error:
@@ -208,9 +217,12 @@ class Connection:
             return
         self.phase = Phase.SECURING
         try:
-            self.socket = self._tls.wrap_socket(
-                self.socket, server_hostname=self._host, do_handshake_on_connect=False
+            secured = self._tls.wrap_socket(
+                cast(socket.socket, self.socket),
+                server_hostname=self._host,
+                do_handshake_on_connect=False,
             )
+            self.socket = cast(Socket, secured)
         except OSError as error:  # the other side went away in this moment
             raise self._broken(error) from error
 
@@ -353,6 +365,14 @@ class Connection:
             if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
                 return AuthenticationFailed(f"TLS with {self.peer} failed: {error}", hint=hint)
         return ConnectionFailed(f"the connection to {self.peer} broke: {error}", hint=hint)
+
+
+def _keep_alive(made: Socket) -> None:
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEPALIVE.items():
+        option = getattr(socket, name, None)
+        if option is not None:
+            made.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def _decode(exchange: Exchange, received: memoryview) -> object:

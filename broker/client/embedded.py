@@ -45,7 +45,15 @@ class EmbeddedTransport:
         clock: Clock | None = None,
         answering: Answering | None = None,
     ) -> None:
-        """Speak to this broker under a client id; share a thread for late answers, or own one."""
+        """Speak to this broker under a client id; share a thread for late answers, or own one.
+
+        A broker that was closed may be started again; one that never was is a mistake.
+        """
+        if getattr(broker, "never_started", False):
+            raise ClientError(
+                "the embedded broker was never started",
+                hint="call its `start()` first, or use it as a context manager: `with broker:`",
+            )
         self._broker = broker
         self._connection = ConnectionInfo(client_id=client_id)
         self._nodes: list[Node] = []

@@ -6,20 +6,20 @@ any once fetch_buffer_bytes are held. And a leader is asked only when all its pa
 otherwise an idle one would hold the connection in a long poll while a busy one runs dry.
 """
 
-import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import NamedTuple, cast
 
+from broker import concurrency
 from broker.batch.codec import BatchHeader, decode_rows
 from broker.client.answers import code_of
 from broker.client.api import ConsumerRecord, FetchedBatch
 from broker.client.cluster import Cluster
 from broker.client.consumer_config import ConsumerConfig
-from broker.client.fetched import FetchedRun
+from broker.client.fetched import FetchedRun, unreadable
 from broker.client.positions import NO_EPOCH, PartitionState, Positions, reset_by_policy
 from broker.client.wake_signal import Signal
-from broker.errors import BrokerError, ErrorCode, MillstreamError
+from broker.errors import BrokerError, CorruptBatch, ErrorCode, MillstreamError
 from broker.model import AbortedTransaction, TopicPartition
 from broker.protocol.messages.fetch import (
     FetchPartition,
@@ -71,7 +71,7 @@ class Fetcher:
         self._positions = positions
         self._config = config
         self._signal = signal
-        self._guard = threading.Lock()
+        self._guard = concurrency.Lock()
         self._pumping = False
         self._again = False
         self._closed = False
@@ -236,16 +236,15 @@ class Fetcher:
         if code is not ErrorCode.NONE:
             self._take_error(asked, code, data)
             return
-        state.high_watermark = data.high_watermark
-        state.last_stable_offset = data.last_stable_offset
-        state.log_start_offset = data.log_start_offset
+        state.learn(data.high_watermark, data.last_stable_offset, data.log_start_offset)
         if data.records is None or not len(data.records):
             return
         aborted = data.aborted_transactions if self._config.isolation else None
         try:
             run = FetchedRun(
+                state.topic_partition,
                 memoryview(cast(bytes, data.records)),
-                start_offset=asked.offset,
+                offsets=(asked.offset, data.high_watermark),
                 aborted=[AbortedTransaction(a.producer_id, a.first_offset) for a in aborted or ()],
                 check_crcs=self._config.check_crcs,
             )
@@ -289,15 +288,18 @@ class Fetcher:
     def has_records(self) -> bool:
         """Whether something fetched waits to be taken."""
         return any(
-            state.fetchable and (state.buffered or state.decoded)
+            state.takeable and (state.buffered or state.decoded)
             for state in self._positions.states()
         )
 
     def raise_error(self) -> None:
-        """Raise what a partition has met, once; it is tried again after that."""
+        """Raise what a partition has met, once; it is tried again after that.
+
+        What was fetched before the error is taken first: a caller may seek past the error.
+        """
         for state in self._positions.states():
-            error, state.error = state.error, None
-            if error is not None:
+            if state.error is not None and not state.buffered:
+                error, state.error = state.error, None
                 raise error
 
     def take_records(self, count_max: int) -> list[ConsumerRecord]:
@@ -306,7 +308,7 @@ class Fetcher:
         for state in self._positions.states():
             if len(found) >= count_max:
                 break
-            if not state.fetchable:
+            if not state.takeable:
                 continue
             before = len(found)
             try:
@@ -325,7 +327,11 @@ class Fetcher:
             state.has_append_time = header.has_log_append_time
             records = state.decoded
             if not records:
-                records = decode_rows(batch, 0, ConsumerRecord, state.topic_partition)
+                tp = state.topic_partition
+                try:
+                    records = decode_rows(batch, 0, ConsumerRecord, tp)
+                except CorruptBatch as error:
+                    raise unreadable(tp, header, state.position, error) from error
                 if header.base_offset < state.position:
                     records = [record for record in records if record.offset >= state.position]
             room = count_max - len(found)
@@ -341,7 +347,7 @@ class Fetcher:
         """All batches that are there; one that was taken in part comes whole."""
         found: list[FetchedBatch] = []
         for state in self._positions.states():
-            if not state.fetchable:
+            if not state.takeable:
                 continue
             try:
                 while (head := self._peek(state)) is not None:

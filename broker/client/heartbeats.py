@@ -3,11 +3,11 @@
 They come from a thread of their own, or from one that all clients of a process share.
 """
 
-import threading
 from concurrent.futures import Future
 from enum import Enum
 from typing import Protocol
 
+from broker import concurrency
 from broker.client.shared_threads import REST_MS_MAX, SharedThreads, Work
 from broker.clock import Clock
 from broker.errors import MillstreamError
@@ -126,9 +126,9 @@ class Heartbeats:
         self._clock = clock
         self._retry_backoff_ms = retry_backoff_ms
         self._shared = shared
-        self._changed = threading.Condition()
+        self._changed = concurrency.Condition()
         self._stopping = False
-        self._thread: threading.Thread | None = None
+        self._thread: concurrency.Thread | None = None
         self._work: Work | None = None
 
     def start(self) -> None:
@@ -140,7 +140,7 @@ class Heartbeats:
             with self._changed:  # an answer to the first heartbeat must find the work to wake
                 self._work = self._shared.run(self._turn)
             return
-        self._thread = threading.Thread(target=self._run, name="group-heartbeat", daemon=True)
+        self._thread = concurrency.Thread(target=self._run, name="group-heartbeat", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:

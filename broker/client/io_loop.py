@@ -10,19 +10,17 @@ import heapq
 import itertools
 import os
 import selectors
-import socket
 import ssl
-import threading
 from collections import deque
 from collections.abc import Callable
-from random import Random
 
+from broker import concurrency
 from broker.client.config import NetworkConfig
 from broker.client.connection import Exchange
 from broker.client.peers import Peer, Peers
 from broker.client.transport import Node
-from broker.clock import Clock, SystemClock
 from broker.errors import ClientError
+from broker.machine import Machine
 
 WAIT_MS_MAX = 60_000
 
@@ -34,10 +32,10 @@ class Lane:
         """Nothing to do yet."""
         self.peers = peers
         self.nodes: dict[int, Node] = {}
-        self.lock = threading.Lock()  # guards inbox and closed
+        self.lock = concurrency.Lock()  # guards inbox and closed
         self.inbox: deque[tuple[int | None, Exchange]] = deque()
         self.closed = False
-        self.ended = threading.Event()
+        self.ended = concurrency.Event()
         self.due_ms: int | None = None  # when the loop looks at it at the latest
 
     def put(self, node_id: int | None, exchange: Exchange) -> None:
@@ -72,22 +70,24 @@ class Lane:
 class IoLoop:
     """One thread for all lanes that are opened on it."""
 
-    def __init__(self, clock: Clock | None = None) -> None:
+    def __init__(self, machine: Machine | None = None) -> None:
         """Start the thread."""
-        self.clock = clock or SystemClock()
+        self._machine = machine or Machine()
+        self.clock = self._machine.clock
         self.pid = os.getpid()
-        self._lock = threading.Lock()  # guards _lanes and _closed
+        self._lock = concurrency.Lock()  # guards _lanes and _closed
         self._lanes: dict[Peers, Lane] = {}
         self._touched: deque[Lane] = deque()
         self._due: list[tuple[int, int, Lane]] = []
         self._order = itertools.count()
         self._closed = False
         self._woken = False
-        self._wake_receiver, self._wake_sender = socket.socketpair()
+        sockets = self._machine.sockets
+        self._wake_receiver, self._wake_sender = sockets.pair()
         self._wake_receiver.setblocking(False)
-        self._selector = selectors.DefaultSelector()
+        self._selector = sockets.selector()
         self._selector.register(self._wake_receiver, selectors.EVENT_READ, None)
-        self._thread = threading.Thread(target=self._run, name="millstream-network", daemon=True)
+        self._thread = concurrency.Thread(target=self._run, name="millstream-network", daemon=True)
         self._thread.start()
 
     def open(
@@ -95,11 +95,10 @@ class IoLoop:
         config: NetworkConfig,
         tls: ssl.SSLContext | None,
         *,
-        random: Random | None = None,
         on_break: Callable[[int], None] | None = None,
     ) -> Lane:
         """A lane of its own; nothing connects before the first exchange."""
-        peers = Peers(config, self.clock, random or Random(), self._selector, on_break)
+        peers = Peers(config, self._machine, self._selector, on_break)
         peers.use_tls(tls)
         lane = Lane(peers)
         with self._lock:
@@ -118,7 +117,7 @@ class IoLoop:
         with lane.lock:
             lane.closed = True
         self.touch(lane)
-        if threading.current_thread() is not self._thread:
+        if concurrency.current_thread() is not self._thread:
             lane.ended.wait()
 
     def close(self) -> None:
@@ -132,7 +131,7 @@ class IoLoop:
             with lane.lock:
                 lane.closed = True
         self._wake()
-        if threading.current_thread() is not self._thread:
+        if concurrency.current_thread() is not self._thread:
             self._thread.join()
 
     def _wake(self) -> None:

@@ -3,15 +3,14 @@
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from random import Random
 
 from broker.client.config import NetworkConfig
 from broker.client.connection import Exchange
 from broker.client.io_loop import IoLoop
 from broker.client.tls import make_context
 from broker.client.transport import Node
-from broker.clock import Clock
 from broker.errors import ClientError
+from broker.machine import Machine
 
 
 class NetworkTransport:
@@ -21,16 +20,15 @@ class NetworkTransport:
         self,
         config: NetworkConfig,
         *,
-        clock: Clock | None = None,
-        random: Random | None = None,
+        machine: Machine | None = None,
         loop: IoLoop | None = None,
         on_break: Callable[[int], None] | None = None,
     ) -> None:
         """Share an I/O loop, or own one; nothing connects before the first request."""
         tls = make_context(config)  # first: wrong files must not leave sockets behind
         self._shares_loop = loop is not None
-        self._loop = loop or IoLoop(clock)
-        self._lane = self._loop.open(config, tls, random=random, on_break=on_break)
+        self._loop = loop or IoLoop(machine)
+        self._lane = self._loop.open(config, tls, on_break=on_break)
 
     def nodes(self) -> list[Node]:
         """The brokers of the last metadata."""

@@ -16,11 +16,13 @@ from broker.client.embedded import EmbeddedTransport, RequestHandler
 from broker.client.network import NetworkTransport
 from broker.client.record_consumer import RecordConsumer
 from broker.client.record_producer import RecordProducer
+from broker.client.remote import Remote, machine_of
 from broker.client.shared_clients import SharedClients
 from broker.client.sharing import SharedTransports
 from broker.client.transport import Transport
+from broker.machine import Machine
 
-Target = RequestHandler | str | SharedTransports | SharedClients
+Target = RequestHandler | str | Remote | SharedTransports | SharedClients
 
 
 def producer(target: Target, **config: object) -> RecordProducer:
@@ -71,22 +73,29 @@ def open_cluster(target: Target, options: dict[str, object], *taken: type[object
     `taken` are the configs that took theirs before, to suggest their names too.
     """
     cluster_config = take(ClusterConfig, options)
-    transport = open_transport(target, options, ClusterConfig, *taken)
+    machine = machine_of(target)
+    transport = _open(target, machine, options, ClusterConfig, *taken)
     threads = target.threads if isinstance(target, SharedClients) else None
-    return Cluster(transport, config=cluster_config, threads=threads)
+    return Cluster(transport, machine.clock, cluster_config, random=machine.random, threads=threads)
 
 
 def open_transport(target: Target, options: dict[str, object], *taken: type[object]) -> Transport:
     """The way to a target, with the options that are left; unknown ones are refused."""
+    return _open(target, machine_of(target), options, *taken)
+
+
+def _open(
+    target: Target, machine: Machine, options: dict[str, object], *taken: type[object]
+) -> Transport:
     if isinstance(target, SharedClients):
         return target.transports.open(options, *taken)
     if isinstance(target, SharedTransports):
         return target.open(options, *taken)
-    if not isinstance(target, str):
+    if not isinstance(target, str | Remote):
         client_id = str(options.pop("client_id", "millstream"))
         refuse_unknown(options, NetworkConfig, *taken)
-        return EmbeddedTransport(target, client_id=client_id)
-    options["bootstrap_servers"] = target
+        return EmbeddedTransport(target, client_id=client_id, clock=machine.clock)
+    options["bootstrap_servers"] = str(target)
     network = take(NetworkConfig, options)
     refuse_unknown(options, NetworkConfig, *taken)
-    return NetworkTransport(network)
+    return NetworkTransport(network, machine=machine)

@@ -8,14 +8,13 @@ who asked decides whether to ask again.
 import ssl
 from collections import deque
 from collections.abc import Callable, Iterable
-from random import Random
 from selectors import BaseSelector
 
 from broker.client.config import NetworkConfig, parse_servers
 from broker.client.connection import Connection, Exchange, Phase
 from broker.client.transport import Node
-from broker.clock import Clock
 from broker.errors import ConnectionFailed, MillstreamError, RequestTimeout, UnsupportedVersion
+from broker.machine import Machine
 from broker.protocol.messages.fetch import FetchRequest
 from broker.protocol.messages.groups import JoinGroupRequest, SyncGroupRequest
 
@@ -37,6 +36,7 @@ class Peer:
         "connect_deadline_ms",
         "connection",
         "expires_ms",
+        "failure",
         "failures",
         "node",
         "queue",
@@ -50,6 +50,7 @@ class Peer:
         self.queue: deque[Exchange] = deque()
         self.connection: Connection | None = None
         self.failures = 0
+        self.failure = ""  # why the last attempt to connect failed
         self.retry_at_ms = 0
         self.connect_deadline_ms = 0
         self.expires_ms: int | None = None
@@ -77,16 +78,16 @@ class Peers:
     def __init__(
         self,
         config: NetworkConfig,
-        clock: Clock,
-        random: Random,
+        machine: Machine,
         selector: BaseSelector,
         on_break: Callable[[int], None] | None = None,
     ) -> None:
         """Only the bootstrap addresses are known; `on_break` hears whose connections break."""
         self._config = config
         self._on_break = on_break
-        self._clock = clock
-        self._random = random
+        self._sockets = machine.sockets
+        self._clock = machine.clock
+        self._random = machine.random
         self._selector = selector
         self._tls: ssl.SSLContext | None = None
         self._nodes: dict[int, Node] = {}
@@ -193,7 +194,7 @@ class Peers:
         was_ready = peer.ready
         connection.advance()
         if peer.ready and not was_ready:
-            peer.failures = 0
+            peer.failures, peer.failure = 0, ""
             lifetime_ms = connection.session.lifetime_ms
             if lifetime_ms > 0:
                 now_ms = self._clock.monotonic_ms()
@@ -227,7 +228,7 @@ class Peers:
             return
         peer.connect_deadline_ms = now_ms + self._config.socket_connection_setup_timeout_ms
         address = (peer.node.host, peer.node.port)
-        peer.connection = Connection(address, self._config, self._tls)
+        peer.connection = Connection(address, self._config, self._tls, self._sockets)
 
     def _time_out(self, peer: Peer) -> None:
         now_ms = self._clock.monotonic_ms()
@@ -246,7 +247,7 @@ class Peers:
                 return
         for exchange in [e for e in peer.queue if now_ms >= e.deadline_ms]:
             peer.queue.remove(exchange)
-            exchange.future.set_exception(_timeout(peer, exchange))
+            exchange.future.set_exception(_not_sent(peer, exchange))
 
     def _fail_late(self, peer: Peer, late: list[Exchange]) -> None:
         assert peer.connection is not None
@@ -262,6 +263,7 @@ class Peers:
         peer.queue.clear()
         if not had_ready:
             peer.failures += 1
+            peer.failure = error.message
         peer.retry_at_ms = self._clock.monotonic_ms() + self._backoff_ms(peer.failures)
         if had_ready and self._on_break is not None:
             self._on_break(peer.node.id)
@@ -298,6 +300,11 @@ class Peers:
                 self._selector.unregister(peer.watched[0])  # type: ignore[arg-type]
             self._selector.register(*wanted, (self, peer))
         peer.watched = wanted
+
+
+def _not_sent(peer: Peer, exchange: Exchange) -> MillstreamError:
+    """Why there is no connection says more than that the request waited for one."""
+    return ConnectionFailed(peer.failure) if peer.failure else _timeout(peer, exchange)
 
 
 def _timeout(peer: Peer, exchange: Exchange) -> RequestTimeout:

@@ -3,9 +3,11 @@
 Three questions, each asked without waiting and repeated until answered: what did the group commit
 (COMMITTED), where is the start, end or time we want (RESET), and does the new leader's log still
 hold what we have read (VALIDATE). The order of the phases is drawn in broker/client/positions.py.
+Beside them, where a log ends, for who wants to know the lag before a fetch has said it: the fetch
+of an idle partition may wait at the broker for long.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import cast
@@ -27,7 +29,7 @@ from broker.client.positions import NO_EPOCH, PartitionState, Phase, Positions, 
 from broker.client.retry import is_retriable
 from broker.client.wake_signal import Signal
 from broker.errors import BrokerError, ClientError, ErrorCode, MillstreamError
-from broker.model import TopicPartition
+from broker.model import LATEST_TIMESTAMP, TopicPartition
 from broker.protocol.messages.fetch import (
     ListOffsetsResponse,
     OffsetForLeaderEpochRequest,
@@ -60,6 +62,8 @@ class PositionFinder:
         self._config = config
         self._signal = signal
         self._group = group
+        self._ends_wanted: dict[TopicPartition, PartitionState] = {}
+        self._ends_not_before_ms = 0
 
     def step(self) -> int | None:
         """Ask what can be asked now; None when no partition waits, else how long to wait."""
@@ -68,6 +72,8 @@ class PositionFinder:
         wait_ms = self._find_committed(now_ms)
         self._ask_leaders(Phase.RESET, now_ms)
         self._ask_leaders(Phase.VALIDATE, now_ms)
+        if self._ends_wanted and now_ms >= self._ends_not_before_ms:
+            self._find_ends()
         missing = [s for s in self._positions.states() if s.phase is not Phase.FETCHING]
         if not missing:
             return None
@@ -166,6 +172,60 @@ class PositionFinder:
                 self._put_off(state, BrokerError(found, f"{what}: {_text(found)}"))
             case None:
                 self._pause(state)
+
+    # --- where logs end -----------------------------------------------------------------------
+
+    def want_end(self, state: PartitionState) -> None:
+        """Look up where a partition ends; the thread that polls calls it."""
+        if not state.end_asked and state.topic_partition not in self._ends_wanted:
+            self._ends_wanted[state.topic_partition] = state
+            if self._cluster.clock.monotonic_ms() >= self._ends_not_before_ms:
+                self._signal.set()
+
+    def _find_ends(self) -> None:
+        wanted, self._ends_wanted = self._ends_wanted, {}
+        by_leader: dict[int, list[PartitionState]] = {}
+        for tp, state in wanted.items():
+            if self._positions.get(tp) is not state or state.end(self._config.isolation) >= 0:
+                continue
+            leader = self._cluster.known_leader(tp)
+            if leader is None:
+                self._pause_ends()
+            else:
+                by_leader.setdefault(leader, []).append(state)
+        for leader, states in by_leader.items():
+            request = list_offsets_request(
+                {state.topic_partition: LATEST_TIMESTAMP for state in states},
+                isolation=self._config.isolation,
+                timeout_ms=self._cluster.config.request_timeout_ms,
+            )
+            for state in states:
+                state.end_asked = True
+            try:
+                future = self._cluster.submit(leader, request)
+            except MillstreamError:
+                self._end_answered(states, None)
+            else:
+                future.add_done_callback(partial(self._end_answered, states))
+
+    def _end_answered(self, states: list[PartitionState], done: Future[object] | None) -> None:
+        """Note the ends, unless a fetch was faster; who still wants them asks again."""
+        found: Mapping[TopicPartition, FoundOffset | ErrorCode] = {}
+        if done is not None and not done.cancelled() and done.exception() is None:
+            found = listed_offsets(cast(ListOffsetsResponse, done.result()))
+        with self._positions.lock:
+            for state in states:
+                state.end_asked = False
+                end = found.get(state.topic_partition)
+                if isinstance(end, FoundOffset):
+                    state.learn_end(end.offset, self._config.isolation)
+                else:
+                    self._pause_ends()
+        self._signal.set()
+
+    def _pause_ends(self) -> None:
+        pause_ms = self._cluster.config.retry_backoff_ms
+        self._ends_not_before_ms = self._cluster.clock.monotonic_ms() + pause_ms
 
     def _epoch_request(self, states: Iterable[PartitionState]) -> OffsetForLeaderEpochRequest:
         topics: dict[str, OffsetForLeaderTopic] = {}

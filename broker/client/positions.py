@@ -10,12 +10,12 @@ next offset the caller gets, `fetch_offset` the next one to ask a broker for. Th
 and the transport's thread both come here, each under the lock, neither sending while holding it.
 """
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from broker import concurrency
 from broker.client.api import ConsumerRecord
 from broker.client.consumer_config import ConsumerConfig
 from broker.client.fetched import FetchedRun
@@ -58,18 +58,39 @@ class PartitionState:
     high_watermark: int = NO_OFFSET
     last_stable_offset: int = NO_OFFSET
     log_start_offset: int = NO_OFFSET
+    end_asked: bool = False  # the end of the log is being looked up
     has_append_time: bool = False  # whether the broker gave the last records taken their time
     error: MillstreamError | None = None
 
     @property
     def fetchable(self) -> bool:
         """Whether a broker may be asked for more."""
-        return (
-            self.phase is Phase.FETCHING
-            and not self.paused
-            and not self.revoking
-            and self.error is None
-        )
+        return self.takeable and self.error is None
+
+    @property
+    def takeable(self) -> bool:
+        """Whether the caller may have what was fetched, also when an error follows it."""
+        return self.phase is Phase.FETCHING and not self.paused and not self.revoking
+
+    def end(self, isolation: int) -> int:
+        """Where the log ends for readers of an isolation level; NO_OFFSET when it is not known."""
+        return self.last_stable_offset if isolation else self.high_watermark
+
+    def learn(self, high_watermark: int, last_stable_offset: int, log_start_offset: int) -> None:
+        """Note where the log begins and ends; who says NO_OFFSET does not know."""
+        if high_watermark >= 0:
+            self.high_watermark = high_watermark
+        if last_stable_offset >= 0:
+            self.last_stable_offset = last_stable_offset
+        if log_start_offset >= 0:
+            self.log_start_offset = log_start_offset
+
+    def learn_end(self, offset: int, isolation: int) -> None:
+        """Note where the log ends, unless that is known by now."""
+        if isolation and self.last_stable_offset < 0:
+            self.last_stable_offset = offset
+        elif not isolation and self.high_watermark < 0:
+            self.high_watermark = offset
 
     def move(self, offset: int, epoch: int = NO_EPOCH) -> None:
         """Stand at an offset and fetch from there."""
@@ -86,6 +107,7 @@ class PartitionState:
         self.position = self.fetch_offset = NO_OFFSET
         self.position_epoch = NO_EPOCH
         self.reset_timestamp = reset_timestamp
+        self.high_watermark = self.last_stable_offset = NO_OFFSET  # it may be another log by now
         self.not_before_ms = 0
         self.error = None
 
@@ -112,7 +134,7 @@ class Positions:
 
     def __init__(self) -> None:
         """Nothing assigned."""
-        self.lock = threading.RLock()
+        self.lock = concurrency.RLock()
         self._states: dict[TopicPartition, PartitionState] = {}
 
     def __contains__(self, tp: TopicPartition) -> bool:

@@ -5,12 +5,12 @@ thread touches it, until its outcome is set, once, under the outcome lock.
 """
 
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from struct import Struct
 
 from crc32c import crc32c
 
+from broker import concurrency
 from broker.batch.codec import encode_batch
 from broker.batch.layout import (
     ATTRIBUTES_AT,
@@ -41,7 +41,7 @@ class Outcomes:
     def __init__(self, clock: Clock) -> None:
         """Wait by this clock."""
         self._clock = clock
-        self._changed = threading.Condition()
+        self._changed = concurrency.Condition()
 
     def settle(self, action: Callable[[], None]) -> None:
         """Set the outcome of a batch by an action and wake who waits."""

@@ -33,6 +33,7 @@ from broker.client.server_assigned_member import ServerAssignedMember
 from broker.client.subscription import Subscription
 from broker.client.wake_signal import Signal
 from broker.errors import BrokerError, ClientError, ErrorCode, MillstreamError, RequestTimeout
+from broker.linear_patterns import Pattern
 from broker.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 
 T = TypeVar("T")
@@ -92,7 +93,7 @@ class RecordConsumer:
 
     def subscribe(
         self,
-        topics: Iterable[str] | re.Pattern[str],
+        topics: Iterable[str] | re.Pattern[str] | Pattern,
         listener: RebalanceListener | None = None,
     ) -> None:
         """Read topics as a member of the group: by name, or all whose whole name matches."""
@@ -159,6 +160,8 @@ class RecordConsumer:
         self._check_open()
         if not self._subscribed and not self._positions.assigned():
             raise ClientError("nothing to read", hint="subscribe to topics or assign partitions")
+        # Raised before anything is taken: records of other partitions must not hide it for ever.
+        self._fetcher.raise_error()
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while True:
             if self._woken:
@@ -239,10 +242,19 @@ class RecordConsumer:
         return state.position
 
     def current_lag(self, tp: TopicPartition) -> int | None:
-        """How many offsets are still ahead, as of the last fetch; None before it."""
+        """How many offsets are still ahead, as far as is known; None before any broker has said.
+
+        Then the next poll asks for it, as Kafka's consumer does: the fetch of a partition that has
+        nothing new may wait at the broker for long.
+        """
         state = self._positions.state(tp)
-        end = state.last_stable_offset if self._config.isolation else state.high_watermark
-        return None if end < 0 or state.position < 0 else max(0, end - state.position)
+        if state.position < 0:
+            return None
+        end = state.end(self._config.isolation)
+        if end < 0:
+            self._finder.want_end(state)
+            return None
+        return max(0, end - state.position)
 
     def has_append_time(self, tp: TopicPartition) -> bool:
         """Whether the last records of a partition have the time when the broker got them."""
@@ -258,9 +270,11 @@ class RecordConsumer:
 
     def _set_paused(self, partitions: Iterable[TopicPartition], *, paused: bool) -> None:
         with self._positions.lock:
-            for tp in partitions:
-                self._positions.state(tp).paused = paused
-        if not paused:
+            states = [self._positions.state(tp) for tp in partitions]
+            resumed = not paused and any(state.paused for state in states)
+            for state in states:
+                state.paused = paused
+        if resumed:  # only then a poll may bring something new
             self._signal.set()
 
     def paused(self) -> set[TopicPartition]:

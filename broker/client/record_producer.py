@@ -7,11 +7,11 @@ sender's thread and, for network clients, the transport's.
 """
 
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
+from broker import concurrency
 from broker.batch.codec import check_batches
 from broker.batch.layout import HEADER_BYTES
 from broker.batch.records import Row
@@ -68,7 +68,7 @@ class RecordProducer:
         self._batch_bytes = max(1, self._config.batch_size - HEADER_BYTES)
         self._sticky = StickyPartitioner(self._batch_bytes, cluster.random)
         self._routes: dict[str, Route] = {}
-        self._routing = threading.Lock()  # senders and the transport's thread update routes
+        self._routing = concurrency.Lock()  # senders and the transport's thread update routes
         self._pid = os.getpid()
         self._closed = False
         sequences = Sequences() if self._config.idempotent else None
@@ -186,9 +186,10 @@ class RecordProducer:
         counts = (header.record_count, header.base_timestamp)
         return self._accumulator.append_encoded(queue, batch, counts, callback)
 
-    def partitions_for(self, topic: str) -> list[int]:
-        """The partitions of a topic."""
-        return self._cluster.partitions(topic, timeout_ms=self._config.max_block_ms)
+    def partitions_for(self, topic: str, timeout_ms: int | None = None) -> list[int]:
+        """The partitions of a topic; waits for at most max_block_ms if no other limit is given."""
+        limit_ms = self._config.max_block_ms if timeout_ms is None else timeout_ms
+        return self._cluster.partitions(topic, timeout_ms=limit_ms)
 
     def flush(self, timeout_ms: int | None = None) -> None:
         """Send everything now and wait until the fate of all records is known."""

@@ -1,10 +1,10 @@
 """Retry: the same attempt again, later and later, until it works or the time is up."""
 
-import threading
 from collections.abc import Callable
 from random import Random
 from typing import TypeVar
 
+from broker import concurrency
 from broker.clock import Clock
 from broker.errors import (
     BrokerError,
@@ -49,7 +49,7 @@ class Retrier:
         self._clock = clock
         self._backoff = backoff
         self._closed = False
-        self._changed = threading.Condition()
+        self._changed = concurrency.Condition()
 
     def run(self, what: str, attempt: Callable[[int], T], *, timeout_ms: int) -> T:
         """Call `attempt(time left)` until it returns; errors that cannot pass go through.

@@ -8,7 +8,6 @@ until the others are answered; then all go out again in their order, one by one,
 sequences.
 """
 
-import threading
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Protocol
 
+from broker import concurrency
 from broker.batch.layout import NO_SEQUENCE
 from broker.client.accumulator import Accumulator, PartitionQueue
 from broker.client.answers import check, code_of
@@ -143,7 +143,7 @@ class Sender:
         self._answers: deque[tuple[Shipment, Future[object]]] = deque()
         self._turn = 0
         self._stopping = False
-        self._thread: threading.Thread | None = None
+        self._thread: concurrency.Thread | None = None
         self._work: Work | None = None  # on threads that producers share
         cluster.on_refresh(accumulator.wake)
 
@@ -152,7 +152,7 @@ class Sender:
         shared = self._cluster.threads
         if shared is None:
             name = "millstream-producer"
-            self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+            self._thread = concurrency.Thread(target=self._run, name=name, daemon=True)
             self._thread.start()
             return
         self._work = shared.senders.run(self._turn_on_shared_thread)
@@ -175,7 +175,7 @@ class Sender:
         """Whether this is the thread that sends."""
         if self._work is not None:
             return self._work.is_current()
-        return threading.current_thread() is self._thread
+        return concurrency.current_thread() is self._thread
 
     def _run(self) -> None:
         try:

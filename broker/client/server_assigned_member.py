@@ -13,11 +13,11 @@ thread of their own. A new assignment is put into effect inside `poll`: what it 
 revoked, and the next heartbeat tells the broker, which may then give it to others.
 """
 
-import threading
 import uuid
 from concurrent.futures import Future
 from typing import cast
 
+from broker import concurrency
 from broker.client.answers import code_of
 from broker.client.api import GroupMetadata
 from broker.client.classic_group_member import GroupConfig, MemberState, settle
@@ -72,7 +72,7 @@ class ServerAssignedMember:
         self._positions = positions
         self._signal = signal
         self.link = CoordinatorLink(cluster, config.group_id, signal)
-        self._lock = threading.RLock()  # what the heartbeat thread and the caller both write
+        self._lock = concurrency.RLock()  # what the heartbeat thread and the caller both write
         self._state = MemberState.UNJOINED
         self._member_id = str(uuid.UUID(int=cluster.random.getrandbits(128), version=4))
         self._epoch = NO_EPOCH

@@ -5,6 +5,7 @@ from a few threads, their requests go through one, and a partition that many rea
 """
 
 from broker.client.embedded import RequestHandler
+from broker.client.remote import Remote, machine_of
 from broker.client.shared_threads import ClientThreads
 from broker.client.sharing import SharedTransports
 from broker.clock import Clock
@@ -14,16 +15,17 @@ class SharedClients:
     """Close the clients first, then this."""
 
     def __init__(
-        self, target: RequestHandler | str | SharedTransports, clock: Clock | None = None
+        self, target: RequestHandler | str | Remote | SharedTransports, clock: Clock | None = None
     ) -> None:
         """Nothing is opened before the first client."""
         self.target = target
-        self.threads = ClientThreads(clock)
         self.transports = (
             target
             if isinstance(target, SharedTransports)
             else SharedTransports(target, clock=clock)
         )
+        self.machine = machine_of(self.transports, clock)
+        self.threads = ClientThreads(self.machine.clock)
 
     def close(self) -> None:
         """Stop the threads."""

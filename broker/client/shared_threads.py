@@ -13,18 +13,18 @@ thread runs them changes.
 import heapq
 import itertools
 import logging
-import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
 
+from broker import concurrency
 from broker.clock import Clock, SystemClock
 
 logger = logging.getLogger(__name__)
 
 REST_MS_MAX = 60_000
-CLOSE_TIMEOUT_S = 30
+NEVER = 1 << 62
+CLOSE_TIMEOUT_MS = 30_000
 SENDER_THREADS = 2  # one that waits for a coordinator does not keep all others waiting
 Turn = Callable[[], int | None]
 
@@ -49,7 +49,7 @@ class Work:
         self.woken = False  # in the middle of a turn: the next one follows at once
         self.ident: int | None = None  # of the thread that runs it now
         self._threads = threads
-        self._ended = threading.Event()
+        self._ended = concurrency.Event()
 
     def wake(self) -> None:
         """Let the next turn come now."""
@@ -61,7 +61,7 @@ class Work:
 
     def is_current(self) -> bool:
         """Whether this thread is in the middle of a turn."""
-        return self.ident == threading.get_ident()
+        return self.ident == concurrency.get_ident()
 
     def end(self) -> None:
         """There will be no more turns."""
@@ -77,12 +77,13 @@ class SharedThreads:
         self._name = name
         self._count = count
         self._clock = clock or SystemClock()
-        self._changed = threading.Condition()
+        self._changed = concurrency.Condition()
         self._ready: deque[Work] = deque()
         self._resting: list[tuple[int, int, Work]] = []  # a heap; old entries are passed over
         self._order = itertools.count()
-        self._threads: list[threading.Thread] = []
+        self._threads: list[concurrency.Thread] = []
         self._idle = 0
+        self._keeps_time_ms = NEVER  # until when an idle thread waits; the others wait for ever
         self._closed = False
 
     def run(self, turn: Turn) -> Work:
@@ -112,16 +113,16 @@ class SharedThreads:
     def close(self) -> None:
         """End the threads after the turns that run now; what is left is dropped.
 
-        A turn that does not end is not waited for longer than CLOSE_TIMEOUT_S.
+        A turn that does not end is not waited for longer than CLOSE_TIMEOUT_MS.
         """
         with self._changed:
             self._closed = True
             self._changed.notify_all()
             threads = list(self._threads)
-        deadline_s = time.monotonic() + CLOSE_TIMEOUT_S
+        deadline_ms = self._clock.monotonic_ms() + CLOSE_TIMEOUT_MS
         for thread in threads:
-            if thread is not threading.current_thread():
-                thread.join(max(0, deadline_s - time.monotonic()))
+            if thread is not concurrency.current_thread():
+                thread.join(max(0, deadline_ms - self._clock.monotonic_ms()) / 1000)
         with self._changed:
             left = [*self._ready, *(work for _, _, work in self._resting)]
             self._ready.clear()
@@ -138,7 +139,7 @@ class SharedThreads:
             self._changed.notify()
         elif len(self._threads) < self._count:
             name = f"{self._name}-{len(self._threads) + 1}"
-            thread = threading.Thread(target=self._run, name=name, daemon=True)
+            thread = concurrency.Thread(target=self._run, name=name, daemon=True)
             self._threads.append(thread)
             thread.start()
 
@@ -150,14 +151,27 @@ class SharedThreads:
                 work = self._ready.popleft()
                 work.stage = _Stage.RUNNING
                 work.woken = False
-                work.ident = threading.get_ident()
-                if self._ready and self._idle:
+                work.ident = concurrency.get_ident()
+                if self._idle and (self._ready or self._nobody_keeps_time()):
                     self._changed.notify()
                 return work
-            self._idle += 1
-            self._clock.wait(self._changed, wait_ms)
-            self._idle -= 1
+            self._wait(wait_ms)
         return None
+
+    def _nobody_keeps_time(self) -> bool:
+        return self._keeps_time_ms == NEVER and bool(self._resting)
+
+    def _wait(self, wait_ms: int) -> None:
+        """Wait for work; one idle thread is enough to see that the time of some has come."""
+        until_ms = self._clock.monotonic_ms() + wait_ms
+        keeps_time = until_ms < self._keeps_time_ms
+        self._idle += 1
+        if keeps_time:
+            self._keeps_time_ms = until_ms
+        self._clock.wait(self._changed, wait_ms if keeps_time else None)
+        if keeps_time and self._keeps_time_ms == until_ms:
+            self._keeps_time_ms = NEVER
+        self._idle -= 1
 
     def _take_due(self) -> int:
         """Make ready what has rested long enough; for how long nothing else will have."""

@@ -25,6 +25,7 @@ from broker.client.consumer_protocol import (
 from broker.client.positions import Positions
 from broker.client.wake_signal import Signal
 from broker.errors import BrokerError, ErrorCode, MillstreamError
+from broker.linear_patterns import Pattern
 from broker.model import TopicPartition
 from broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
@@ -59,7 +60,7 @@ class Subscription:
         self._rejoin_reason = ""
         self._listing: Future[object] | None = None
         self._list_again_ms = 0
-        self.pattern: re.Pattern[str] | None = None
+        self.pattern: re.Pattern[str] | Pattern | None = None
         self.topics: frozenset[str] | None = None
         self.listener = RebalanceListener()
 
@@ -69,11 +70,11 @@ class Subscription:
         return all(assignor.cooperative for assignor in self._assignors.values())
 
     def want(
-        self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None
+        self, topics: Iterable[str] | re.Pattern[str] | Pattern, listener: RebalanceListener | None
     ) -> None:
         """Want these topics, or all whose whole name matches."""
         self.listener = listener or RebalanceListener()
-        if isinstance(topics, re.Pattern):
+        if isinstance(topics, re.Pattern | Pattern):
             self.pattern = topics
             self._list_again_ms = 0
             self._listing = None

@@ -11,6 +11,12 @@ def make_context(config: NetworkConfig) -> ssl.SSLContext | None:
     if not config.uses_tls:
         return None
     try:
+        for path in (
+            config.ssl_ca_location,
+            config.ssl_certificate_location,
+            config.ssl_key_location,
+        ):
+            check_readable(path)
         context = ssl.create_default_context(cafile=config.ssl_ca_location)
         # "Host name not checked" still checks the chain: it is for brokers reached by other names.
         context.check_hostname = config.ssl_endpoint_identification_algorithm == "https"
@@ -27,3 +33,10 @@ def make_context(config: NetworkConfig) -> ssl.SSLContext | None:
             hint="see ssl_ca_location, ssl_certificate_location, ssl_key_location (PEM files)",
         ) from error
     return context
+
+
+def check_readable(path: str | None) -> None:
+    """OSError with the name of a file that cannot be read: the ssl module does not name it."""
+    if path is not None:
+        with open(path, "rb"):
+            pass

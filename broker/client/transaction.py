@@ -20,11 +20,11 @@ Partitions are added to the transaction by the sender's thread, before the first
 out; everything else happens in the thread of the caller.
 """
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TypeVar
 
+from broker import concurrency
 from broker.client.accumulator import Accumulator
 from broker.client.answers import code_of
 from broker.client.api import GroupMetadata, OffsetAndMetadata
@@ -119,7 +119,7 @@ class Transaction:
         self._sequences = sequences
         backoff = Backoff(BACKOFF_FIRST_MS, BACKOFF_LONGEST_MS, cluster.random)
         self._retrier = Retrier(cluster.clock, backoff)
-        self._lock = threading.RLock()  # guards the fields below; never held while waiting
+        self._lock = concurrency.RLock()  # guards the fields below; never held while waiting
         self._state = State.UNINITIALISED
         self._error: MillstreamError | None = None
         self._partitions: set[TopicPartition] = set()

@@ -1,8 +1,8 @@
 """Signal: how the network wakes the thread that polls."""
 
-import threading
 from collections.abc import Callable
 
+from broker import concurrency
 from broker.clock import Clock
 
 
@@ -12,7 +12,7 @@ class Signal:
     def __init__(self, clock: Clock) -> None:
         """Nothing has happened yet."""
         self._clock = clock
-        self._changed = threading.Condition()
+        self._changed = concurrency.Condition()
         self._is_set = False
         self.listener: Callable[[], None] | None = None  # told, too, by whoever sets it
 

@@ -25,7 +25,7 @@ from typing import Protocol
 from broker.clock import Clock
 from broker.coordinator.assignors import ASSIGNORS, NOTHING, Partition, Partitions, Subscriber
 from broker.coordinator.reconciliation import Holding, MemberState, Target, reconcile
-from broker.coordinator.topic_pattern import TopicPattern
+from broker.coordinator.topic_pattern import PatternMatches
 from broker.errors import BrokerError, ErrorCode
 from broker.model import ConnectionInfo
 from broker.protocol.messages.consumer_groups import (
@@ -137,9 +137,15 @@ class ConsumerGroup:
     """A group of consumers that leave the assignment to the broker."""
 
     def __init__(
-        self, group_id: str, *, rules: ConsumerGroupRules, clock: Clock, topics: KnownTopics
+        self,
+        group_id: str,
+        *,
+        rules: ConsumerGroupRules,
+        clock: Clock,
+        topics: KnownTopics,
+        matches: PatternMatches | None = None,
     ) -> None:
-        """No members, epoch 0."""
+        """No members, epoch 0; what patterns match may be shared with other groups."""
         self.group_id = group_id
         self.epoch = 0
         self.topics_hash = 0
@@ -156,7 +162,7 @@ class ConsumerGroup:
         self._subscribers: Counter[str] = Counter()
         self._seen: dict[str, tuple[bytes, int]] = {}  # subscribed topics at the last look
         self._look_again = True
-        self._patterns: dict[str, TopicPattern] = {}
+        self._matches = matches or PatternMatches(topics.names)
 
     @property
     def state(self) -> str:
@@ -187,10 +193,9 @@ class ConsumerGroup:
     ) -> ConsumerGroupHeartbeatResponse:
         """A member joins, is alive, reports what it owns; it learns what it should own."""
         self._check_assignor(request.server_assignor)
-        pattern = self._compiled(request.subscribed_topic_regex)
+        if request.subscribed_topic_regex:
+            self._matches.compiled(request.subscribed_topic_regex)
         member = self._admit(request)
-        if pattern is not None:
-            self._patterns[pattern.text] = pattern
         resubscribed = self._update(member, request, client)
         if self._look_at_topics() or resubscribed:
             self._bump()
@@ -256,11 +261,6 @@ class ConsumerGroup:
                 ErrorCode.UNSUPPORTED_ASSIGNOR,
                 f'server assignor "{name}" is not supported; one of {allowed} is',
             )
-
-    def _compiled(self, text: str | None) -> TopicPattern | None:
-        if not text:
-            return None
-        return self._patterns.get(text) or TopicPattern(text)
 
     def _admit(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
         """The member that speaks; a new one if it joins."""
@@ -379,9 +379,8 @@ class ConsumerGroup:
     def _resolve(self, member: ConsumerMember) -> bool:
         """Find the topics a member subscribes to now; whether they changed."""
         topics = set(member.subscribed_names)
-        pattern = self._compiled(member.subscribed_regex)
-        if pattern is not None:
-            topics.update(name for name in self._topics.names() if pattern.matches(name))
+        if member.subscribed_regex:
+            topics |= self._matches.matching(member.subscribed_regex)
         if topics == member.topics:
             return False
         self._subscribers.subtract(member.topics)
@@ -537,13 +536,11 @@ class ConsumerGroup:
 
     def _restore_pattern(self, member: ConsumerMember) -> None:
         try:
-            pattern = self._compiled(member.subscribed_regex)
+            if member.subscribed_regex:
+                self._matches.compiled(member.subscribed_regex)
         except BrokerError as error:
             logger.warning('group "%s": pattern is ignored: %s', self.group_id, error)
             member.subscribed_regex = None
-        else:
-            if pattern is not None:
-                self._patterns[pattern.text] = pattern
 
 
 def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int) -> None:

@@ -1,6 +1,5 @@
 """GroupReplay: groups and offsets as the records of __consumer_offsets tell them."""
 
-import logging
 from collections.abc import Callable
 
 from broker.batch.codec import Record, read_control
@@ -9,7 +8,7 @@ from broker.coordinator.group_records import decode_record, replay_consumer_reco
 from broker.coordinator.internal_topics import InternalLog, ReplayedBatch
 from broker.coordinator.offset_requests import replayed_offset
 from broker.coordinator.offsets import OffsetStore
-from broker.errors import BrokerError, MalformedMessage
+from broker.errors import MalformedMessage
 from broker.model import TopicPartition
 from broker.protocol.messages.group_records import (
     ConsumerGroupMetadataKey,
@@ -18,8 +17,6 @@ from broker.protocol.messages.group_records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-
-logger = logging.getLogger(__name__)
 
 
 class GroupReplay:
@@ -34,7 +31,7 @@ class GroupReplay:
         self._store = store
         self._log = log
         self._new_consumer = new_consumer
-        self._latest: dict[bytes, Record] = {}
+        self._latest: dict[bytes, tuple[int, Record]] = {}
 
     def take(self, batch: ReplayedBatch) -> None:
         """Take over one batch; a record that is not what it should be is logged and skipped."""
@@ -47,28 +44,27 @@ class GroupReplay:
                         self._end_transaction(batch.partition, header.producer_id, item)
                     else:
                         self._take_record(item, header.producer_id)
-                except BrokerError as error:
-                    self._skip(item, error)
+                except Exception as error:  # whatever the bytes are, the start goes on
+                    self._skip(batch.partition, item, error)
             return
         latest = self._latest
         for item in batch.records:
             key = item.key or b""
             # Taken out first, so that the order is that of the last record of each key.
             latest.pop(key, None)
-            latest[key] = item
+            latest[key] = (batch.partition, item)
 
     def settle(self) -> None:
         """Take over what waits: of many records with one key only the last one is looked at."""
         waiting, self._latest = self._latest, {}
-        for item in waiting.values():
+        for partition, item in waiting.values():
             try:
                 self._take_record(item, None)
-            except BrokerError as error:
-                self._skip(item, error)
+            except Exception as error:  # whatever the bytes are, the start goes on
+                self._skip(partition, item, error)
 
-    def _skip(self, item: Record, error: BrokerError) -> None:
-        where = f"{self._log.topic} offset {item.offset} key {item.key!r}"
-        logger.warning("skipped a bad record at %s: %s", where, error)
+    def _skip(self, partition: int, item: Record, error: Exception) -> None:
+        self._log.skip(partition, item.offset, f"{error!r}, key {item.key!r:.100}")
 
     def _end_transaction(self, partition: int, producer_id: int, item: Record) -> None:
         commit, _ = read_control(item)

@@ -6,12 +6,10 @@ as safe as `durability` asks.
 """
 
 import logging
-import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from broker.clock import Clock
 from broker.config import MINUTE_MS, BrokerConfig
 from broker.coordinator.consumer_group import (
     JOIN_EPOCH,
@@ -48,8 +46,11 @@ from broker.coordinator.offset_requests import (
     offset_tombstone,
 )
 from broker.coordinator.offsets import OffsetStore
-from broker.coordinator.topics import Change, Topic, TopicCatalog
+from broker.coordinator.parts import Parts, batched, finish
+from broker.coordinator.topic_pattern import PatternMatches
+from broker.coordinator.topics import Change, Steps, Topic, TopicCatalog
 from broker.errors import BrokerError, ErrorCode, StorageError
+from broker.machine import Machine
 from broker.model import GROUP_TOPIC, ConnectionInfo, ProducerIdentity
 from broker.pending import Pending
 from broker.protocol.messages import consumer_groups as consumer_wire
@@ -60,6 +61,7 @@ from broker.protocol.messages.group_records import (
     GroupMetadataKey,
 )
 from broker.storage.data_directory import DataDirectory
+from broker.storage.partition_log import PartitionLog
 from broker.timers import Timer, Timers
 
 logger = logging.getLogger(__name__)
@@ -68,6 +70,8 @@ R = TypeVar("R")
 Group = ClassicGroup | ConsumerGroup
 
 LEAVE_MANY_VERSION_MIN = 3
+FORGOTTEN_AT_ONCE_MAX = 500  # offsets
+TICK_RETRY_MS = 1_000
 
 
 class GroupCoordinator:
@@ -77,13 +81,14 @@ class GroupCoordinator:
         self,
         *,
         config: BrokerConfig,
-        clock: Clock,
+        machine: Machine,
         timers: Timers,
         topics: TopicCatalog,
         storage: DataDirectory,
     ) -> None:
         """No groups; `load` reads them back."""
-        self._clock = clock
+        clock = self._clock = machine.clock
+        self._machine = machine
         self._timers = timers
         self._topics = topics
         self._groups: dict[str, Group] = {}
@@ -109,6 +114,7 @@ class GroupCoordinator:
             storage=storage,
             clock=clock,
         )
+        self._matches = PatternMatches(topics.names)
         self._store = OffsetStore()
         self._offsets = OffsetRequests(
             config=config,
@@ -118,7 +124,7 @@ class GroupCoordinator:
             groups=self,
             store=self._store,
         )
-        topics.subscribe(self._topic_changed)
+        topics.subscribe(self._topics_changed)
 
     # --- classic groups -----------------------------------------------------------------------
 
@@ -214,7 +220,7 @@ class GroupCoordinator:
             group_id,
             rules=self._rules,
             clock=self._clock,
-            new_id=_new_id,
+            new_id=self._new_id,
             save=self._save_classic,
         )
 
@@ -254,7 +260,7 @@ class GroupCoordinator:
             if request.member_epoch < JOIN_EPOCH:
                 response = group.leave(request)
             else:
-                request.member_id = request.member_id or _new_id()
+                request.member_id = request.member_id or self._new_id()
                 response = group.heartbeat(request, _as_listed(connection))
             self._groups[request.group_id] = group
             written = self._write_consumer(group, conversion)
@@ -289,8 +295,16 @@ class GroupCoordinator:
 
     def _new_consumer(self, group_id: str) -> ConsumerGroup:
         return ConsumerGroup(
-            group_id, rules=self._consumer_rules, clock=self._clock, topics=self._topics
+            group_id,
+            rules=self._consumer_rules,
+            clock=self._clock,
+            topics=self._topics,
+            matches=self._matches,
         )
+
+    def match_pattern(self, text: str) -> Iterator[None]:
+        """Match all topics with a pattern bit by bit, before a member subscribes to it."""
+        return self._matches.prepare(text)
 
     def _write_consumer(
         self, group: ConsumerGroup, before: Iterable[CoordinatorRecord] = ()
@@ -345,8 +359,14 @@ class GroupCoordinator:
         self, request: wire.DeleteGroupsRequest
     ) -> wire.DeleteGroupsResponse | Pending[wire.DeleteGroupsResponse]:
         """Delete groups without members, with their offsets."""
+        return finish(self.delete_in_parts(request))
+
+    def delete_in_parts(
+        self, request: wire.DeleteGroupsRequest
+    ) -> Parts[wire.DeleteGroupsResponse | Pending[wire.DeleteGroupsResponse]]:
+        """Delete groups one after the other; of one with many offsets some at a time."""
         results = []
-        written: list[Written | None] = []
+        written: dict[PartitionLog, Written] = {}
         for group_id in request.groups_names:
             error = ErrorCode.NONE
             group = self._groups.get(group_id)
@@ -356,32 +376,47 @@ class GroupCoordinator:
                 error = ErrorCode.NON_EMPTY_GROUP
             else:
                 try:
-                    written.append(self._delete(group))
+                    yield from self._forget_most(group)
+                    done = self._delete(group)
+                    if done is not None:
+                        written[done.log] = done  # the last of each partition
                 except (BrokerError, StorageError) as failure:
                     logger.error('group "%s" cannot be deleted: %s', group_id, failure)
-                    error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+                    lives = getattr(failure, "code", None) is ErrorCode.NON_EMPTY_GROUP
+                    error = (
+                        ErrorCode.NON_EMPTY_GROUP if lives else ErrorCode.COORDINATOR_NOT_AVAILABLE
+                    )
             results.append(wire.DeletableGroupResult(group_id, error))
-        return self._answer_when_all_durable(written, wire.DeleteGroupsResponse(results=results))
+            yield
+        return self._answer_when_all_durable(
+            list(written.values()), wire.DeleteGroupsResponse(results=results)
+        )
 
-    def _answer_when_all_durable(self, written: list[Written | None], answer: R) -> R | Pending[R]:
-        """Groups are in several partitions: wait for each in turn."""
-        if not written:
-            return answer
-        first, *rest = written
-        made = self._log.answer_when_durable(first, answer)
-        if not isinstance(made, Pending):
-            return self._answer_when_all_durable(rest, answer)
+    def _forget_most(self, group: Group) -> Parts[None]:
+        """Offsets of a group that goes, until few are left; it may live again meanwhile."""
+        offsets = self._store.partitions(group.group_id)
+        while len(offsets) > FORGOTTEN_AT_ONCE_MAX:
+            self._offsets.forget(group.group_id, list(offsets)[:FORGOTTEN_AT_ONCE_MAX])
+            yield
+            if self._groups.get(group.group_id) is not group or not _is_empty(group):
+                raise BrokerError(ErrorCode.NON_EMPTY_GROUP)
+            offsets = self._store.partitions(group.group_id)
+
+    def _answer_when_all_durable(self, written: list[Written], answer: R) -> R | Pending[R]:
+        """Groups are in several partitions: wait for all of them."""
         pending: Pending[R] = Pending()
+        remaining = len(written) + 1
 
-        def go_on(_: R) -> None:
-            later = self._answer_when_all_durable(rest, answer)
-            if isinstance(later, Pending):
-                later.then(lambda value: _complete(pending, value))
-            else:
-                pending.complete(later)
+        def count() -> None:
+            nonlocal remaining
+            remaining -= 1
+            if not remaining:
+                pending.complete(answer)
 
-        made.then(go_on)
-        return pending
+        for done in written:
+            self._log.when_durable(done, count)
+        count()
+        return answer if pending.done else pending
 
     def _delete(self, group: Group) -> Written | None:
         group_id = group.group_id
@@ -432,6 +467,12 @@ class GroupCoordinator:
         """What groups have committed."""
         return self._offsets.fetch(request, version)
 
+    def fetch_offsets_in_parts(
+        self, request: offsets_wire.OffsetFetchRequest, version: int
+    ) -> Parts[offsets_wire.OffsetFetchResponse]:
+        """What groups have committed, bit by bit."""
+        return self._offsets.fetch_in_parts(request, version)
+
     def delete_offsets(
         self, request: offsets_wire.OffsetDeleteRequest
     ) -> offsets_wire.OffsetDeleteResponse | Pending[offsets_wire.OffsetDeleteResponse]:
@@ -459,23 +500,28 @@ class GroupCoordinator:
         if group_id not in self._groups:
             self._groups[group_id] = self._new_classic(group_id)
 
-    def _topic_changed(self, change: Change, topic: Topic) -> None:
+    def _topics_changed(self, change: Change, topics: Sequence[Topic]) -> Steps:
         if change == "altered":
             return
-        for group in self._groups.values():
+        yield from self._matches.prepare_all()
+        for group in list(self._groups.values()):
             if isinstance(group, ConsumerGroup):
                 group.topics_changed()
+                yield
         if change == "deleted":
-            self._forget_topic(topic.name)
+            yield from self._forget_topics({topic.name for topic in topics})
 
-    def _forget_topic(self, name: str) -> None:
+    def _forget_topics(self, names: set[str]) -> Steps:
         for group_id in self._store.groups():
             partitions = self._store.partitions(group_id)
-            gone = [partition for partition in partitions if partition.topic == name]
+            gone = [partition for partition in partitions if partition.topic in names]
             try:
-                self._offsets.forget(group_id, gone)
+                for some in batched(gone, FORGOTTEN_AT_ONCE_MAX):
+                    self._offsets.forget(group_id, some)
+                    yield
             except (BrokerError, StorageError) as error:
-                logger.error('offsets of topic "%s" in "%s" stay: %s', name, group_id, error)
+                logger.error('offsets of deleted topics in "%s" stay: %s', group_id, error)
+            yield
 
     # --- time ---------------------------------------------------------------------------------
 
@@ -498,7 +544,7 @@ class GroupCoordinator:
             del self._armed[group_id]
         if due_ms is not None:
             delay_ms = max(due_ms - now_ms, 0)
-            self._armed[group_id] = self._timers.schedule(delay_ms, partial(self._tick, group))
+            self._armed[group_id] = self._timers.schedule(delay_ms, partial(self._tick, group_id))
         elif isinstance(group, ClassicGroup) and self._never_was(group):
             del self._groups[group_id]
 
@@ -507,10 +553,18 @@ class GroupCoordinator:
         empty = group.state is GroupState.EMPTY and group.generation == 0
         return empty and not self._store.has_offsets(group.group_id)
 
-    def _tick(self, group: Group) -> None:
-        if self._groups.get(group.group_id) is group:
-            self._armed.pop(group.group_id, None)
+    def _tick(self, group_id: str) -> None:
+        """A deadline has come: of the group that has this id now, which may be another one."""
+        self._armed.pop(group_id, None)
+        group = self._groups.get(group_id)
+        if group is None:
+            return
+        try:
             self._arm(group)
+        except Exception:
+            logger.exception('group "%s" failed at its deadline, it is tried again', group_id)
+            again = self._timers.schedule(TICK_RETRY_MS, partial(self._tick, group_id))
+            self._armed.setdefault(group_id, again)
 
     def _advance(self, group: Group) -> None:
         group.tick()
@@ -522,21 +576,27 @@ class GroupCoordinator:
 
     def expire_offsets(self) -> None:
         """Forget offsets past their retention, and groups that have nothing left."""
+        finish(self._expire_in_parts())
+
+    def _expire_in_parts(self) -> Parts[None]:
         now_ms = self._clock.now_ms()
         for group in list(self._groups.values()):
-            gone = expired_offsets(
-                self._store, group, now_ms=now_ms, retention_ms=self._retention_ms
-            )
+            yield
+            if self._groups.get(group.group_id) is not group:
+                continue
             try:
-                self._offsets.forget(group.group_id, gone)
+                gone = expired_offsets(
+                    self._store, group, now_ms=now_ms, retention_ms=self._retention_ms
+                )
+                for some in batched(gone, FORGOTTEN_AT_ONCE_MAX):
+                    self._offsets.forget(group.group_id, some)
+                    yield
                 if _is_empty(group) and not self._store.has_offsets(group.group_id):
                     self._delete(group)
             except (BrokerError, StorageError) as error:
                 logger.error('offsets of "%s" cannot be expired: %s', group.group_id, error)
-
-    def _expire_regularly(self) -> None:
-        self.expire_offsets()
-        self._timers.schedule(self._check_interval_ms, self._expire_regularly)
+            except Exception:  # of this group; the others' offsets expire all the same
+                logger.exception('offsets of "%s" cannot be expired', group.group_id)
 
     # --- start --------------------------------------------------------------------------------
 
@@ -546,17 +606,24 @@ class GroupCoordinator:
         for batch in self._log.replay():
             replay.take(batch)
         replay.settle()
+        self._log.report_skipped()
         for group_id, value in replay.classic.items():
-            classic = self._groups[group_id] = self._new_classic(group_id)
-            replay_classic_group(classic, value)
+            classic = self._new_classic(group_id)
+            if _restores(group_id, partial(replay_classic_group, classic, value)):
+                self._groups[group_id] = classic
         for group_id, consumer in replay.consumer.items():
-            self._groups[group_id] = consumer
-            consumer.restored()
+            if _restores(group_id, consumer.restored):
+                self._groups[group_id] = consumer
         for group_id in self._store.groups():
             self.open_simple(group_id)
         for group in list(self._groups.values()):
             self._arm(group)
-        self._timers.schedule(self._check_interval_ms, self._expire_regularly)
+        self._timers.repeat(
+            self._check_interval_ms, lambda: self._timers.run_in_parts(self._expire_in_parts())
+        )
+
+    def _new_id(self) -> str:
+        return str(self._machine.uuid())
 
     def _append(self, group_id: str, records: Iterable[CoordinatorRecord]) -> Written:
         return self._log.append(self._log.partition_for(group_id), records)
@@ -565,6 +632,16 @@ class GroupCoordinator:
 def _as_listed(connection: ConnectionInfo) -> ConnectionInfo:
     """The client as group listings show it: Java writes an address without a name as "/address"."""
     return ConnectionInfo(connection.client_id, f"/{connection.client_host}")
+
+
+def _restores(group_id: str, restore: Callable[[], None]) -> bool:
+    """Restore a group; one that cannot be, because its records are bad, is left out."""
+    try:
+        restore()
+    except Exception:
+        logger.exception('group "%s" cannot be restored: its members must join again', group_id)
+        return False
+    return True
 
 
 def _leave(group: Group | None, member_id: str, instance_id: str | None) -> ErrorCode:
@@ -581,11 +658,3 @@ def _is_empty(group: Group) -> bool:
     if isinstance(group, ClassicGroup):
         return group.state is GroupState.EMPTY
     return not group.members
-
-
-def _new_id() -> str:
-    return str(uuid.uuid4())
-
-
-def _complete(pending: Pending[R], value: R) -> None:
-    pending.complete(value)

@@ -1,12 +1,13 @@
-"""Housekeeping: the threads that run timers, flush, apply retention and compact."""
+"""Housekeeping: the threads that run timers, flush, write the catalog, apply retention, compact."""
 
 import logging
-import threading
 from collections.abc import Callable
 from functools import partial
 
+from broker import concurrency
 from broker.clock import Clock
 from broker.config import BrokerConfig
+from broker.coordinator.topics import TopicCatalog
 from broker.storage.data_directory import DataDirectory
 from broker.timers import Timers
 
@@ -28,17 +29,19 @@ class Housekeeping:
         clock: Clock,
         timers: Timers,
         storage: DataDirectory,
-        lock: threading.RLock,
+        topics: TopicCatalog,
+        lock: concurrency.RLock,
     ) -> None:
         """No threads before `start`."""
         self._config = config
         self._clock = clock
         self._timers = timers
         self._storage = storage
+        self._topics = topics
         self._lock = lock
-        self._wake = threading.Condition()
+        self._wake = concurrency.Condition()
         self._stopping = False
-        self._threads: list[threading.Thread] = []
+        self._threads: list[concurrency.Thread] = []
 
     def start(self) -> None:
         """Start all threads."""
@@ -49,6 +52,7 @@ class Housekeeping:
             ("checkpoint", config.log_flush_offset_checkpoint_interval_ms, storage.checkpoint),
         ]
         self._run("timers", self._run_timers)
+        self._run("catalog", self._write_changes)
         for name, interval_ms, job in jobs:
             self._run(name, partial(self._repeat, job, max(interval_ms, 1)))
         if config.log_cleaner_enable:
@@ -60,19 +64,30 @@ class Housekeeping:
             self._stopping = True
             self._wake.notify_all()
         self._timers.wake()
+        self._topics.has_changes.set()
         for thread in self._threads:
             thread.join()
 
     def _run(self, name: str, body: Callable[[], None]) -> None:
-        thread = threading.Thread(target=body, name=f"broker-{name}", daemon=True)
+        thread = concurrency.Thread(target=body, name=f"broker-{name}", daemon=True)
         self._threads.append(thread)
         thread.start()
+
+    def _write_changes(self) -> None:
+        while not self._stopping:
+            self._topics.has_changes.wait()
+            self._guarded(self._topics.write_changes)
 
     def _run_timers(self) -> None:
         while not self._stopping:
             self._timers.wait_until_due(TIMER_WAIT_MS)
-            with self._lock:
-                self._guarded(self._timers.run_due)
+            # One at a time: requests need not wait until all of many are done.
+            while not self._stopping and self._run_next_timer():
+                pass
+
+    def _run_next_timer(self) -> bool:
+        with self._lock:
+            return self._timers.run_next()
 
     def _repeat(self, job: Callable[[], object], interval_ms: int) -> None:
         while True:

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from broker.batch.codec import Record, decode_records, encode_batch
 from broker.batch.layout import BatchHeader, read_header
 from broker.clock import Clock
-from broker.errors import BrokerError, StorageError
+from broker.errors import StorageError
 from broker.model import ProducerIdentity, TopicPartition
 from broker.pending import Pending
 from broker.protocol import message
@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+SKIPPED_SHOWN_MAX = 20  # of one topic, each with its offset; the others are only counted
 READ_BYTES = 4 * 1024 * 1024
 CHUNK_BYTES = 256 * 1024  # where records need not be in one batch, this is enough for one
 HEADER_BYTES = 61
@@ -122,6 +123,23 @@ class InternalLog:
         self._topics = topics
         self._storage = storage
         self._clock = clock
+        self.skipped = 0  # records and batches that could not be read, since the start
+
+    def skip(self, partition: int, offset: int, reason: object) -> None:
+        """Report a record or batch that is left out: one of them must not stop a start."""
+        self.skipped += 1
+        if self.skipped <= SKIPPED_SHOWN_MAX:
+            where = f'topic "{self.topic}" partition {partition} offset {offset}'
+            logger.warning("skipped a bad record at %s: %s", where, reason)
+
+    def report_skipped(self) -> None:
+        """Say how many records a replay left out, if any."""
+        if self.skipped:
+            logger.error(
+                'topic "%s": %d records could not be read and were skipped',
+                self.topic,
+                self.skipped,
+            )
 
     def partition_for(self, key: str) -> int:
         """The partition that holds the state of this key."""
@@ -221,6 +239,8 @@ class InternalLog:
                     reached = header.next_offset
                     yield ReplayedBatch(partition, header, decoded)
             if reached == offset:
+                rest = f"the offsets up to {log.end_offset} cannot be read"
+                self.skip(partition, offset, rest)
                 break
             offset = reached
 
@@ -235,9 +255,8 @@ class InternalLog:
             records: list[Record] = []
             try:
                 records = decode_records(view, position)
-            except BrokerError as error:
-                where = f"{self.topic}-{partition} offset {header.base_offset}"
-                logger.warning("skipped an unreadable batch at %s: %s", where, error)
+            except Exception as error:  # whatever the bytes are, the start goes on
+                self.skip(partition, header.base_offset, f"unreadable batch: {error!r}")
             yield header, records
             position += header.size
 

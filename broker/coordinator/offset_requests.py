@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, TypeVar
 
 from broker.clock import Clock
@@ -11,6 +12,7 @@ from broker.coordinator.group import ClassicGroup, GroupState
 from broker.coordinator.group_records import record
 from broker.coordinator.internal_topics import CoordinatorRecord, InternalLog, Written
 from broker.coordinator.offsets import NO_EXPIRY, CommittedOffset, OffsetStore
+from broker.coordinator.parts import Parts, each, finish
 from broker.errors import BrokerError, ErrorCode, StorageError
 from broker.model import ProducerIdentity, TopicPartition
 from broker.pending import Pending
@@ -294,50 +296,62 @@ class OffsetRequests:
 
     def fetch(self, request: wire.OffsetFetchRequest, version: int) -> wire.OffsetFetchResponse:
         """What groups have committed; -1 where they have not."""
+        return finish(self.fetch_in_parts(request, version))
+
+    def fetch_in_parts(
+        self, request: wire.OffsetFetchRequest, version: int
+    ) -> Parts[wire.OffsetFetchResponse]:
+        """What groups have committed, bit by bit."""
         stable = request.require_stable
         if version >= MANY_GROUPS_VERSION_MIN:
-            groups = [self._fetch_group(asked, stable, version) for asked in request.groups]
+            groups = []
+            seen: set[str] = set()
+            for asked in request.groups:
+                if asked.group_id not in seen:  # one that comes again is answered once
+                    seen.add(asked.group_id)
+                    groups.append((yield from self._fetch_group(asked, stable, version)))
+                yield
             return wire.OffsetFetchResponse(groups=groups)
-        topics = request.topics
-        if topics is None:
-            topics = [
+        asked_topics = request.topics
+        if asked_topics is None:
+            asked_topics = [
                 wire.OffsetFetchRequestTopic(name, numbers)
                 for name, numbers in self._committed_topics(request.group_id)
             ]
-        return wire.OffsetFetchResponse(
-            topics=[
-                wire.OffsetFetchResponseTopic(
-                    topic.name,
-                    [
-                        wire.OffsetFetchResponsePartition(
-                            *self._answer(request.group_id, topic.name, number, stable)
-                        )
-                        for number in topic.partition_indexes
-                    ],
-                )
-                for topic in topics
-            ]
-        )
+        topics = []
+        for topic in asked_topics:
+            partitions = []
+            for number in topic.partition_indexes:
+                found = self._answer(request.group_id, topic.name, number, stable=stable)
+                partitions.append(wire.OffsetFetchResponsePartition(*found))
+                yield
+            topics.append(wire.OffsetFetchResponseTopic(topic.name, partitions))
+            yield
+        return wire.OffsetFetchResponse(topics=topics)
 
     def _fetch_group(
         self, asked: wire.OffsetFetchRequestGroup, stable: bool, version: int
-    ) -> wire.OffsetFetchResponseGroup:
+    ) -> Parts[wire.OffsetFetchResponseGroup]:
         refused = self._refuse_fetch(asked)
         if refused is not ErrorCode.NONE:
             return wire.OffsetFetchResponseGroup(asked.group_id, [], refused)
+        group_id, topics = asked.group_id, []
         if asked.topics is None:
-            topics = [
-                self._fetched(asked.group_id, name, numbers, stable)
-                for name, numbers in self._committed_topics(asked.group_id)
-            ]
-        elif version >= TOPIC_ID_VERSION_MIN:
-            topics = [self._fetch_by_id(asked.group_id, topic, stable) for topic in asked.topics]
+            for name, numbers in self._committed_topics(group_id):
+                topics.append((yield from self._fetched(group_id, name, numbers, stable)))
         else:
-            topics = [
-                self._fetched(asked.group_id, topic.name, topic.partition_indexes, stable)
-                for topic in asked.topics
-            ]
-        return wire.OffsetFetchResponseGroup(asked.group_id, topics)
+            for topic in asked.topics:
+                fetch = (
+                    self._fetch_by_id if version >= TOPIC_ID_VERSION_MIN else self._fetch_by_name
+                )
+                topics.append((yield from fetch(group_id, topic, stable)))
+                yield
+        return wire.OffsetFetchResponseGroup(group_id, topics)
+
+    def _fetch_by_name(
+        self, group_id: str, asked: wire.OffsetFetchRequestTopics, stable: bool
+    ) -> Parts[wire.OffsetFetchResponseTopics]:
+        return self._fetched(group_id, asked.name, asked.partition_indexes, stable)
 
     def _refuse_fetch(self, asked: wire.OffsetFetchRequestGroup) -> ErrorCode:
         group = self._groups.find(asked.group_id)
@@ -349,10 +363,10 @@ class OffsetRequests:
 
     def _fetch_by_id(
         self, group_id: str, asked: wire.OffsetFetchRequestTopics, stable: bool
-    ) -> wire.OffsetFetchResponseTopics:
+    ) -> Parts[wire.OffsetFetchResponseTopics]:
         topic = self._topics.by_id(asked.topic_id)
         if topic is not None:
-            return self._fetched(group_id, topic.name, asked.partition_indexes, stable)
+            return (yield from self._fetched(group_id, topic.name, asked.partition_indexes, stable))
         return wire.OffsetFetchResponseTopics(
             topic_id=asked.topic_id,
             partitions=[
@@ -365,19 +379,18 @@ class OffsetRequests:
 
     def _fetched(
         self, group_id: str, name: str, numbers: Iterable[int], stable: bool
-    ) -> wire.OffsetFetchResponseTopics:
+    ) -> Parts[wire.OffsetFetchResponseTopics]:
         topic = self._topics.get(name)
+        answer = partial(self._answer, group_id, name, stable=stable)
+        found = yield from each(
+            numbers, lambda number: wire.OffsetFetchResponsePartitions(*answer(number))
+        )
         return wire.OffsetFetchResponseTopics(
-            name,
-            topic.id if topic is not None else bytes(16),
-            [
-                wire.OffsetFetchResponsePartitions(*self._answer(group_id, name, number, stable))
-                for number in numbers
-            ],
+            name, topic.id if topic is not None else bytes(16), found
         )
 
     def _answer(
-        self, group_id: str, topic: str, number: int, stable: bool
+        self, group_id: str, topic: str, number: int, *, stable: bool
     ) -> tuple[int, int, int, str, int]:
         partition = TopicPartition(topic, number)
         if stable and self._store.is_unstable(group_id, partition):

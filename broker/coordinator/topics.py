@@ -8,22 +8,33 @@ the directory), so a crash leaves the old or the new one:
 
 A topic is written down before its logs are made and struck out before they are removed; logs that
 no topic owns are leftovers, which storage puts aside under another name when it opens.
+
+Writing the file waits for the disk, so it happens without the broker's lock:
+
+    stage     under the lock: a change is checked against what is wanted, and waits to be written
+    write     without it: the file with all changes that wait
+    apply     under it again, a few steps at a time: logs, names, listeners; then who waits is told
+
+What nobody has to wait for, a test for example, does all three at once (`create`, `delete`, ...).
 """
 
 import base64
+import logging
+import os
 import re
-import uuid
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Literal, Protocol
 
 import orjson
 
+from broker import concurrency
 from broker.config import BrokerConfig, TopicConfig
 from broker.errors import BrokerError, ConfigError, ErrorCode, StorageError
+from broker.machine import Machine
 from broker.model import GROUP_TOPIC, INTERNAL_TOPICS, TRANSACTION_TOPIC, TopicPartition
-from broker.storage.files import FileSystem
+from broker.pending import Pending
 
 FILE_NAME = "topics.json"
 FORMAT_VERSION = 1
@@ -31,7 +42,13 @@ NAME_LENGTH_MAX = 249
 PARTITIONS_MAX = 10_000
 NAME_PATTERN = re.compile(r"[a-zA-Z0-9._-]+\Z")
 
+logger = logging.getLogger(__name__)
+
+STEPS_AT_ONCE = 100  # of a change, under the lock: a log that is made or renamed is one
+
 Change = Literal["created", "grown", "altered", "deleted"]
+Steps = Generator[None, None, None]
+Listener = Callable[[Change, Sequence["Topic"]], Steps]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +81,28 @@ class NewTopic:
     overrides: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a change; an error says that the disk failed."""
+
+    error: StorageError | None = None
+
+
+@dataclass(slots=True)
+class StagedChange:
+    """Topics as they will be, None for those that go; what they were; and who waits for it."""
+
+    after: dict[str, Topic | None]
+    before: dict[str, Topic | None]
+    pending: Pending[Outcome] = field(default_factory=Pending)
+    settled: concurrency.Event = field(default_factory=lambda: concurrency.Event())
+
+    def settle(self, error: StorageError | None) -> None:
+        """Tell who waits."""
+        self.pending.complete(Outcome(error))
+        self.settled.set()
+
+
 class ConfiguredLog(Protocol):
     """A partition's log as the catalog sees it."""
 
@@ -93,15 +132,34 @@ class PartitionStore(Protocol):
 class TopicCatalog:
     """All topics by name and by id. Listeners hear of each change after it is on disk."""
 
-    def __init__(self, path: str | Path, *, config: BrokerConfig, storage: PartitionStore) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        config: BrokerConfig,
+        storage: PartitionStore,
+        lock: "concurrency.RLock | None" = None,
+        machine: Machine | None = None,
+    ) -> None:
         """An empty catalog in a data directory; `load` reads what is there."""
-        self._file = Path(path) / FILE_NAME
+        self._file = os.path.join(path, FILE_NAME)
+        self._machine = machine or Machine()
         self._config = config
         self._storage = storage
+        self._lock = lock or concurrency.RLock()
         self._topics: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
+        self._listeners: list[Listener] = []
+        # With all changes that are staged; names that are taken, in the form in which they collide.
+        self._wanted: dict[str, Topic] = {}
         self._folded: dict[str, str] = {}
-        self._listeners: list[Callable[[Change, Topic], None]] = []
+        self._staged: list[StagedChange] = []
+        self._internal: dict[str, StagedChange] = {}  # internal topics that were made
+        self._version = 0
+        # Taken under the broker's lock or without it, never the other way round.
+        self._writing = concurrency.Lock()
+        self._written_version = 0
+        self.has_changes = concurrency.Event()
 
     def __len__(self) -> int:
         """How many topics there are."""
@@ -109,12 +167,13 @@ class TopicCatalog:
 
     def load(self) -> None:
         """Read topics.json, if it is there; a damaged one raises StorageError."""
-        try:
-            data = self._file.read_bytes()
-        except FileNotFoundError:
+        data = self._machine.files.read_file(self._file)
+        if data is None:
             return
-        for topic in _parse_catalog(data, self._config, str(self._file)):
+        for topic in _parse_catalog(data, self._config, self._file):
             self._put(topic)
+            self._wanted[topic.name] = topic
+            self._folded[_fold(topic.name)] = topic.name
 
     def expected(self) -> dict[TopicPartition, tuple[bytes, TopicConfig]]:
         """Every partition that should exist, for storage to open."""
@@ -140,16 +199,19 @@ class TopicCatalog:
         """All topics, internal ones included, in order of their names."""
         return [self._topics[name] for name in sorted(self._topics)]
 
-    def subscribe(self, listener: Callable[[Change, Topic], None]) -> None:
-        """Call back after each change, with the topic as it is now (as it was, if deleted)."""
+    def subscribe(self, listener: Listener) -> None:
+        """Call back after each change, with the topics as they are now (as they were, if deleted).
+
+        What the listener does is done in steps, each under the lock, with others in between.
+        """
         self._listeners.append(listener)
 
     def check_name_is_free(self, name: str) -> None:
         """BrokerError when a new topic cannot have this name."""
         check_name(name)
-        if name in self._topics:
-            raise BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, f'topic "{name}" already exists')
         other = self._folded.get(_fold(name))
+        if other == name:
+            raise BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, f'topic "{name}" already exists')
         if other is not None:
             raise BrokerError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -162,6 +224,8 @@ class TopicCatalog:
         _check_partition_count(new.partition_count)
         return self._topic_config(new.overrides)
 
+    # --- changes that are made at once -----------------------------------------------------------
+
     def create(
         self, name: str, *, partition_count: int, overrides: Mapping[str, str] | None = None
     ) -> Topic:
@@ -170,18 +234,9 @@ class TopicCatalog:
 
     def create_all(self, new_topics: Iterable[NewTopic]) -> list[Topic]:
         """Make several topics with one write of the catalog: all or none."""
-        made: list[Topic] = []
-        for new in new_topics:
-            config = self.check_new(new)
-            made.append(
-                Topic(new.name, _new_topic_id(), new.partition_count, dict(new.overrides), config)
-            )
-        self._save({**self._topics, **{topic.name: topic for topic in made}})
-        for topic in made:
-            self._put(topic)
-            for partition in topic.partitions:
-                self._storage.create(partition, topic.id, topic.config)
-            self._tell("created", topic)
+        with self._lock:
+            made, pending = self.stage_new(new_topics)
+            self._settle(pending)
         return made
 
     def ensure_internal(self, name: str) -> Topic:
@@ -189,18 +244,217 @@ class TopicCatalog:
         found = self._topics.get(name)
         if found is not None:
             return found
-        partition_count, overrides = self._internal_settings(name)
-        return self.create(name, partition_count=partition_count, overrides=overrides)
+        with self._lock:
+            if name not in self._wanted:
+                self._settle(self.stage_new([self.internal_topic(name)])[1])
+            if name not in self._topics:
+                raise BrokerError(
+                    ErrorCode.COORDINATOR_NOT_AVAILABLE, f'topic "{name}" is being made'
+                )
+            return self._topics[name]
+
+    def prepare_internal(self, name: str) -> None:
+        """Make the coordinators' topic, if it is not there. Called without the lock."""
+        if name in self._topics:
+            return
+        with self._lock:
+            if name not in self._wanted:
+                self.stage_new([self.internal_topic(name)])
+                self._internal[name] = self._staged[-1]
+            change = self._internal.get(name)
+        self.write_changes()
+        if change is not None:
+            change.settled.wait()
 
     def delete(self, name: str) -> Topic:
         """Forget a topic and remove its logs."""
-        topic = self._known(name)
-        self._save({key: value for key, value in self._topics.items() if key != name})
-        del self._topics[name], self._by_id[topic.id], self._folded[_fold(name)]
-        for partition in topic.partitions:
-            self._storage.delete(partition)
-        self._tell("deleted", topic)
+        with self._lock:
+            topic = self._known(name)
+            self._settle(self.stage({name: None}))
         return topic
+
+    def grow(self, name: str, partition_count: int) -> Topic:
+        """Add partitions to a topic."""
+        with self._lock:
+            topic = self.grown(name, partition_count)
+            self._settle(self.stage({name: topic}))
+        return topic
+
+    def alter_config(self, name: str, overrides: Mapping[str, str]) -> Topic:
+        """Replace a topic's own settings; they take effect at once."""
+        with self._lock:
+            topic = self.altered(name, overrides)
+            self._settle(self.stage({name: topic}))
+        return topic
+
+    def _settle(self, pending: Pending[Outcome]) -> None:
+        """Make what was just staged, under the lock."""
+        self.write_changes(pause=False)
+        assert pending.done, "what is staged under the lock is written by the next write"
+        if pending.value.error is not None:
+            raise pending.value.error
+
+    # --- changes that wait for the disk ----------------------------------------------------------
+
+    def stage_new(self, new_topics: Iterable[NewTopic]) -> tuple[list[Topic], Pending[Outcome]]:
+        """Make topics, all or none: as they will be, and when they are there."""
+        made: list[Topic] = []
+        for new in new_topics:
+            config = self.check_new(new)
+            topic_id = self._new_topic_id()
+            made.append(Topic(new.name, topic_id, new.partition_count, dict(new.overrides), config))
+        return made, self.stage({topic.name: topic for topic in made})
+
+    def stage(self, after: Mapping[str, Topic | None]) -> Pending[Outcome]:
+        """Change topics, or delete them; an error in the outcome says that nothing was changed."""
+        before = {name: self._wanted.get(name) for name in after}
+        for name, topic in after.items():
+            if topic is None:
+                self._wanted.pop(name, None)
+            else:
+                self._wanted[name] = topic
+                self._folded[_fold(name)] = name
+        change = StagedChange(dict(after), before)
+        self._staged.append(change)
+        self.has_changes.set()
+        return change.pending
+
+    def grown(self, name: str, partition_count: int) -> Topic:
+        """A topic with more partitions; BrokerError says why it cannot have them."""
+        old = self._known(name)
+        self.check_growth(old, partition_count)
+        return replace(old, partition_count=partition_count)
+
+    def altered(self, name: str, overrides: Mapping[str, str]) -> Topic:
+        """A topic with other settings; BrokerError names a wrong one."""
+        config = self._topic_config(overrides)
+        return replace(self._known(name), overrides=dict(overrides), config=config)
+
+    def wanted(self, name: str) -> Topic | None:
+        """A topic with the changes that are staged; None if it is not there or about to go."""
+        return self._wanted.get(name)
+
+    def write_changes(self, *, pause: bool = True) -> None:
+        """Write down what is staged and apply it; waits for the disk, best without the lock.
+
+        Between the steps it pauses for a moment, so that others get the lock.
+        """
+        with self._lock:
+            self.has_changes.clear()
+            staged, self._staged = self._staged, []
+            if not staged:
+                return
+            self._version += 1
+            version = self._version
+            topics = list(self._wanted.values())
+        try:
+            self._save(version, topics)
+        except StorageError as error:
+            with self._lock:
+                self._roll_back(staged, error)
+            return
+        for change in staged:
+            try:
+                self._run(self._apply(change), pause=pause)
+            except Exception as error:
+                logger.exception("a change of topics that is written down could not be applied")
+                with self._lock:
+                    change.settle(StorageError(f"a change of topics failed: {error!r}"))
+
+    def _save(self, version: int, topics: Iterable[Topic]) -> None:
+        document = {
+            "version": FORMAT_VERSION,
+            "topics": [
+                {
+                    "name": topic.name,
+                    "id": format_topic_id(topic.id),
+                    "partitions": topic.partition_count,
+                    "configs": dict(topic.overrides),
+                }
+                for topic in topics
+            ],
+        }
+        data = orjson.dumps(document, option=orjson.OPT_INDENT_2)
+        with self._writing:
+            if version > self._written_version:  # else a later one holds this change, too
+                self._replace_file(data)
+                self._written_version = version
+
+    def _replace_file(self, data: bytes) -> None:
+        try:
+            self._machine.files.write_file(self._file, data)
+        except OSError as error:
+            raise StorageError(
+                f"cannot write the catalog of topics: {error}", at=self._file
+            ) from error
+
+    def _roll_back(self, staged: list[StagedChange], error: StorageError) -> None:
+        """Nothing is on disk: neither these changes nor those that build on them are made."""
+        later, self._staged = self._staged, []
+        failed = [*staged, *later]
+        for change in reversed(failed):
+            for name, topic in change.before.items():
+                if topic is not None:
+                    self._wanted[name] = topic
+                elif self._wanted.pop(name, None) is not None:
+                    del self._folded[_fold(name)]
+        for change in failed:
+            change.settle(error)
+
+    def _run(self, steps: Steps, *, pause: bool) -> None:
+        while True:
+            with self._lock:
+                if sum(1 for _ in islice(steps, STEPS_AT_ONCE)) < STEPS_AT_ONCE:
+                    return
+            if pause:
+                concurrency.pause()
+
+    def _apply(self, change: StagedChange) -> Steps:
+        failure: StorageError | None = None
+        changed: dict[Change, list[Topic]] = {}
+        for name, new in change.after.items():
+            old = self._topics.get(name)
+            try:
+                if new is None:
+                    assert old is not None, "only a topic that is there can go"
+                    changed.setdefault("deleted", []).append(old)
+                    yield from self._remove(old)
+                else:
+                    changed.setdefault(_kind_of_change(old, new), []).append(new)
+                    yield from self._make(old, new)
+            except StorageError as error:
+                failure = error
+        for kind, topics in changed.items():
+            for listener in self._listeners:
+                yield from listener(kind, topics)
+        for topic in changed.get("deleted", ()):
+            del self._folded[_fold(topic.name)]  # the name is free only now
+        change.settle(failure)
+
+    def _make(self, old: Topic | None, new: Topic) -> Steps:
+        known = 0 if old is None else old.partition_count
+        for partition in new.partitions[known:]:
+            self._storage.create(partition, new.id, new.config)
+            yield
+        self._put(new)
+        if old is not None and old.config != new.config:
+            for partition in new.partitions[:known]:
+                self._storage.log(partition).update_config(new.config)
+                yield
+
+    def _remove(self, topic: Topic) -> Steps:
+        del self._topics[topic.name], self._by_id[topic.id]
+        failure: StorageError | None = None
+        for partition in topic.partitions:
+            try:
+                self._storage.delete(partition)
+            except StorageError as error:
+                failure = error
+            yield
+        if failure is not None:
+            raise failure
+
+    # --- checks ----------------------------------------------------------------------------------
 
     def check_growth(self, topic: Topic, partition_count: int) -> None:
         """BrokerError when a topic cannot have this many partitions."""
@@ -212,36 +466,12 @@ class TopicCatalog:
             )
         _check_partition_count(partition_count)
 
-    def grow(self, name: str, partition_count: int) -> Topic:
-        """Add partitions to a topic."""
-        old = self._known(name)
-        self.check_growth(old, partition_count)
-        topic = replace(old, partition_count=partition_count)
-        self._save({**self._topics, name: topic})
-        self._put(topic)
-        for partition in topic.partitions[old.partition_count :]:
-            self._storage.create(partition, topic.id, topic.config)
-        self._tell("grown", topic)
-        return topic
-
-    def alter_config(self, name: str, overrides: Mapping[str, str]) -> Topic:
-        """Replace a topic's own settings; they take effect at once."""
-        old = self._known(name)
-        config = self._topic_config(overrides)
-        topic = replace(old, overrides=dict(overrides), config=config)
-        self._save({**self._topics, name: topic})
-        self._put(topic)
-        for partition in topic.partitions:
-            self._storage.log(partition).update_config(config)
-        self._tell("altered", topic)
-        return topic
-
     def check_config(self, overrides: Mapping[str, str]) -> TopicConfig:
         """The settings a topic with these overrides has; BrokerError names a wrong one."""
         return self._topic_config(overrides)
 
     def _known(self, name: str) -> Topic:
-        topic = self._topics.get(name)
+        topic = self._wanted.get(name)
         if topic is None:
             raise BrokerError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f'topic "{name}" does not exist'
@@ -255,46 +485,41 @@ class TopicCatalog:
             message = f"{error.message} ({error.hint})" if error.hint else error.message
             raise BrokerError(ErrorCode.INVALID_CONFIG, message) from error
 
-    def _internal_settings(self, name: str) -> tuple[int, dict[str, str]]:
+    def internal_topic(self, name: str) -> NewTopic:
+        """A coordinators' topic with Kafka's settings."""
         config = self._config
         if name == GROUP_TOPIC:
-            return config.offsets_topic_num_partitions, {
+            settings = {
                 "cleanup.policy": "compact",
                 "compression.type": "producer",
                 "segment.bytes": str(config.offsets_topic_segment_bytes),
             }
+            return NewTopic(name, config.offsets_topic_num_partitions, settings)
         assert name == TRANSACTION_TOPIC, f"{name} is no internal topic"
-        return config.transaction_state_log_num_partitions, {
+        settings = {
             "cleanup.policy": "compact",
             "compression.type": "uncompressed",
             "min.insync.replicas": "1",
             "segment.bytes": str(config.transaction_state_log_segment_bytes),
             "unclean.leader.election.enable": "false",
         }
+        return NewTopic(name, config.transaction_state_log_num_partitions, settings)
+
+    def _new_topic_id(self) -> bytes:
+        # An id whose text starts with "-" would be taken for an option by command lines.
+        while format_topic_id(topic_id := self._machine.uuid().bytes).startswith("-"):
+            pass
+        return topic_id
 
     def _put(self, topic: Topic) -> None:
         self._topics[topic.name] = topic
         self._by_id[topic.id] = topic
-        self._folded[_fold(topic.name)] = topic.name
 
-    def _tell(self, change: Change, topic: Topic) -> None:
-        for listener in self._listeners:
-            listener(change, topic)
 
-    def _save(self, topics: Mapping[str, Topic]) -> None:
-        document = {
-            "version": FORMAT_VERSION,
-            "topics": [
-                {
-                    "name": topic.name,
-                    "id": format_topic_id(topic.id),
-                    "partitions": topic.partition_count,
-                    "configs": dict(topic.overrides),
-                }
-                for topic in topics.values()
-            ],
-        }
-        _replace_file(self._file, orjson.dumps(document, option=orjson.OPT_INDENT_2))
+def _kind_of_change(old: Topic | None, new: Topic) -> Change:
+    if old is None:
+        return "created"
+    return "grown" if new.partition_count > old.partition_count else "altered"
 
 
 def check_name(name: str) -> None:
@@ -335,13 +560,6 @@ def _fold(name: str) -> str:
     return name.replace(".", "_")
 
 
-def _new_topic_id() -> bytes:
-    # An id whose text starts with "-" would be taken for an option by command lines.
-    while format_topic_id(topic_id := uuid.uuid4().bytes).startswith("-"):
-        pass
-    return topic_id
-
-
 def _parse_catalog(data: bytes, config: BrokerConfig, path: str) -> list[Topic]:
     try:
         document = orjson.loads(data)
@@ -373,10 +591,3 @@ def _parse_topic(entry: Mapping[str, object], config: BrokerConfig) -> Topic:
     if len(topic_id) != 16:
         raise ValueError(f"id of topic {name!r} has {len(topic_id)} bytes")
     return Topic(name, topic_id, count, overrides, config.topic_config(overrides))
-
-
-def _replace_file(path: Path, data: bytes) -> None:
-    try:
-        FileSystem().write_file(str(path), data)
-    except OSError as error:
-        raise StorageError(f"cannot write the catalog of topics: {error}", at=str(path)) from error

@@ -307,10 +307,13 @@ def complete(transaction: Transaction, *, now_ms: int) -> Transaction:
     )
 
 
-def is_overdue(transaction: Transaction, *, now_ms: int) -> bool:
-    """Whether the transaction has been open for longer than its producer allowed."""
-    ongoing = transaction.state is TransactionState.ONGOING
-    return ongoing and transaction.start_ms + transaction.timeout_ms < now_ms
+def remaining_ms(transaction: Transaction, *, now_ms: int) -> int:
+    """How much longer an open transaction may stay open, by what is stored of its start.
+
+    Never more than its timeout: a wall clock that was set back cannot keep it open for longer.
+    Less than 0 if its time is over.
+    """
+    return min(transaction.start_ms + transaction.timeout_ms - now_ms, transaction.timeout_ms)
 
 
 def is_expired(transaction: Transaction, *, now_ms: int, expiration_ms: int) -> bool:

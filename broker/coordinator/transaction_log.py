@@ -27,23 +27,34 @@ from broker.protocol.messages.transaction_records import (
 
 KEY_VERSION = 0
 VALUE_VERSION = 1
+PRODUCER_ID_MAX = (1 << 63) - 1_000_000  # higher ones leave no ids for other producers
+WRITTEN_STATES = frozenset(TransactionState) - {
+    TransactionState.DEAD,
+    TransactionState.PREPARE_EPOCH_FENCE,
+}
 
 
 def read_transactions(log: InternalLog) -> dict[str, Transaction]:
-    """All transactional ids, as their newest records say."""
+    """All transactional ids, as their newest records say; a bad record is reported and skipped."""
     found: dict[str, Transaction] = {}
     for batch in log.replay():
         if batch.header.is_control:
             continue
         for record in batch.records:
-            transactional_id = _read_key(record)
-            if transactional_id is None:
-                continue
-            if record.value is None:
-                found.pop(transactional_id, None)
-            else:
-                found[transactional_id] = _read_value(transactional_id, record.value)
+            try:
+                _take_record(found, record)
+            except Exception as error:  # whatever the bytes are, the start goes on
+                log.skip(batch.partition, record.offset, f"{error!r}, key {record.key!r:.100}")
+    log.report_skipped()
     return found
+
+
+def _take_record(found: dict[str, Transaction], record: Record) -> None:
+    transactional_id = _read_key(record)
+    if record.value is None:
+        found.pop(transactional_id, None)
+    else:
+        found[transactional_id] = _read_value(transactional_id, record.value)
 
 
 def to_record(transaction: Transaction) -> CoordinatorRecord:
@@ -82,11 +93,20 @@ def _partition_list(transaction: Transaction) -> list[PartitionsSchema] | None:
     return [PartitionsSchema(topic, numbers) for topic, numbers in by_topic.items()]
 
 
-def _read_key(record: Record) -> str | None:
+def _read_key(record: Record) -> str:
     if record.key is None or read_prefix(record.key) != KEY_VERSION:
-        return None
+        raise MalformedMessage("the key is not a transactional id")
     key = message.from_bytes(TransactionLogKey, record.key[PREFIX.size :], KEY_VERSION)
     return key.transactional_id
+
+
+def _check_value(value: TransactionLogValue) -> None:
+    """Refuse what a broker never wrote: going on from it would harm other producers."""
+    ids = (value.producer_id, value.previous_producer_id, value.next_producer_id)
+    if value.producer_id < 0 or max(ids) > PRODUCER_ID_MAX:
+        raise MalformedMessage(f"producer ids {ids} are out of range")
+    if value.transaction_status not in WRITTEN_STATES:
+        raise MalformedMessage(f"transaction state {value.transaction_status} is not known")
 
 
 def _read_value(transactional_id: str, data: bytes | memoryview) -> Transaction:
@@ -94,6 +114,7 @@ def _read_value(transactional_id: str, data: bytes | memoryview) -> Transaction:
     if not 0 <= version <= VALUE_VERSION:
         raise MalformedMessage(f"transaction record of version {version} is not known")
     value = message.from_bytes(TransactionLogValue, data[PREFIX.size :], version)
+    _check_value(value)
     return Transaction(
         transactional_id=transactional_id,
         producer_id=value.producer_id,

@@ -22,6 +22,7 @@ from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.coordinator import transaction as machine
 from broker.coordinator.internal_topics import InternalLog, Written, partition_for
+from broker.coordinator.parts import Parts
 from broker.coordinator.producer_ids import ProducerIds
 from broker.coordinator.topics import TopicCatalog
 from broker.coordinator.transaction import Transaction, TransactionState
@@ -29,7 +30,6 @@ from broker.coordinator.transaction_log import read_transactions, to_record, to_
 from broker.errors import BrokerError, ErrorCode, StorageError
 from broker.model import (
     GROUP_TOPIC,
-    LEADER_EPOCH,
     TRANSACTION_TOPIC,
     ProducerIdentity,
     TopicPartition,
@@ -43,7 +43,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MARKER_RETRY_MS = 500
-COORDINATOR_EPOCH = LEADER_EPOCH
+MARKERS_AT_ONCE_MAX = 20  # the first record of a partition makes files
+COORDINATOR_EPOCH = 0  # one node coordinates everything and never loses it
 
 # A partition that knows a newer epoch than the marker's has seen the end of the transaction.
 MARKER_IS_LATE = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
@@ -71,6 +72,10 @@ class _Entry:
 
     transaction: Transaction
     written: Written | None = None
+    # The monotonic time from which on the open transaction is aborted.
+    deadline_ms: int | None = None
+    # Of the transaction that ends: markers that are in their partitions already.
+    markers: dict[TopicPartition, Written | None] = field(default_factory=dict)
     waiters: list[Pending[ProducerIdentity]] = field(default_factory=list)
 
 
@@ -94,7 +99,9 @@ class TransactionCoordinator:
         self._topics = topics
         self._storage = storage
         self._groups = groups
-        self._producer_ids = ProducerIds(storage.path)
+        self._producer_ids = ProducerIds(
+            storage.path, files=storage.files, in_background=storage.in_background
+        )
         self._entries: dict[str, _Entry] = {}
         self._log = InternalLog(
             TRANSACTION_TOPIC,
@@ -108,14 +115,28 @@ class TransactionCoordinator:
         """Read what was written, finish what was decided, and start to watch the time."""
         self._producer_ids.load()
         for name, transaction in read_transactions(self._log).items():
-            self._entries[name] = _Entry(transaction)
+            entry = self._entries[name] = _Entry(transaction)
+            self._set_deadline(entry)
             newest = max(transaction.producer_id, transaction.next_producer_id)
             self._producer_ids.skip_past(newest)
         for entry in self._entries.values():
             if entry.transaction.state.is_prepared:
-                self._write_markers(entry)
+                self._finish_after_start(entry)
         self._watch_timeouts()
         self._watch_expiry()
+        config = self._config
+        self._timers.repeat(
+            config.transaction_abort_timed_out_transaction_cleanup_interval_ms, self._watch_timeouts
+        )
+        self._timers.repeat(
+            config.transaction_remove_expired_transaction_cleanup_interval_ms, self._watch_expiry
+        )
+
+    def _finish_after_start(self, entry: _Entry) -> None:
+        try:
+            self._write_markers(entry)
+        except Exception as error:  # one transaction that cannot end must not stop the start
+            self._try_again(entry, error, self._write_markers)
 
     # What producers ask
 
@@ -281,23 +302,30 @@ class TransactionCoordinator:
         self._log.when_durable(entry.written, partial(self._write_markers, entry))
 
     def _write_markers(self, entry: _Entry) -> None:
-        written: list[Written] = []
-        for partition in sorted(entry.transaction.partitions):
+        """Write those that are missing; when all are durable the transaction is complete."""
+        missing = sorted(entry.transaction.partitions - entry.markers.keys())
+        failure: Exception | None = None
+        for partition in missing[:MARKERS_AT_ONCE_MAX]:
             try:
-                done = self._write_marker(
+                entry.markers[partition] = self._write_marker(
                     entry.transaction.producer,
                     partition,
                     commit=entry.transaction.is_commit,
                     coordinator_epoch=COORDINATOR_EPOCH,
                 )
-            except (BrokerError, StorageError, OSError) as error:
+            except Exception as error:
                 if isinstance(error, BrokerError) and error.code in MARKER_IS_LATE:
                     logger.warning("%s refused a late marker: %s", partition, error)
+                    entry.markers[partition] = None
                     continue
-                self._try_again(entry, error, self._write_markers)
-                return
-            if done is not None:
-                written.append(done)
+                failure = failure or error
+        if failure is not None:
+            self._try_again(entry, failure, self._write_markers)
+            return
+        if len(missing) > MARKERS_AT_ONCE_MAX:  # others get their turn in between
+            self._timers.schedule(0, partial(self._write_markers, entry))
+            return
+        written = [done for done in entry.markers.values() if done is not None]
         self._when_all_durable(written, partial(self._complete, entry))
 
     def _write_marker(
@@ -328,9 +356,10 @@ class TransactionCoordinator:
         prepared = entry.transaction
         try:
             self._store(entry, machine.complete(prepared, now_ms=self._clock.now_ms()))
-        except (BrokerError, StorageError, OSError) as error:
+        except Exception as error:
             self._try_again(entry, error, self._complete)
             return
+        entry.markers = {}
         waiters, entry.waiters = entry.waiters, []
         for pending in waiters:
             pending.complete(prepared.visible_producer)
@@ -364,36 +393,50 @@ class TransactionCoordinator:
     # Time
 
     def _watch_timeouts(self) -> None:
-        now_ms = self._clock.now_ms()
-        for entry in list(self._entries.values()):
-            if machine.is_overdue(entry.transaction, now_ms=now_ms):
-                self._abort_overdue(entry, now_ms)
-        interval_ms = self._config.transaction_abort_timed_out_transaction_cleanup_interval_ms
-        self._timers.schedule(interval_ms, self._watch_timeouts)
+        self._timers.run_in_parts(self._abort_all_overdue())
 
-    def _abort_overdue(self, entry: _Entry, now_ms: int) -> None:
+    def _abort_all_overdue(self) -> Parts[None]:
+        now_ms = self._clock.monotonic_ms()
+        for entry in list(self._entries.values()):
+            if entry.deadline_ms is not None and entry.deadline_ms < now_ms:
+                self._abort_overdue(entry)
+            yield
+
+    def _set_deadline(self, entry: _Entry) -> None:
+        """Of a transaction that is open; what is stored of its start is wall time."""
+        entry.deadline_ms = None
+        if entry.transaction.state is TransactionState.ONGOING:
+            left_ms = machine.remaining_ms(entry.transaction, now_ms=self._clock.now_ms())
+            entry.deadline_ms = self._clock.monotonic_ms() + left_ms
+
+    def _abort_overdue(self, entry: _Entry) -> None:
         name = entry.transaction.transactional_id
         try:
-            self._store(entry, machine.fence(entry.transaction, now_ms=now_ms))
-        except (BrokerError, StorageError, OSError) as error:
+            self._store(entry, machine.fence(entry.transaction, now_ms=self._clock.now_ms()))
+        except Exception as error:
             logger.warning('cannot abort the overdue transaction of "%s" yet: %s', name, error)
             return
         logger.info('aborted the transaction of "%s": it was open for too long', name)
         self._finish(entry)
 
     def _watch_expiry(self) -> None:
+        self._timers.run_in_parts(self._forget_all_expired())
+
+    def _forget_all_expired(self) -> Parts[None]:
         now_ms = self._clock.now_ms()
         expiration_ms = self._config.transactional_id_expiration_ms
         for name, entry in list(self._entries.items()):
-            if machine.is_expired(entry.transaction, now_ms=now_ms, expiration_ms=expiration_ms):
+            expired = machine.is_expired(
+                entry.transaction, now_ms=now_ms, expiration_ms=expiration_ms
+            )
+            if expired and self._entries.get(name) is entry:
                 self._forget(name)
-        interval_ms = self._config.transaction_remove_expired_transaction_cleanup_interval_ms
-        self._timers.schedule(interval_ms, self._watch_expiry)
+            yield
 
     def _forget(self, name: str) -> None:
         try:
             self._log.append(self._log.partition_for(name), [to_tombstone(name)])
-        except (BrokerError, StorageError, OSError) as error:
+        except Exception as error:
             logger.warning('cannot forget the transactional id "%s" yet: %s', name, error)
             return
         del self._entries[name]
@@ -417,7 +460,14 @@ class TransactionCoordinator:
             return
         number = self._log.partition_for(transaction.transactional_id)
         entry.written = self._log.append(number, [to_record(transaction)])
+        began = (
+            transaction.state is TransactionState.ONGOING
+            and entry.transaction.state is not TransactionState.ONGOING
+        )
+        ended = transaction.state is not TransactionState.ONGOING
         entry.transaction = transaction
+        if began or ended:
+            self._set_deadline(entry)
 
 
 def _complete(pending: Pending[T], answer: T) -> None:

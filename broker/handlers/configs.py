@@ -1,14 +1,18 @@
 """DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: settings of topics and the broker."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from broker.config import TopicConfig, settings
-from broker.coordinator.topics import Topic, check_name
+from broker.coordinator.parts import Parts, batched, each
+from broker.coordinator.topics import Outcome, Topic, check_name
 from broker.errors import BrokerError, ErrorCode
+from broker.handlers.answers import follow, gather
 from broker.handlers.config_entries import ConfigEntry, broker_entries, topic_entries
 from broker.handlers.partitions import REFUSED, error_code_of
 from broker.handlers.state import BrokerState, Handler, RequestContext
+from broker.pending import Pending
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.configs import (
     AlterConfigsRequest,
@@ -46,19 +50,25 @@ SUBTRACT = 3
 
 RESOURCE_TYPES_VERSION_MIN = 1
 
+TOPICS_AT_ONCE_MAX = 100
+
+Responses = list[AlterConfigsResourceResponse]
 Alteration = AlterConfigsResource | IncrementalAlterConfigsRequestAlterConfigsResource
 
 
 def describe_configs(
     state: BrokerState, request: DescribeConfigsRequest, context: RequestContext
-) -> DescribeConfigsResponse:
+) -> Parts[DescribeConfigsResponse]:
     """All settings of each resource, or those asked for."""
-    return DescribeConfigsResponse(
-        results=[
-            _describe(state, resource, synonyms=request.include_synonyms)
-            for resource in request.resources
-        ]
+    # A resource that is asked for again, with the same settings, is answered once.
+    resources = {
+        (one.resource_type, one.resource_name, tuple(one.configuration_keys or ())): one
+        for one in request.resources
+    }
+    results = yield from each(
+        resources.values(), partial(_describe, state, synonyms=request.include_synonyms)
     )
+    return DescribeConfigsResponse(results=results)
 
 
 def _describe(
@@ -75,7 +85,7 @@ def _describe(
         result.error_code = error.code
         result.error_message = error.message
         return result
-    wanted = resource.configuration_keys
+    wanted = set(resource.configuration_keys or ())
     result.configs = [
         _described(entry, synonyms=synonyms)
         for entry in entries
@@ -129,10 +139,10 @@ def _check_broker(state: BrokerState, name: str) -> None:
 
 def alter_configs(
     state: BrokerState, request: AlterConfigsRequest, context: RequestContext
-) -> AlterConfigsResponse:
+) -> Parts[AlterConfigsResponse | Pending[AlterConfigsResponse]]:
     """Replace all own settings of topics."""
 
-    def alter(resource: AlterConfigsResource) -> None:
+    def alter(resource: AlterConfigsResource) -> Topic:
         topic = _altered_topic(state, resource)
         overrides: dict[str, str] = {}
         for config in resource.configs:
@@ -141,46 +151,68 @@ def alter_configs(
                     ErrorCode.INVALID_REQUEST, f'setting "{config.name}" has no value'
                 )
             overrides[config.name] = config.value
-        _apply(state, topic, overrides, validate_only=request.validate_only)
+        return state.topics.altered(topic.name, overrides)
 
-    return AlterConfigsResponse(responses=_alter_each(request.resources, alter))
+    answers = yield from _alter_each(state, request, alter)
+    return follow(answers, lambda responses: AlterConfigsResponse(responses=responses))
 
 
 def incremental_alter_configs(
     state: BrokerState, request: IncrementalAlterConfigsRequest, context: RequestContext
-) -> IncrementalAlterConfigsResponse:
+) -> Parts[IncrementalAlterConfigsResponse | Pending[IncrementalAlterConfigsResponse]]:
     """Set, remove or extend single settings of topics."""
 
-    def alter(resource: IncrementalAlterConfigsRequestAlterConfigsResource) -> None:
+    def alter(resource: IncrementalAlterConfigsRequestAlterConfigsResource) -> Topic:
         topic = _altered_topic(state, resource)
         overrides = dict(topic.overrides)
         for config in resource.configs:
             _change_setting(overrides, topic, config)
-        _apply(state, topic, overrides, validate_only=request.validate_only)
+        return state.topics.altered(topic.name, overrides)
 
-    return IncrementalAlterConfigsResponse(responses=_alter_each(request.resources, alter))
+    answers = yield from _alter_each(state, request, alter)
+    return follow(answers, lambda responses: IncrementalAlterConfigsResponse(responses=responses))
 
 
 def _alter_each(
-    resources: Iterable[Alteration], alter: Callable[..., None]
-) -> list[AlterConfigsResourceResponse]:
-    resources = list(resources)
+    state: BrokerState,
+    request: AlterConfigsRequest | IncrementalAlterConfigsRequest,
+    alter: Callable[..., Topic],
+) -> Parts[Responses | Pending[Responses]]:
+    """Alter some topics at a time, with one write of the catalog for them."""
+    resources: Sequence[Alteration] = request.resources
     often = Counter((one.resource_type, one.resource_name) for one in resources)
-    responses = []
-    for resource in resources:
-        response = AlterConfigsResourceResponse(
-            error_message=None,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
-        try:
-            if often[resource.resource_type, resource.resource_name] > 1:
-                raise BrokerError(ErrorCode.INVALID_REQUEST, "the resource comes twice")
-            alter(resource)
-        except REFUSED as error:
+    answers = []
+    for some in batched(resources, TOPICS_AT_ONCE_MAX):
+        responses = []
+        altered: dict[str, Topic | None] = {}
+        for resource in some:
+            response = AlterConfigsResourceResponse(
+                error_message=None,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            try:
+                if often[resource.resource_type, resource.resource_name] > 1:
+                    raise BrokerError(ErrorCode.INVALID_REQUEST, "the resource comes twice")
+                topic = alter(resource)
+                if not request.validate_only:
+                    altered[topic.name] = topic
+            except REFUSED as error:
+                response.error_code = error_code_of(error)
+                response.error_message = error.message
+            responses.append(response)
+        pending = state.topics.stage(altered) if altered else Outcome()
+        answers.append(follow(pending, partial(_written, responses)))
+        yield
+    return follow(gather(answers), lambda done: [one for some in done for one in some])
+
+
+def _written(responses: Responses, outcome: Outcome) -> Responses:
+    error = outcome.error
+    for response in responses:
+        if error is not None and not response.error_code:
             response.error_code = error_code_of(error)
             response.error_message = error.message
-        responses.append(response)
     return responses
 
 
@@ -199,16 +231,15 @@ def _altered_topic(state: BrokerState, resource: Alteration) -> Topic:
             ErrorCode.INVALID_REQUEST,
             f"settings of resource type {resource.resource_type} cannot change",
         )
-    return _known_topic(state, resource.resource_name)
-
-
-def _apply(
-    state: BrokerState, topic: Topic, overrides: dict[str, str], *, validate_only: bool
-) -> None:
-    if validate_only:
-        state.topics.check_config(overrides)
-    else:
-        state.topics.alter_config(topic.name, overrides)
+    _known_topic(state, resource.resource_name)
+    # With changes that others have made and that wait for the disk.
+    topic = state.topics.wanted(resource.resource_name)
+    if topic is None:
+        raise BrokerError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f'topic "{resource.resource_name}" is being deleted',
+        )
+    return topic
 
 
 def _change_setting(

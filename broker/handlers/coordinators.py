@@ -1,5 +1,6 @@
 """FindCoordinator: who coordinates a group or a transactional id. It is always this broker."""
 
+from broker.coordinator.parts import Parts
 from broker.errors import BrokerError, ErrorCode, StorageError
 from broker.handlers.state import BrokerState, Handler, RequestContext
 from broker.model import GROUP_TOPIC, TRANSACTION_TOPIC
@@ -17,7 +18,7 @@ NO_NODE = -1
 
 def find_coordinator(
     state: BrokerState, request: FindCoordinatorRequest, context: RequestContext
-) -> FindCoordinatorResponse:
+) -> Parts[FindCoordinatorResponse]:
     """This broker, for every key; the topic that holds the state is made at the first question."""
     many = context.version >= MANY_KEYS_VERSION_MIN
     keys = request.coordinator_keys if many else [request.key]
@@ -33,6 +34,7 @@ def find_coordinator(
             found.append(Coordinator(key, NO_NODE, "", -1, code, error.message))
         else:
             found.append(Coordinator(key, state.node_id, host, port, ErrorCode.NONE, ""))
+        yield
     if many:
         return FindCoordinatorResponse(coordinators=found)
     (only,) = found
@@ -54,4 +56,12 @@ def _check_key_type(state: BrokerState, key_type: int) -> None:
     state.topics.ensure_internal(topic)
 
 
+def prepare(state: BrokerState, request: FindCoordinatorRequest, context: RequestContext) -> None:
+    """Make the coordinator's topic, before the lock is taken: that waits for the disk."""
+    topic = TOPIC_OF_KEY_TYPE.get(request.key_type)
+    if topic is not None:
+        state.topics.prepare_internal(topic)
+
+
+PREPARATIONS: dict[ApiKey, Handler] = {ApiKey.FIND_COORDINATOR: prepare}
 HANDLERS: dict[ApiKey, Handler] = {ApiKey.FIND_COORDINATOR: find_coordinator}

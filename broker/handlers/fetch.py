@@ -5,11 +5,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from broker.coordinator.parts import Parts
 from broker.errors import BrokerError, ErrorCode
-from broker.handlers.fetch_sessions import FetchPlan, FetchTarget
+from broker.handlers.fetch_sessions import (
+    TARGETS_MAX,
+    FetchPlan,
+    FetchTarget,
+    Key,
+    requested_targets,
+    too_many_targets,
+)
 from broker.handlers.partitions import check_leader_epoch, error_code_of, find_log
 from broker.handlers.state import BrokerState, Handler, RequestContext
-from broker.model import LEADER_EPOCH, TopicPartition
+from broker.model import TopicPartition
 from broker.pending import Pending
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.fetch import (
@@ -27,22 +35,58 @@ logger = logging.getLogger(__name__)
 TOPIC_ID_VERSION_MIN = 13
 READ_COMMITTED = 1
 NO_RECORDS = b""
+AT_ONCE_MAX = 1_000  # partitions that are read without letting others in between
+LARGE_WAIT_MS = 250
 
 
-def fetch(
-    state: BrokerState, request: FetchRequest, context: RequestContext
-) -> FetchResponse | Pending[FetchResponse]:
+def fetch(state: BrokerState, request: FetchRequest, context: RequestContext) -> object:
     """Answer at once when there is enough data or an error, else wait for more."""
     by_topic_id = context.version >= TOPIC_ID_VERSION_MIN
     try:
-        plan = state.fetch_sessions.plan(request, by_topic_id=by_topic_id)
+        if context.prepared is not None and len(context.prepared) > TARGETS_MAX:
+            raise too_many_targets()
+        plan = state.fetch_sessions.plan(request, by_topic_id=by_topic_id, targets=context.prepared)
     except BrokerError as error:
         return FetchResponse(error_code=error.code)
     work = _Fetch(state, request, plan, by_topic_id=by_topic_id)
+    if len(plan.targets) > AT_ONCE_MAX:
+        return _fetch_in_parts(work)
     reading = work.read()
     if reading.complete or reading.bytes_read >= request.min_bytes or request.max_wait_ms <= 0:
         return work.respond(reading)
     return _Wait(work).pending
+
+
+def prepare(
+    state: BrokerState, request: FetchRequest, context: RequestContext
+) -> dict[Key, FetchTarget] | None:
+    """The partitions of a large request, before the lock is taken."""
+    if sum(len(topic.partitions) for topic in request.topics) <= AT_ONCE_MAX:
+        return None
+    return requested_targets(request, by_topic_id=context.version >= TOPIC_ID_VERSION_MIN)
+
+
+def _fetch_in_parts(work: "_Fetch") -> Parts[FetchResponse | Pending[FetchResponse]]:
+    """A fetch of many partitions: others get their turn between two of them.
+
+    Nothing wakes it when there is more; it looks again after a while.
+    """
+    reading = yield from work.read_in_parts()
+    request = work.request
+    if reading.complete or reading.bytes_read >= request.min_bytes or request.max_wait_ms <= 0:
+        return (yield from work.respond_in_parts(reading))
+    pending: Pending[FetchResponse] = Pending()
+
+    def look_again() -> None:
+        work.state.timers.run_in_parts(finish())
+
+    def finish() -> Parts[None]:
+        if not pending.done:
+            again = yield from work.read_in_parts()
+            pending.complete((yield from work.respond_in_parts(again)))
+
+    work.state.timers.schedule(min(request.max_wait_ms, LARGE_WAIT_MS), look_again)
+    return pending
 
 
 @dataclass(slots=True)
@@ -74,13 +118,24 @@ class _Fetch:
         """Read every partition in turn, until the bytes the client takes are used up."""
         reading = _Reading(complete=not self.plan.targets)
         for target in self.plan.targets:
-            try:
-                data = self._read_partition(target, reading)
-            except Exception as error:
-                data = self._failed(target, error)
-                reading.complete = True
-            reading.answers.append((target, data))
+            self._read_target(target, reading)
         return reading
+
+    def read_in_parts(self) -> Parts[_Reading]:
+        """The same, with others in between."""
+        reading = _Reading(complete=not self.plan.targets)
+        for target in self.plan.targets:
+            self._read_target(target, reading)
+            yield
+        return reading
+
+    def _read_target(self, target: FetchTarget, reading: _Reading) -> None:
+        try:
+            data = self._read_partition(target, reading)
+        except Exception as error:
+            data = self._failed(target, error)
+            reading.complete = True
+        reading.answers.append((target, data))
 
     def limit(self, log: PartitionLog) -> int:
         """The offset this reader may not go past."""
@@ -100,7 +155,7 @@ class _Fetch:
 
     def _read_partition(self, target: FetchTarget, reading: _Reading) -> PartitionData:
         log = self.log_of(target)
-        check_leader_epoch(target.leader_epoch)
+        check_leader_epoch(log, target.leader_epoch)
         data = PartitionData(
             target.topic_partition.partition,
             ErrorCode.NONE,
@@ -154,6 +209,21 @@ class _Fetch:
             if incremental:
                 session.serve_last([target for target, _, _ in reading.served])
         self._count(reading)
+        return FetchResponse(session_id=self.plan.session_id, responses=self._by_topic(answers))
+
+    def respond_in_parts(self, reading: _Reading) -> Parts[FetchResponse]:
+        """The same as `respond`, with others in between."""
+        answers = []
+        incremental = self.plan.session is not None and self.plan.incremental
+        for target, data in reading.answers:
+            news = self.plan.session is None or _is_news(target, data)
+            if news or not incremental:
+                answers.append((target, data))
+            yield
+        if self.plan.session is not None and incremental:
+            self.plan.session.serve_last([target for target, _, _ in reading.served])
+        self._count(reading)
+        yield
         return FetchResponse(session_id=self.plan.session_id, responses=self._by_topic(answers))
 
     def _by_topic(
@@ -217,11 +287,17 @@ class _Wait:
 
 def _diverges(target: FetchTarget, log: PartitionLog, data: PartitionData) -> bool:
     """Whether the reader's last epoch ended elsewhere in our log: it must truncate first."""
-    if target.last_fetched_epoch < 0:
+    epoch = target.last_fetched_epoch
+    if epoch < 0:
         return False
-    if target.last_fetched_epoch <= LEADER_EPOCH and target.fetch_offset <= log.end_offset:
+    found = log.end_of_epoch(epoch)
+    if found is None:
+        raise BrokerError(
+            ErrorCode.OFFSET_OUT_OF_RANGE, f"{epoch} is not a leader epoch of {log.topic_partition}"
+        )
+    if found[0] == epoch and found[1] >= target.fetch_offset:
         return False
-    data.diverging_epoch = EpochEndOffset(LEADER_EPOCH, log.end_offset)
+    data.diverging_epoch = EpochEndOffset(*found)
     return True
 
 
@@ -240,4 +316,5 @@ def _is_news(target: FetchTarget, data: PartitionData) -> bool:
     return news
 
 
+PREPARATIONS: dict[ApiKey, Handler] = {ApiKey.FETCH: prepare}
 HANDLERS: dict[ApiKey, Handler] = {ApiKey.FETCH: fetch}

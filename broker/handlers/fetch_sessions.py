@@ -10,14 +10,13 @@ with those that have news. Epochs count the requests of a session, so that a los
     id          n >= 1  incremental fetch, n as expected
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
 from broker.clock import Clock
 from broker.errors import BrokerError, ErrorCode
 from broker.model import TopicPartition
-from broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from broker.protocol.messages.fetch import FetchRequest, ForgottenTopic
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
@@ -25,6 +24,8 @@ EPOCH_MAX = 2**31 - 1
 SESSION_ID_MAX = 2**31 - 1
 NO_SESSION_ID = 0
 NO_TOPIC_ID = bytes(16)
+
+TARGETS_MAX = 100_000  # partitions of a request or a session
 
 # A session that was used within this time is not evicted for one that is no bigger.
 EVICTION_MS = 120_000
@@ -45,11 +46,11 @@ class FetchTarget:
     known_high_watermark: int = -1
     known_start_offset: int = -1
 
-    def update(self, asked: FetchPartition) -> None:
+    def update(self, asked: "FetchTarget") -> None:
         """Take over what the client asks now."""
         self.fetch_offset = asked.fetch_offset
-        self.bytes_max = asked.partition_max_bytes
-        self.leader_epoch = asked.current_leader_epoch
+        self.bytes_max = asked.bytes_max
+        self.leader_epoch = asked.leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
 
 
@@ -64,14 +65,14 @@ class FetchSession:
     epoch: int = 1
     targets: dict[Key, FetchTarget] = field(default_factory=dict)
 
-    def update(self, topics: list[FetchTopic], forgotten: list[ForgottenTopic]) -> None:
+    def update(self, asked: dict[Key, FetchTarget], forgotten: list[ForgottenTopic]) -> None:
         """Add, change and drop partitions as the request says."""
-        for key, target, asked in _targets(topics, by_topic_id=self.by_topic_id):
+        for key, target in asked.items():
             known = self.targets.get(key)
             if known is None:
                 self.targets[key] = target
             else:
-                known.update(asked)
+                known.update(target)
         for topic in forgotten:
             name = topic.topic_id if self.by_topic_id else topic.topic
             for partition in topic.partitions:
@@ -116,20 +117,31 @@ class FetchSessions:
         """How many sessions are open."""
         return len(self._sessions)
 
-    def plan(self, request: FetchRequest, *, by_topic_id: bool) -> FetchPlan:
-        """What to read; BrokerError when the session is not known or out of step."""
+    def plan(
+        self,
+        request: FetchRequest,
+        *,
+        by_topic_id: bool,
+        targets: dict[Key, FetchTarget] | None = None,
+    ) -> FetchPlan:
+        """What to read; BrokerError when the session is not known or out of step.
+
+        `targets` are the request's partitions, where they were prepared because they are many.
+        """
         epoch = request.session_epoch
+        if targets is None:
+            targets = requested_targets(request, by_topic_id=by_topic_id)
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(request.session_id, None)
-            targets = {
-                key: target for key, target, _ in _targets(request.topics, by_topic_id=by_topic_id)
-            }
             session = None
             if epoch == INITIAL_EPOCH and targets:
                 session = self._open(targets, by_topic_id=by_topic_id)
             return FetchPlan(list(targets.values()), session, incremental=False)
         session = self._continue(request.session_id, epoch, by_topic_id=by_topic_id)
-        session.update(request.topics, request.forgotten_topics_data)
+        session.update(targets, request.forgotten_topics_data)
+        if len(session.targets) > TARGETS_MAX:
+            del self._sessions[session.id]
+            raise too_many_targets()
         return FetchPlan(list(session.targets.values()), session, incremental=True)
 
     def _continue(self, session_id: int, epoch: int, *, by_topic_id: bool) -> FetchSession:
@@ -175,13 +187,20 @@ class FetchSessions:
         return False
 
 
-def _targets(
-    topics: list[FetchTopic], *, by_topic_id: bool
-) -> Iterator[tuple[Key, FetchTarget, FetchPartition]]:
-    for topic in topics:
+def too_many_targets() -> BrokerError:
+    """The refusal of a fetch that would keep the broker busy for too long."""
+    return BrokerError(
+        ErrorCode.INVALID_REQUEST, f"a fetch can have {TARGETS_MAX} partitions at most"
+    )
+
+
+def requested_targets(request: FetchRequest, *, by_topic_id: bool) -> dict[Key, FetchTarget]:
+    """The partitions of a request, each once; of one that comes again the last counts."""
+    targets: dict[Key, FetchTarget] = {}
+    for topic in request.topics:
         name = topic.topic_id if by_topic_id else topic.topic
         for asked in topic.partitions:
-            target = FetchTarget(
+            targets[name, asked.partition] = FetchTarget(
                 TopicPartition(topic.topic, asked.partition),
                 topic.topic_id,
                 asked.fetch_offset,
@@ -189,4 +208,4 @@ def _targets(
                 asked.current_leader_epoch,
                 asked.last_fetched_epoch,
             )
-            yield (name, asked.partition), target, asked
+    return targets

@@ -1,6 +1,10 @@
 """Classic groups and the administration of all groups; the coordinator does the work."""
 
+from dataclasses import replace
+
+from broker.coordinator.parts import Parts
 from broker.handlers.state import BrokerState, Handler, RequestContext
+from broker.model import GROUP_TOPIC
 from broker.pending import Pending
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import groups as wire
@@ -43,18 +47,30 @@ def list_groups(
 
 def describe_groups(
     state: BrokerState, request: wire.DescribeGroupsRequest, context: RequestContext
-) -> wire.DescribeGroupsResponse:
+) -> Parts[wire.DescribeGroupsResponse]:
     """Classic groups with their members."""
-    return state.groups.describe(request, context.version)
+    found = []
+    # A group that is asked for again is answered once.
+    for group_id in dict.fromkeys(request.groups):
+        one = replace(request, groups=[group_id])
+        found += state.groups.describe(one, context.version).groups
+        yield
+    return wire.DescribeGroupsResponse(groups=found)
 
 
 def delete_groups(
     state: BrokerState, request: wire.DeleteGroupsRequest, context: RequestContext
-) -> wire.DeleteGroupsResponse | Pending[wire.DeleteGroupsResponse]:
+) -> Parts[wire.DeleteGroupsResponse | Pending[wire.DeleteGroupsResponse]]:
     """Delete empty groups."""
-    return state.groups.delete(request)
+    return state.groups.delete_in_parts(request)
 
 
+def prepare(state: BrokerState, request: object, context: RequestContext) -> None:
+    """Make the topic of groups, before the lock is taken: that waits for the disk."""
+    state.topics.prepare_internal(GROUP_TOPIC)
+
+
+PREPARATIONS: dict[ApiKey, Handler] = {ApiKey.JOIN_GROUP: prepare}
 HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.JOIN_GROUP: join_group,
     ApiKey.SYNC_GROUP: sync_group,

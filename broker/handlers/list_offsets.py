@@ -1,12 +1,18 @@
 """ListOffsets and OffsetForLeaderEpoch: where in a partition's log something is."""
 
 import logging
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
-from broker.errors import BrokerError, ErrorCode
+from broker.coordinator.parts import Parts, each
+from broker.errors import BrokerError, ErrorCode, StorageError
 from broker.handlers.partitions import check_leader_epoch, error_code_of, find_log
 from broker.handlers.state import BrokerState, Handler, RequestContext
-from broker.model import LEADER_EPOCH, TopicPartition
+from broker.model import TopicPartition
+from broker.pending import Pending
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.fetch import (
     ListOffsetsPartition,
@@ -21,10 +27,16 @@ from broker.protocol.messages.fetch import (
     OffsetForLeaderTopicResult,
 )
 from broker.storage.partition_log import PartitionLog
+from broker.storage.segment import Segment
+
+R = TypeVar("R")
 
 logger = logging.getLogger(__name__)
 
 READ_COMMITTED = 1
+# What one hold of the broker's lock may do: an index of megabytes is read for each lookup.
+LOOKUPS_AT_ONCE_MAX = 4
+SEGMENTS_AT_ONCE_MAX = 100
 
 LATEST = -1
 EARLIEST = -2
@@ -56,45 +68,103 @@ NOT_FOUND = _Found()
 
 def list_offsets(
     state: BrokerState, request: ListOffsetsRequest, context: RequestContext
-) -> ListOffsetsResponse:
-    """The first offset at or after a time, or a special one, per partition."""
-    committed = request.isolation_level == READ_COMMITTED
+) -> Parts[ListOffsetsResponse | Pending[ListOffsetsResponse]]:
+    """The first offset at or after a time, or a special one, per partition.
 
-    def answer(topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
-        try:
-            if asked.timestamp < 0 and context.version < VERSION_MIN.get(asked.timestamp, 999):
-                raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
-            log = find_log(state, TopicPartition(topic, asked.partition_index))
-            check_leader_epoch(asked.current_leader_epoch)
-            found = _find(log, asked.timestamp, committed=committed)
-        except Exception as error:
-            if not isinstance(error, BrokerError):
-                logger.error("no offsets of %s-%d", topic, asked.partition_index, exc_info=error)
-            return ListOffsetsPartitionResponse(asked.partition_index, error_code_of(error))
-        return ListOffsetsPartitionResponse(
-            asked.partition_index,
-            ErrorCode.NONE,
-            found.timestamp_ms,
-            found.offset,
-            found.leader_epoch,
+    Looking for times reads files: where they are many, that is done by another thread bit by bit.
+    """
+    lookups = 0
+    unread: list[Segment] = []
+    for topic in request.topics:
+        for asked in topic.partitions:
+            if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
+                lookups += 1
+                unread += _unread_segments(state, TopicPartition(topic.name, asked.partition_index))
+            yield
+    if lookups > LOOKUPS_AT_ONCE_MAX or len(unread) > SEGMENTS_AT_ONCE_MAX:
+        return _look_up_in_background(state, request, context, unread)
+    topics = []
+    for topic in request.topics:
+        answer = partial(_answer, state, request, context, topic.name)
+        topics.append(
+            ListOffsetsTopicResponse(topic.name, (yield from each(topic.partitions, answer)))
         )
+        yield
+    return ListOffsetsResponse(topics=topics)
 
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                topic.name, [answer(topic.name, asked) for asked in topic.partitions]
-            )
-            for topic in request.topics
-        ]
+
+def _unread_segments(state: BrokerState, partition: TopicPartition) -> list[Segment]:
+    """Segments of a partition that must read their files for a time."""
+    log = state.storage.get(partition)
+    return [] if log is None else [one for one in log.segments if not one.knows_max_timestamp]
+
+
+def _look_up_in_background(
+    state: BrokerState,
+    request: ListOffsetsRequest,
+    context: RequestContext,
+    unread: list[Segment],
+) -> Pending[ListOffsetsResponse]:
+    pending: Pending[ListOffsetsResponse] = Pending()
+
+    def steps() -> Iterator[Callable[[], object]]:
+        for segment in unread:
+            yield partial(_read_segment, segment)
+        response = ListOffsetsResponse()
+        for topic in request.topics:
+            answers: list[ListOffsetsPartitionResponse] = []
+            response.topics.append(ListOffsetsTopicResponse(topic.name, answers))
+            answer = partial(_answer, state, request, context, topic.name)
+            for asked in topic.partitions:
+                yield partial(_add, answers, partial(answer, asked))
+        yield lambda: pending.complete(response)
+
+    state.storage.in_steps(steps())
+    return pending
+
+
+def _add(answers: list[R], make: Callable[[], R]) -> None:
+    answers.append(make())
+
+
+def _read_segment(segment: Segment) -> None:
+    with suppress(OSError, StorageError):  # removed since, or to be read again by who needs it
+        _ = segment.max_timestamp
+
+
+def _answer(
+    state: BrokerState,
+    request: ListOffsetsRequest,
+    context: RequestContext,
+    topic: str,
+    asked: ListOffsetsPartition,
+) -> ListOffsetsPartitionResponse:
+    committed = request.isolation_level == READ_COMMITTED
+    try:
+        if asked.timestamp < 0 and context.version < VERSION_MIN.get(asked.timestamp, 999):
+            raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
+        log = find_log(state, TopicPartition(topic, asked.partition_index))
+        check_leader_epoch(log, asked.current_leader_epoch)
+        found = _find(log, asked.timestamp, committed=committed)
+    except Exception as error:
+        if not isinstance(error, BrokerError):
+            logger.error("no offsets of %s-%d", topic, asked.partition_index, exc_info=error)
+        return ListOffsetsPartitionResponse(asked.partition_index, error_code_of(error))
+    return ListOffsetsPartitionResponse(
+        asked.partition_index,
+        ErrorCode.NONE,
+        found.timestamp_ms,
+        found.offset,
+        found.leader_epoch,
     )
 
 
 def _find(log: PartitionLog, timestamp_ms: int, *, committed: bool) -> _Found:
     limit = log.last_stable_offset if committed else log.high_watermark
     if timestamp_ms == LATEST:
-        return _Found(limit, leader_epoch=LEADER_EPOCH)
+        return _Found(limit, leader_epoch=log.leader_epoch)
     if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
-        return _Found(log.start_offset, leader_epoch=LEADER_EPOCH)
+        return _Found(log.start_offset, leader_epoch=log.epoch_at(log.start_offset))
     if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOT_FOUND  # nothing is ever moved to other storage
     if timestamp_ms == MAX_TIMESTAMP:
@@ -103,13 +173,13 @@ def _find(log: PartitionLog, timestamp_ms: int, *, committed: bool) -> _Found:
         place = log.offset_for_timestamp(timestamp_ms)
     if place is None or place[0] >= limit:
         return NOT_FOUND
-    return _Found(place[0], place[1], LEADER_EPOCH)
+    return _Found(place[0], place[1], log.epoch_at(place[0]))
 
 
 def offset_for_leader_epoch(
     state: BrokerState, request: OffsetForLeaderEpochRequest, context: RequestContext
-) -> OffsetForLeaderEpochResponse:
-    """Where a leader's epoch ended; there is one epoch, and it lasts."""
+) -> Parts[OffsetForLeaderEpochResponse]:
+    """Where a leader's epoch ended: a reader beyond that has read what is no longer there."""
 
     def answer(
         topic: str, asked: OffsetForLeaderPartition
@@ -117,23 +187,21 @@ def offset_for_leader_epoch(
         found = OffsetForLeaderEpochResponseEpochEndOffset(partition=asked.partition)
         try:
             log = find_log(state, TopicPartition(topic, asked.partition))
-            check_leader_epoch(asked.current_leader_epoch)
+            check_leader_epoch(log, asked.current_leader_epoch)
         except BrokerError as error:
             found.error_code = error.code
             return found
-        if asked.leader_epoch == LEADER_EPOCH:
-            found.leader_epoch = LEADER_EPOCH
-            found.end_offset = log.end_offset
+        end = log.end_of_epoch(asked.leader_epoch)
+        if end is not None:
+            found.leader_epoch, found.end_offset = end
         return found
 
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic.topic, [answer(topic.topic, asked) for asked in topic.partitions]
-            )
-            for topic in request.topics
-        ]
-    )
+    topics = []
+    for topic in request.topics:
+        found = yield from each(topic.partitions, partial(answer, topic.topic))
+        topics.append(OffsetForLeaderTopicResult(topic.topic, found))
+        yield
+    return OffsetForLeaderEpochResponse(topics=topics)
 
 
 HANDLERS: dict[ApiKey, Handler] = {

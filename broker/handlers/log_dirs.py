@@ -1,8 +1,9 @@
 """DeleteRecords and DescribeLogDirs: what the logs hold."""
 
-import os
 from collections.abc import Iterator
+from functools import partial
 
+from broker.coordinator.parts import Parts, each
 from broker.errors import BrokerError, ErrorCode
 from broker.handlers.partitions import REFUSED, error_code_of, find_log
 from broker.handlers.state import BrokerState, Handler, RequestContext
@@ -29,16 +30,14 @@ NO_WATERMARK = -1
 
 def delete_records(
     state: BrokerState, request: DeleteRecordsRequest, context: RequestContext
-) -> DeleteRecordsResponse:
+) -> Parts[DeleteRecordsResponse]:
     """Forget what is before an offset; -1 is all there is."""
-    return DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsTopicResult(
-                topic.name, [_delete_before(state, topic.name, part) for part in topic.partitions]
-            )
-            for topic in request.topics
-        ]
-    )
+    topics = []
+    for topic in request.topics:
+        done = yield from each(topic.partitions, partial(_delete_before, state, topic.name))
+        topics.append(DeleteRecordsTopicResult(topic.name, done))
+        yield
+    return DeleteRecordsResponse(topics=topics)
 
 
 def _delete_before(
@@ -62,26 +61,28 @@ def _delete_before(
 
 def describe_log_dirs(
     state: BrokerState, request: DescribeLogDirsRequest, context: RequestContext
-) -> DescribeLogDirsResponse:
+) -> Parts[DescribeLogDirsResponse]:
     """The one data directory, with the size of each partition and of the disk."""
     topics: dict[str, DescribeLogDirsTopic] = {}
+    seen: set[TopicPartition] = set()
     for topic_partition in _asked_partitions(state, request):
+        yield
         log = state.storage.get(topic_partition)
-        if log is None:
+        if log is None or topic_partition in seen:
             continue
+        seen.add(topic_partition)  # one that is asked for again is answered once
         name, number = topic_partition
         topic = topics.setdefault(name, DescribeLogDirsTopic(name))
         topic.partitions.append(DescribeLogDirsPartition(number, log.size_bytes, 0, False))
-    directory = os.path.abspath(state.config.data_directory)
-    disk = os.statvfs(directory)
+    bytes_total, bytes_free = state.storage.space()
     return DescribeLogDirsResponse(
         results=[
             DescribeLogDirsResult(
                 ErrorCode.NONE,
-                directory,
+                state.storage.path,
                 list(topics.values()),
-                disk.f_frsize * disk.f_blocks,
-                disk.f_frsize * disk.f_bavail,
+                bytes_total,
+                bytes_free,
             )
         ]
     )

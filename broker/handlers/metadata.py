@@ -1,10 +1,18 @@
 """Metadata, DescribeCluster and DescribeTopicPartitions: what the cluster is."""
 
-from broker.coordinator.topics import Topic, check_name
-from broker.errors import BrokerError, ErrorCode
-from broker.handlers.partitions import REFUSED, error_code_of
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from broker.coordinator.parts import Parts, each
+from broker.coordinator.topics import NewTopic, Outcome, Topic, check_name
+from broker.errors import BrokerError, ErrorCode, StorageError
+from broker.handlers.answers import follow
+from broker.handlers.partitions import error_code_of
 from broker.handlers.state import BrokerState, Handler, RequestContext
-from broker.model import INTERNAL_TOPICS, LEADER_EPOCH
+from broker.model import INTERNAL_TOPICS
+from broker.pending import Pending
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.metadata import (
     Cursor,
@@ -23,7 +31,10 @@ from broker.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 
+logger = logging.getLogger(__name__)
+
 NO_TOPIC_ID = bytes(16)
+AUTO_CREATED_MAX = 1_000  # topics that one request makes
 BROKER_ENDPOINTS = 1
 
 # Bits of the operations that anybody may do here, told to clients that ask: read, write, create,
@@ -35,14 +46,46 @@ CLUSTER_OPERATIONS = sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
 
 def metadata(
     state: BrokerState, request: MetadataRequest, context: RequestContext
-) -> MetadataResponse:
+) -> Parts[MetadataResponse | Pending[MetadataResponse]]:
     """Brokers and topics; a topic that is asked for by name may be made on the way."""
+    # "All topics" is null, except in version 0, which has no null and says it with an empty list.
+    if request.topics is None or (context.version == 0 and not request.topics):
+        topics = yield from each(state.topics.topics(), partial(_described, state))
+        return _response(state, request, context, topics)
+    outcome = _make_topics(state, request) if request.allow_auto_topic_creation else NOTHING_MADE
+    # A topic that is asked for again is answered once.
+    asked = {(one.topic_id, one.name): one for one in request.topics}
+    if not isinstance(outcome, Pending):
+        topics = yield from each(asked.values(), partial(_asked_topic, state, outcome))
+        return _response(state, request, context, topics)
+    # What is there is described now, in parts; what is being made when it is there.
+    ready = yield from each(
+        asked.values(),
+        lambda one: None if _is_missing(state, one) else _asked_topic(state, NOTHING_MADE, one),
+    )
+
+    def finish(outcome: AutoCreation) -> MetadataResponse:
+        found = [
+            _asked_topic(state, outcome, one) if known is None else known
+            for one, known in zip(asked.values(), ready, strict=True)
+        ]
+        return _response(state, request, context, found)
+
+    return follow(outcome, finish)
+
+
+def _response(
+    state: BrokerState,
+    request: MetadataRequest,
+    context: RequestContext,
+    topics: list[MetadataResponseTopic],
+) -> MetadataResponse:
     host, port = state.endpoint_for(context.connection.listener)
     response = MetadataResponse(
         brokers=[MetadataResponseBroker(state.node_id, host, port, state.config.broker_rack)],
         cluster_id=state.cluster_id,
         controller_id=state.node_id,
-        topics=_asked_topics(state, request, context.version),
+        topics=topics,
     )
     if request.include_topic_authorized_operations:
         for topic in response.topics:
@@ -53,18 +96,64 @@ def metadata(
     return response
 
 
-def _asked_topics(
-    state: BrokerState, request: MetadataRequest, version: int
-) -> list[MetadataResponseTopic]:
-    # "All topics" is null, except in version 0, which has no null and says it with an empty list.
-    if request.topics is None or (version == 0 and not request.topics):
-        return [_described(state, topic) for topic in state.topics.topics()]
-    may_create = state.config.auto_create_topics_enable and request.allow_auto_topic_creation
-    return [_asked_topic(state, asked, may_create=may_create) for asked in request.topics]
+@dataclass(frozen=True, slots=True)
+class AutoCreation:
+    """What became of the topics that a request asked for and that were not there."""
+
+    refused: Mapping[str, ErrorCode]
+    error: StorageError | None = None
+
+
+NOTHING_MADE = AutoCreation({})
+
+
+def _is_missing(state: BrokerState, asked: MetadataRequestTopic) -> bool:
+    by_name = asked.name is not None and asked.topic_id == NO_TOPIC_ID
+    return by_name and state.topics.get(asked.name or "") is None
+
+
+def _make_topics(
+    state: BrokerState, request: MetadataRequest
+) -> AutoCreation | Pending[AutoCreation]:
+    """Make the topics that are not there, with one write of the catalog."""
+    if not state.config.auto_create_topics_enable:
+        return NOTHING_MADE
+    new: list[NewTopic] = []
+    refused: dict[str, ErrorCode] = {}
+    folded: set[str] = set()
+    missing = {one.name: one for one in request.topics or () if _is_missing(state, one)}
+    for name in missing:
+        assert name is not None, "what has no name is not missing"
+        try:
+            state.topics.check_name_is_free(name)
+            if len(new) == AUTO_CREATED_MAX or name.replace(".", "_") in folded:
+                # The client asks again, and then it is made or refused.
+                raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE)
+            folded.add(name.replace(".", "_"))
+            internal = name in INTERNAL_TOPICS
+            count = state.config.num_partitions
+            new.append(state.topics.internal_topic(name) if internal else NewTopic(name, count, {}))
+        except BrokerError as error:
+            being_made = error.code is ErrorCode.TOPIC_ALREADY_EXISTS
+            refused[name] = ErrorCode.LEADER_NOT_AVAILABLE if being_made else error.code
+    if len(new) == AUTO_CREATED_MAX < len(missing):
+        logger.warning(
+            "a request asks for %d topics that do not exist: at most %d are made at once",
+            len(missing),
+            AUTO_CREATED_MAX,
+        )
+    if not new:
+        return AutoCreation(refused)
+    _, pending = state.topics.stage_new(new)
+
+    def made(outcome: Outcome) -> AutoCreation:
+        return AutoCreation(refused, outcome.error)
+
+    return follow(pending, made)
 
 
 def _asked_topic(
-    state: BrokerState, asked: MetadataRequestTopic, *, may_create: bool
+    state: BrokerState, made: AutoCreation, asked: MetadataRequestTopic
 ) -> MetadataResponseTopic:
     # A client that asks by id may leave the name out or send an empty one.
     if asked.name is None or asked.topic_id != NO_TOPIC_ID:
@@ -73,34 +162,28 @@ def _asked_topic(
             return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, asked.topic_id)
         return _described(state, topic)
     topic = state.topics.get(asked.name)
+    if topic is not None:
+        return _described(state, topic)
     try:
-        if topic is None:
-            topic = _create_topic(state, asked.name, may_create=may_create)
-    except REFUSED as error:
-        return MetadataResponseTopic(error_code_of(error), asked.name)
-    return _described(state, topic)
-
-
-def _create_topic(state: BrokerState, name: str, *, may_create: bool) -> Topic:
-    check_name(name)
-    if not may_create:
-        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if name in INTERNAL_TOPICS:
-        return state.topics.ensure_internal(name)
-    return state.topics.create(name, partition_count=state.config.num_partitions)
+        check_name(asked.name)
+        code = made.refused.get(asked.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if made.error is not None:
+            code = error_code_of(made.error)
+    except BrokerError as error:
+        code = error.code
+    return MetadataResponseTopic(code, asked.name)
 
 
 def _described(state: BrokerState, topic: Topic) -> MetadataResponseTopic:
     nodes = [state.node_id]
+    epoch = state.storage.leader_epoch
     return MetadataResponseTopic(
         ErrorCode.NONE,
         topic.name,
         topic.id,
         topic.internal,
         [
-            MetadataResponsePartition(
-                ErrorCode.NONE, number, state.node_id, LEADER_EPOCH, nodes, nodes
-            )
+            MetadataResponsePartition(ErrorCode.NONE, number, state.node_id, epoch, nodes, nodes)
             for number in range(topic.partition_count)
         ],
     )
@@ -167,6 +250,7 @@ def _partitions_page(
             return DescribeTopicPartitionsResponseTopic(error.code, name)
         return DescribeTopicPartitionsResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
     nodes = [state.node_id]
+    epoch = state.storage.leader_epoch
     return DescribeTopicPartitionsResponseTopic(
         ErrorCode.NONE,
         name,
@@ -174,7 +258,7 @@ def _partitions_page(
         topic.internal,
         [
             DescribeTopicPartitionsResponsePartition(
-                ErrorCode.NONE, number, state.node_id, LEADER_EPOCH, nodes, nodes, [], []
+                ErrorCode.NONE, number, state.node_id, epoch, nodes, nodes, [], []
             )
             for number in numbers
         ],

@@ -2,7 +2,7 @@
 
 from broker.errors import BrokerError, ErrorCode, StorageError
 from broker.handlers.state import BrokerState
-from broker.model import LEADER_EPOCH, TopicPartition
+from broker.model import TopicPartition
 from broker.storage.partition_log import PartitionLog
 
 # What one part of a request may fail with, without failing the others.
@@ -19,11 +19,11 @@ def find_log(state: BrokerState, topic_partition: TopicPartition) -> PartitionLo
     return log
 
 
-def check_leader_epoch(epoch: int) -> None:
+def check_leader_epoch(log: PartitionLog, epoch: int) -> None:
     """Refuse a client whose view of the leader is older or newer than ours; -1 is no view."""
-    if epoch < 0 or epoch == LEADER_EPOCH:
+    if epoch < 0 or epoch == log.leader_epoch:
         return
-    if epoch < LEADER_EPOCH:
+    if epoch < log.leader_epoch:
         raise BrokerError(ErrorCode.FENCED_LEADER_EPOCH)
     raise BrokerError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 

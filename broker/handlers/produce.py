@@ -4,10 +4,12 @@ import logging
 from functools import partial
 from struct import Struct
 
+from broker.batch.codec import RecordFacts, check_batches, check_records
 from broker.batch.layout import CODEC_MASK, HEADER_BYTES, MAGIC, TRANSACTIONAL_BIT
+from broker.coordinator.parts import Parts
 from broker.coordinator.topics import Topic
 from broker.coordinator.transaction import TRANSACTIONS_V2
-from broker.errors import BrokerError, ErrorCode, StorageError
+from broker.errors import BrokerError, CorruptBatch, ErrorCode, StorageError
 from broker.handlers.answers import follow
 from broker.handlers.partitions import error_code_of, find_log
 from broker.handlers.state import BrokerState, Handler, RequestContext
@@ -32,14 +34,13 @@ ACKS_LEADER = 1
 NO_OFFSET = -1
 REPLICAS = 1
 
+AT_ONCE_MAX = 20  # partitions that are written without letting others in between
+
 ZSTD = 4
 ZSTD_VERSION_MIN = 7
 ABORTABLE_VERSION_MIN = 11  # the client knows TRANSACTION_ABORTABLE
 JOINING_VERSION_MIN = 12  # what is produced joins the transaction unasked
 TOPIC_ID_VERSION_MIN = 13
-
-# Kafka lets this client id write to internal topics, for tools that repair them.
-ADMIN_CLIENT_ID = "__admin_client"
 
 # Length, magic, attributes, producer id and epoch of a batch's header.
 BATCH_FACTS = Struct(">8xi4xb4xh20xqh")
@@ -55,14 +56,49 @@ START_UNKNOWN = (
 )
 
 Waits = list[tuple[PartitionLog, int, PartitionProduceResponse]]
+# Per partition of a request: what its records are, what is wrong with them, or not looked at.
+Inspected = RecordFacts | CorruptBatch | None
 
 
-def produce(
+def inspect(
     state: BrokerState, request: ProduceRequest, context: RequestContext
-) -> ProduceResponse | Pending[ProduceResponse] | None:
+) -> list[list[Inspected]]:
+    """Read all records before the broker's lock is taken: decompression may take a while.
+
+    What is no batch, or too large for its topic, is left to be refused when it should be written.
+    """
+    by_id = context.version >= TOPIC_ID_VERSION_MIN
+    found = []
+    for data in request.topic_data:
+        topic = state.topics.by_id(data.topic_id) if by_id else state.topics.get(data.name)
+        bytes_max = 0 if topic is None else topic.config.max_message_bytes
+        found.append([_inspect(part.records, bytes_max) for part in data.partition_data])
+    return found
+
+
+def _inspect(records: Records | None, bytes_max: int) -> Inspected:
+    if (
+        not isinstance(records, (bytes, memoryview))
+        or not HEADER_BYTES <= len(records) <= bytes_max
+    ):
+        return None
+    length, magic, *_ = BATCH_FACTS.unpack_from(records)
+    if length != len(records) - BEFORE_LENGTH_ENDS or magic != MAGIC:
+        return None
+    try:
+        return check_records(memoryview(records))
+    except CorruptBatch as error:
+        return error
+
+
+def produce(state: BrokerState, request: ProduceRequest, context: RequestContext) -> object:
     """Append what the client sent, partition by partition; one that fails does not stop others."""
     if request.acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
         return refuse(request, ErrorCode.INVALID_REQUIRED_ACKS)
+    if len(request.topic_data) > AT_ONCE_MAX or any(
+        len(data.partition_data) > AT_ONCE_MAX for data in request.topic_data
+    ):
+        return _produce_in_parts(state, request, context)
     if request.acks == ACKS_NONE:
         _write_unanswered(state, request, context)
         return None
@@ -74,11 +110,35 @@ def produce(
     return follow(joined, lambda _: _write(state, request, context))
 
 
+def _produce_in_parts(
+    state: BrokerState, request: ProduceRequest, context: RequestContext
+) -> Parts[ProduceResponse | Pending[ProduceResponse] | None]:
+    """A request for many partitions: others get their turn between two of them."""
+
+    def write(_: ErrorCode) -> ProduceResponse | Pending[ProduceResponse]:
+        return _write(state, request, context)
+
+    if context.version >= JOINING_VERSION_MIN and request.transactional_id:
+        joined = join_transaction(state, request, context.version)
+        if isinstance(joined, Pending):
+            _keep_records(request)
+            return follow(joined, write)
+    writer = _Writer(state, request, context)
+    response = ProduceResponse((yield from writer.write_in_parts()))
+    if request.acks == ACKS_NONE:
+        if writer.failure is not None:
+            raise writer.failure
+        return None
+    if writer.waits:
+        return _when_durable(state, request, response, writer.waits)
+    return response
+
+
 def _write(
     state: BrokerState, request: ProduceRequest, context: RequestContext
 ) -> ProduceResponse | Pending[ProduceResponse]:
     writer = _Writer(state, request, context)
-    response = ProduceResponse([writer.write_topic(topic) for topic in request.topic_data])
+    response = ProduceResponse(writer.write_topics())
     if writer.waits:
         return _when_durable(state, request, response, writer.waits)
     return response
@@ -86,8 +146,7 @@ def _write(
 
 def _write_unanswered(state: BrokerState, request: ProduceRequest, context: RequestContext) -> None:
     writer = _Writer(state, request, context)
-    for topic in request.topic_data:
-        writer.write_topic(topic)
+    writer.write_topics()
     if writer.failure is not None:
         # The producer hears of nothing: a closed connection makes it ask for metadata again.
         raise writer.failure
@@ -144,17 +203,40 @@ class _Writer:
         self._state = state
         self._request = request
         self._version = context.version
+        self._inspected = context.prepared or inspect(state, request, context)
         self._now_ms = state.clock.now_ms()
-        self._internal_allowed = context.connection.client_id == ADMIN_CLIENT_ID
-        self._durable = state.config.durability == "fsync" and request.acks != ACKS_NONE
+        self._answers = request.acks != ACKS_NONE
         self.waits: Waits = []
         self.failure: BrokerError | None = None
 
-    def write_topic(self, data: TopicProduceData) -> TopicProduceResponse:
-        """Append to the partitions of one topic."""
+    def write_topics(self) -> list[TopicProduceResponse]:
+        """Append to all partitions of the request."""
+        pairs = zip(self._request.topic_data, self._inspected, strict=True)
+        return [self._write_topic(data, inspected) for data, inspected in pairs]
+
+    def write_in_parts(self) -> Parts[list[TopicProduceResponse]]:
+        """Append to all partitions of the request, with others in between."""
+        responses = []
+        for data, inspected in zip(self._request.topic_data, self._inspected, strict=True):
+            topic, _ = self._find_topic(data)
+            answers = []
+            for part, facts in zip(data.partition_data, inspected, strict=True):
+                # Found again each time: it may have been deleted meanwhile.
+                answers.append(self._write_partition(*self._find_topic(data), part, facts))
+                yield
+            name = data.name if topic is None else topic.name
+            responses.append(TopicProduceResponse(name, data.topic_id, answers))
+        return responses
+
+    def _write_topic(
+        self, data: TopicProduceData, inspected: list[Inspected]
+    ) -> TopicProduceResponse:
         topic, code = self._find_topic(data)
         name = data.name if topic is None else topic.name
-        answers = [self._write_partition(topic, code, part) for part in data.partition_data]
+        answers = [
+            self._write_partition(topic, code, part, facts)
+            for part, facts in zip(data.partition_data, inspected, strict=True)
+        ]
         return TopicProduceResponse(name, data.topic_id, answers)
 
     def _find_topic(self, data: TopicProduceData) -> tuple[Topic | None, ErrorCode]:
@@ -166,21 +248,23 @@ class _Writer:
             missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if topic is None:
             return None, missing
-        if topic.internal and not self._internal_allowed:
+        if topic.internal:  # only the broker writes it, whatever a client calls itself
             return topic, ErrorCode.INVALID_TOPIC_EXCEPTION
         return topic, ErrorCode.NONE
 
     def _write_partition(
-        self, topic: Topic | None, code: ErrorCode, data: PartitionProduceData
+        self, topic: Topic | None, code: ErrorCode, data: PartitionProduceData, facts: Inspected
     ) -> PartitionProduceResponse:
         try:
             if topic is None or code:
                 raise BrokerError(code)
-            return self._append(topic, data)
+            return self._append(topic, data, facts)
         except Exception as error:
             return self._refused(topic, data, error)
 
-    def _append(self, topic: Topic, data: PartitionProduceData) -> PartitionProduceResponse:
+    def _append(
+        self, topic: Topic, data: PartitionProduceData, facts: Inspected
+    ) -> PartitionProduceResponse:
         records = data.records
         if not isinstance(records, memoryview):
             records = memoryview(bytearray(_bytes_of(data)))
@@ -189,7 +273,11 @@ class _Writer:
             raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS)
         self._check_batch(log, records)
         try:
-            appended = log.append(records, origin="client", now_ms=self._now_ms)
+            if isinstance(facts, CorruptBatch):
+                # A checksum that is wrong explains it, and then sending again can help.
+                check_batches(records, batch_bytes_max=log.config.max_message_bytes)
+                raise facts
+            appended = log.append(records, origin="client", now_ms=self._now_ms, facts=facts)
         except BrokerError as error:
             answer = self._refused(topic, data, error)
             if error.code not in START_UNKNOWN:
@@ -207,7 +295,7 @@ class _Writer:
         if not appended.duplicate:
             stats.bytes_in += len(records)
             stats.messages_in += appended.last_offset - appended.base_offset + 1
-        if self._durable and log.high_watermark <= appended.last_offset:
+        if self._answers and not log.is_written(appended.last_offset):
             self.waits.append((log, appended.last_offset, answer))
         return answer
 
@@ -320,4 +408,5 @@ def refuse(request: ProduceRequest, code: ErrorCode) -> ProduceResponse:
 
 
 HANDLERS: dict[ApiKey, Handler] = {ApiKey.PRODUCE: produce}
+PREPARATIONS: dict[ApiKey, Handler] = {ApiKey.PRODUCE: inspect}
 REFUSALS = {ApiKey.PRODUCE: refuse}

@@ -1,5 +1,8 @@
 """ElectLeaders and ListPartitionReassignments: one node leads everything and nothing moves."""
 
+from functools import partial
+
+from broker.coordinator.parts import Parts, each
 from broker.errors import ErrorCode
 from broker.handlers.state import BrokerState, Handler, RequestContext
 from broker.model import TopicPartition
@@ -16,24 +19,18 @@ from broker.protocol.messages.topics import (
 
 def elect_leaders(
     state: BrokerState, request: ElectLeadersRequest, context: RequestContext
-) -> ElectLeadersResponse:
+) -> Parts[ElectLeadersResponse]:
     """Every partition has its leader already; asked about all, only changes would be told."""
-    return ElectLeadersResponse(
-        replica_election_results=[
-            ReplicaElectionResult(
-                asked.topic,
-                [
-                    _election(state, TopicPartition(asked.topic, number))
-                    for number in asked.partitions
-                ],
-            )
-            for asked in request.topic_partitions or ()
-        ]
-    )
+    results = []
+    for asked in request.topic_partitions or ():
+        found = yield from each(asked.partitions, partial(_election, state, asked.topic))
+        results.append(ReplicaElectionResult(asked.topic, found))
+        yield
+    return ElectLeadersResponse(replica_election_results=results)
 
 
-def _election(state: BrokerState, topic_partition: TopicPartition) -> PartitionResult:
-    number = topic_partition.partition
+def _election(state: BrokerState, topic: str, number: int) -> PartitionResult:
+    topic_partition = TopicPartition(topic, number)
     if state.storage.get(topic_partition) is None:
         return PartitionResult(
             number,

@@ -1,10 +1,10 @@
 """BrokerState: what handlers work on, and what they know of the request they answer."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from broker import concurrency
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.coordinator.groups import GroupCoordinator
@@ -24,7 +24,7 @@ class BrokerState:
     config: BrokerConfig
     clock: Clock
     timers: Timers
-    lock: threading.RLock
+    lock: concurrency.RLock
     storage: DataDirectory
     topics: TopicCatalog
     groups: GroupCoordinator
@@ -42,10 +42,11 @@ class BrokerState:
 
 @dataclass(slots=True)
 class RequestContext:
-    """The version a request came in, and from whom."""
+    """The version a request came in, and from whom; what was prepared before the lock was taken."""
 
     version: int
     connection: ConnectionInfo
+    prepared: Any = None  # Any: what the API's own preparation returned
 
 
 # A handler answers with a response, with a Pending one, or with None when no answer is wanted

@@ -1,6 +1,7 @@
 """The table of handlers: which function answers which API."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from broker.errors import ErrorCode
@@ -49,18 +50,32 @@ HANDLERS[ApiKey.API_VERSIONS] = VERSIONS.api_versions
 # Refused, so that a client set up for authentication hears why; therefore not announced.
 HANDLERS.update(sasl.HANDLERS)
 
+# What is done before the lock is taken, by API: reads the catalog, makes internal topics.
+PREPARATIONS: dict[ApiKey, Handler] = {
+    **produce.PREPARATIONS,
+    **fetch.PREPARATIONS,
+    **coordinators.PREPARATIONS,
+    **groups.PREPARATIONS,
+    **consumer_groups.PREPARATIONS,
+    **offsets.PREPARATIONS,
+    **transactions.PREPARATIONS,
+}
+
 REFUSALS: dict[ApiKey, Refusal] = {
     **produce.REFUSALS,
     **transactions.REFUSALS,
 }
 
 
-def refusal(api_key: ApiKey, request: object, code: ErrorCode) -> object | None:
-    """A response that says the whole request failed; None if the API has no place to say so."""
+def refusal(api_key: ApiKey, version: int, request: object, code: ErrorCode) -> object | None:
+    """A response that says the whole request failed; None if the version has no place for that."""
     if api_key in REFUSALS:
         return REFUSALS[api_key](request, code)
-    response = RESPONSES[api_key]()
-    if not hasattr(response, "error_code"):
+    kind: Any = RESPONSES[api_key]
+    if not any(
+        each.name == "error_code" and version in each.metadata["wire"].versions
+        for each in fields(kind)
+    ):
         return None
-    response.error_code = code
+    response: object = kind(error_code=code)
     return response

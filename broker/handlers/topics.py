@@ -2,13 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 
-from broker.coordinator.topics import NewTopic, Topic
+from broker.coordinator.parts import Parts, batched, each
+from broker.coordinator.topics import NewTopic, Outcome, Topic
 from broker.errors import BrokerError, ErrorCode
+from broker.handlers.answers import follow, gather
 from broker.handlers.config_entries import topic_entries
 from broker.handlers.partitions import REFUSED, error_code_of
 from broker.handlers.state import BrokerState, Handler, RequestContext
 from broker.model import INTERNAL_TOPICS
+from broker.pending import Pending
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.topics import (
     CreatableTopic,
@@ -30,45 +34,66 @@ DEFAULT = -1
 REPLICATION_FACTOR = 1
 STATES_VERSION_MIN = 6
 NO_TOPIC_ID = bytes(16)
+TOPICS_AT_ONCE_MAX = 100
+NEW_PARTITIONS_MAX = 20_000  # of one request
 
 
 def create_topics(
     state: BrokerState, request: CreateTopicsRequest, context: RequestContext
-) -> CreateTopicsResponse:
+) -> Parts[CreateTopicsResponse | Pending[CreateTopicsResponse]]:
     """Make the topics that can be made; the others say why not."""
     asked_often = _repeated(topic.name for topic in request.topics)
     new_topics: dict[str, NewTopic] = {}
+    folded: set[str] = set()
+    room = NEW_PARTITIONS_MAX
     refused: dict[str, BrokerError] = {}
     for asked in request.topics:
+        yield
         try:
             if asked.name in asked_often:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, f'topic "{asked.name}" comes twice')
             state.topics.check_name_is_free(asked.name)
             new = _new_topic(state, asked)
             state.topics.check_new(new)
-            _check_apart(new, new_topics)
+            _check_apart(new, folded)
+            _check_room(new.partition_count, room)
+            room -= new.partition_count
             new_topics[asked.name] = new
         except BrokerError as error:
             refused[asked.name] = error
-    made = {} if request.validate_only else _make(state, new_topics, refused)
-    names = dict.fromkeys(topic.name for topic in request.topics)
-    return CreateTopicsResponse(
-        topics=[
+    names = list(dict.fromkeys(topic.name for topic in request.topics))
+    made, pending = _make(state, new_topics, refused, validate_only=request.validate_only)
+    answers = yield from each(
+        names,
+        lambda name: (
             _refused_topic(name, refused[name])
             if name in refused
             else _made_topic(state, new_topics[name], made.get(name))
-            for name in names
-        ]
+        ),
     )
+    return follow(pending, lambda outcome: _created(answers, outcome))
+
+
+def _created(answers: list[CreatableTopicResult], outcome: Outcome) -> CreateTopicsResponse:
+    error = outcome.error
+    if error is not None:
+        failure = BrokerError(error_code_of(error), error.message)
+        answers = [
+            answer if answer.error_code else _refused_topic(answer.name, failure)
+            for answer in answers
+        ]
+    return CreateTopicsResponse(topics=answers)
 
 
 def _repeated(names: Iterable[str]) -> set[str]:
     return {name for name, count in Counter(names).items() if count > 1}
 
 
-def _check_apart(new: NewTopic, others: dict[str, NewTopic]) -> None:
+def _check_apart(new: NewTopic, others: set[str]) -> None:
     folded = new.name.replace(".", "_")
-    if any(other.replace(".", "_") == folded for other in others):
+    if folded not in others:
+        others.add(folded)
+    else:
         raise BrokerError(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             f'topic "{new.name}" collides with another of the request: "." and "_" count as the '
@@ -76,15 +101,35 @@ def _check_apart(new: NewTopic, others: dict[str, NewTopic]) -> None:
         )
 
 
+def _check_room(count: int, room: int) -> None:
+    """What one request makes is bounded: its partitions are made while others wait for topics."""
+    if count > room:
+        raise BrokerError(
+            ErrorCode.POLICY_VIOLATION,
+            f"one request can make {NEW_PARTITIONS_MAX} partitions at most: send several",
+        )
+
+
 def _make(
-    state: BrokerState, new_topics: dict[str, NewTopic], refused: dict[str, BrokerError]
-) -> dict[str, Topic]:
-    try:
-        return {topic.name: topic for topic in state.topics.create_all(new_topics.values())}
-    except REFUSED as error:
-        failure = BrokerError(error_code_of(error), error.message)
-        refused.update(dict.fromkeys(new_topics, failure))
-        return {}
+    state: BrokerState,
+    new_topics: dict[str, NewTopic],
+    refused: dict[str, BrokerError],
+    *,
+    validate_only: bool,
+) -> tuple[dict[str, Topic], Outcome | Pending[Outcome]]:
+    """The topics as they will be, and whether they are."""
+    wanted = []
+    for new in [] if validate_only else new_topics.values():
+        try:
+            # Checked again: others may have come in between.
+            state.topics.check_name_is_free(new.name)
+            wanted.append(new)
+        except BrokerError as error:
+            refused[new.name] = error
+    if not wanted:
+        return {}, Outcome()
+    made, pending = state.topics.stage_new(wanted)
+    return {topic.name: topic for topic in made}, pending
 
 
 def _new_topic(state: BrokerState, asked: CreatableTopic) -> NewTopic:
@@ -159,23 +204,50 @@ def _made_topic(state: BrokerState, new: NewTopic, topic: Topic | None) -> Creat
 
 def delete_topics(
     state: BrokerState, request: DeleteTopicsRequest, context: RequestContext
-) -> DeleteTopicsResponse:
+) -> Parts[DeleteTopicsResponse | Pending[DeleteTopicsResponse]]:
     """Delete topics by name, or by id."""
     asked = request.topics
     if context.version < STATES_VERSION_MIN:
         asked = [DeleteTopicState(name) for name in request.topic_names]
-    return DeleteTopicsResponse(responses=[_delete_topic(state, one) for one in asked])
+    going: set[str] = set()
+    answers = []
+    for some in batched(asked, TOPICS_AT_ONCE_MAX):
+        results = [_deletion(state, one, going) for one in some]
+        names = [result.name or "" for result in results if not result.error_code]
+        # Staged at once, so that what is in between finds them there or not.
+        pending = state.topics.stage(dict.fromkeys(names, None)) if names else Outcome()
+        answers.append(follow(pending, partial(_deleted, results)))
+        yield
+    return follow(
+        gather(answers),
+        lambda done: DeleteTopicsResponse(responses=[one for some in done for one in some]),
+    )
 
 
-def _delete_topic(state: BrokerState, asked: DeleteTopicState) -> DeletableTopicResult:
-    topic: Topic | None = None
+def _deletion(state: BrokerState, asked: DeleteTopicState, going: set[str]) -> DeletableTopicResult:
     try:
         topic = _topic_to_delete(state, asked)
-        state.topics.delete(topic.name)
+        if topic.name in going or state.topics.wanted(topic.name) is None:
+            raise BrokerError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f'topic "{topic.name}" is being deleted'
+            )
     except REFUSED as error:
-        name = asked.name if topic is None else topic.name
-        return DeletableTopicResult(name, asked.topic_id, error_code_of(error), error.message)
+        return DeletableTopicResult(asked.name, asked.topic_id, error_code_of(error), error.message)
+    going.add(topic.name)
     return DeletableTopicResult(topic.name, topic.id, ErrorCode.NONE)
+
+
+def _deleted(results: list[DeletableTopicResult], outcome: Outcome) -> list[DeletableTopicResult]:
+    if outcome.error is None:
+        return results
+    return [
+        result
+        if result.error_code
+        else DeletableTopicResult(
+            result.name, result.topic_id, error_code_of(outcome.error), outcome.error.message
+        )
+        for result in results
+    ]
 
 
 def _topic_to_delete(state: BrokerState, asked: DeleteTopicState) -> Topic:
@@ -204,27 +276,50 @@ def _topic_to_delete(state: BrokerState, asked: DeleteTopicState) -> Topic:
 
 def create_partitions(
     state: BrokerState, request: CreatePartitionsRequest, context: RequestContext
-) -> CreatePartitionsResponse:
+) -> Parts[CreatePartitionsResponse | Pending[CreatePartitionsResponse]]:
     """Add partitions to topics."""
     asked_often = _repeated(topic.name for topic in request.topics)
-    results = []
-    for asked in request.topics:
-        result = CreatePartitionsTopicResult(asked.name)
-        try:
-            if asked.name in asked_often:
-                raise BrokerError(ErrorCode.INVALID_REQUEST, f'topic "{asked.name}" comes twice')
-            _check_growth(state, asked)
-            if not request.validate_only:
-                state.topics.grow(asked.name, asked.count)
-        except REFUSED as error:
-            result.error_code = error_code_of(error)
-            result.error_message = error.message
-        results.append(result)
-    return CreatePartitionsResponse(results=results)
+    answers = []
+    room = NEW_PARTITIONS_MAX
+    for some in batched(request.topics, TOPICS_AT_ONCE_MAX):
+        results = []
+        grown: dict[str, Topic | None] = {}
+        for asked in some:
+            result = CreatePartitionsTopicResult(asked.name)
+            try:
+                if asked.name in asked_often:
+                    raise BrokerError(
+                        ErrorCode.INVALID_REQUEST, f'topic "{asked.name}" comes twice'
+                    )
+                room -= _check_growth(state, asked, room)
+                if not request.validate_only:
+                    grown[asked.name] = state.topics.grown(asked.name, asked.count)
+            except REFUSED as error:
+                result.error_code = error_code_of(error)
+                result.error_message = error.message
+            results.append(result)
+        pending = state.topics.stage(grown) if grown else Outcome()
+        answers.append(follow(pending, partial(_grown, results)))
+        yield
+    return follow(
+        gather(answers),
+        lambda done: CreatePartitionsResponse(results=[one for some in done for one in some]),
+    )
 
 
-def _check_growth(state: BrokerState, asked: CreatePartitionsTopic) -> None:
-    topic = state.topics.get(asked.name)
+def _grown(
+    results: list[CreatePartitionsTopicResult], outcome: Outcome
+) -> list[CreatePartitionsTopicResult]:
+    for result in results if outcome.error is not None else ():
+        if not result.error_code and outcome.error is not None:
+            result.error_code = error_code_of(outcome.error)
+            result.error_message = outcome.error.message
+    return results
+
+
+def _check_growth(state: BrokerState, asked: CreatePartitionsTopic, room: int) -> int:
+    """How many partitions a topic gets; BrokerError says why it cannot have them."""
+    topic = state.topics.wanted(asked.name)
     if topic is None:
         raise BrokerError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f'topic "{asked.name}" does not exist'
@@ -235,16 +330,18 @@ def _check_growth(state: BrokerState, asked: CreatePartitionsTopic) -> None:
             ErrorCode.INVALID_TOPIC_EXCEPTION, f'topic "{asked.name}" is internal: it cannot grow'
         )
     state.topics.check_growth(topic, asked.count)
+    more = asked.count - topic.partition_count
+    _check_room(more, room)
     if asked.assignments is None:
-        return
-    if len(asked.assignments) != asked.count - topic.partition_count:
+        return more
+    if len(asked.assignments) != more:
         raise BrokerError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"{asked.count - topic.partition_count} new partitions need as many assignments, "
-            f"not {len(asked.assignments)}",
+            f"{more} new partitions need as many assignments, not {len(asked.assignments)}",
         )
     for assignment in asked.assignments:
         _check_assignment(state, assignment.broker_ids)
+    return more
 
 
 HANDLERS: dict[ApiKey, Handler] = {

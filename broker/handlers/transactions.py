@@ -1,21 +1,28 @@
 """Producer ids and transactions: what versions of the protocol say differently, and shapes."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from broker.coordinator.parts import Parts, each
 from broker.coordinator.topic_pattern import TopicPattern
 from broker.coordinator.transaction import (
     TRANSACTIONS_V1,
     TRANSACTIONS_V2,
-    Transaction,
     TransactionState,
 )
 from broker.errors import BrokerError, ErrorCode
 from broker.handlers.answers import follow, gather
 from broker.handlers.partitions import find_log
 from broker.handlers.state import BrokerState, Handler, RequestContext
-from broker.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdentity, TopicPartition
+from broker.model import (
+    GROUP_TOPIC,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    TRANSACTION_TOPIC,
+    ProducerIdentity,
+    TopicPartition,
+)
 from broker.pending import Pending
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import transactions as wire
@@ -69,7 +76,7 @@ def _fencing_code(code: ErrorCode, *, modern: bool) -> ErrorCode:
 
 def add_partitions_to_txn(
     state: BrokerState, request: wire.AddPartitionsToTxnRequest, context: RequestContext
-) -> wire.AddPartitionsToTxnResponse | Pending[wire.AddPartitionsToTxnResponse]:
+) -> object:
     """Partitions join a transaction; since version 4 of several transactions at once."""
     if context.version < ADD_MANY_VERSION_MIN:
         only = wire.AddPartitionsToTxnTransaction(
@@ -82,13 +89,21 @@ def add_partitions_to_txn(
             _add_to_one(state, only, context.version),
             lambda results: wire.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results),
         )
-    answers = [
-        follow(
-            _add_to_one(state, asked, context.version),
-            partial(wire.AddPartitionsToTxnResult, asked.transactional_id),
+    return _add_to_many(state, request, context.version)
+
+
+def _add_to_many(
+    state: BrokerState, request: wire.AddPartitionsToTxnRequest, version: int
+) -> Parts[wire.AddPartitionsToTxnResponse | Pending[wire.AddPartitionsToTxnResponse]]:
+    answers = []
+    for asked in request.transactions:
+        answers.append(
+            follow(
+                _add_to_one(state, asked, version),
+                partial(wire.AddPartitionsToTxnResult, asked.transactional_id),
+            )
         )
-        for asked in request.transactions
-    ]
+        yield
     return follow(
         gather(answers),
         lambda results: wire.AddPartitionsToTxnResponse(results_by_transaction=results),
@@ -261,22 +276,51 @@ def refuse_offsets(
 
 def write_txn_markers(
     state: BrokerState, request: wire.WriteTxnMarkersRequest, context: RequestContext
-) -> wire.WriteTxnMarkersResponse | Pending[wire.WriteTxnMarkersResponse]:
+) -> Parts[wire.WriteTxnMarkersResponse | Pending[wire.WriteTxnMarkersResponse]]:
     """End transactions in single partitions: how a hanging one is aborted by hand."""
-    answers = [_write_marker(state, marker) for marker in request.markers]
+    answers = []
+    for marker in request.markers:
+        answers.append((yield from _write_marker(state, marker)))
+        yield
     return follow(gather(answers), lambda results: wire.WriteTxnMarkersResponse(results))
+
+
+Codes = dict[TopicPartition, ErrorCode]
 
 
 def _write_marker(
     state: BrokerState, marker: wire.WritableTxnMarker
-) -> wire.WritableTxnMarkerResult | Pending[wire.WritableTxnMarkerResult]:
-    answer = state.transactions.write_markers(
-        ProducerIdentity(marker.producer_id, marker.producer_epoch),
-        _partitions_of((topic.name, topic.partition_indexes) for topic in marker.topics),
-        commit=marker.transaction_result,
-        coordinator_epoch=marker.coordinator_epoch,
-    )
-    return follow(answer, lambda codes: _marker_result(marker, codes.__getitem__))
+) -> Parts[wire.WritableTxnMarkerResult | Pending[wire.WritableTxnMarkerResult]]:
+    answers: list[Codes | Pending[Codes]] = []
+    seen: set[TopicPartition] = set()
+    for partition in _each_partition(marker):
+        yield
+        if partition in seen:  # it gets one marker
+            continue
+        seen.add(partition)
+        if partition.topic == TRANSACTION_TOPIC:  # only the coordinator writes it
+            answers.append({partition: ErrorCode.INVALID_TOPIC_EXCEPTION})
+            continue
+        answers.append(
+            state.transactions.write_markers(
+                ProducerIdentity(marker.producer_id, marker.producer_epoch),
+                [partition],
+                commit=marker.transaction_result,
+                coordinator_epoch=marker.coordinator_epoch,
+            )
+        )
+
+    def result(found: list[dict[TopicPartition, ErrorCode]]) -> wire.WritableTxnMarkerResult:
+        codes = {partition: code for some in found for partition, code in some.items()}
+        return _marker_result(marker, codes.__getitem__)
+
+    return follow(gather(answers), result)
+
+
+def _each_partition(marker: wire.WritableTxnMarker) -> Iterator[TopicPartition]:
+    for topic in marker.topics:
+        for number in topic.partition_indexes:
+            yield TopicPartition(topic.name, number)
 
 
 def _marker_result(
@@ -310,23 +354,20 @@ def refuse_markers(
 
 def describe_producers(
     state: BrokerState, request: wire.DescribeProducersRequest, context: RequestContext
-) -> wire.DescribeProducersResponse:
+) -> Parts[wire.DescribeProducersResponse]:
     """Who writes to partitions, and what they have open there."""
-    return wire.DescribeProducersResponse(
-        topics=[
-            wire.TopicResponse(
-                topic.name,
-                [
-                    _producers_of(state, TopicPartition(topic.name, number))
-                    for number in topic.partition_indexes
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    topics = []
+    for topic in request.topics:
+        # A partition that is asked for again is answered once.
+        numbers = dict.fromkeys(topic.partition_indexes)
+        found = yield from each(numbers, partial(_producers_of, state, topic.name))
+        topics.append(wire.TopicResponse(topic.name, found))
+        yield
+    return wire.DescribeProducersResponse(topics=topics)
 
 
-def _producers_of(state: BrokerState, partition: TopicPartition) -> wire.PartitionResponse:
+def _producers_of(state: BrokerState, topic: str, number: int) -> wire.PartitionResponse:
+    partition = TopicPartition(topic, number)
     try:
         log = find_log(state, partition)
     except BrokerError as error:
@@ -364,11 +405,11 @@ def refuse_producers(
 
 def describe_transactions(
     state: BrokerState, request: wire.DescribeTransactionsRequest, context: RequestContext
-) -> wire.DescribeTransactionsResponse:
+) -> Parts[wire.DescribeTransactionsResponse]:
     """Where transactional ids stand."""
-    return wire.DescribeTransactionsResponse(
-        transaction_states=[_description(state, name) for name in request.transactional_ids]
-    )
+    # One that is asked for again is answered once.
+    found = yield from each(dict.fromkeys(request.transactional_ids), partial(_description, state))
+    return wire.DescribeTransactionsResponse(transaction_states=found)
 
 
 def _description(state: BrokerState, transactional_id: str) -> wire.TransactionState:
@@ -402,43 +443,61 @@ def refuse_descriptions(
 
 def list_transactions(
     state: BrokerState, request: wire.ListTransactionsRequest, context: RequestContext
-) -> wire.ListTransactionsResponse:
+) -> Parts[wire.ListTransactionsResponse]:
     """Transactional ids by state, producer id, age and name."""
     known = state.transactions.transactions()
     try:
-        pattern = _pattern(request.transactional_id_pattern, known)
+        text = request.transactional_id_pattern
+        pattern = TopicPattern(text) if text else None
     except BrokerError as error:
         return wire.ListTransactionsResponse(error_code=error.code)
     states = {STATES_BY_TITLE.get(title) for title in request.state_filters}
     producer_ids = set(request.producer_id_filters)
     started_before_ms = state.clock.now_ms() - request.duration_filter
+    listed = []
+    for found in known:
+        if (
+            (not states or found.state in states)
+            and (not producer_ids or found.producer_id in producer_ids)
+            and (request.duration_filter < 0 or found.start_ms < started_before_ms)
+            and (pattern is None or pattern.matches(found.transactional_id))
+        ):
+            listed.append(
+                wire.ListTransactionsResponseTransactionState(
+                    found.transactional_id, found.producer_id, found.state.title
+                )
+            )
+        yield
     return wire.ListTransactionsResponse(
         unknown_state_filters=[
             title for title in request.state_filters if title not in STATES_BY_TITLE
         ],
-        transaction_states=[
-            wire.ListTransactionsResponseTransactionState(
-                found.transactional_id, found.producer_id, found.state.title
-            )
-            for found in known
-            if (not states or found.state in states)
-            and (not producer_ids or found.producer_id in producer_ids)
-            and (request.duration_filter < 0 or found.start_ms < started_before_ms)
-            and (pattern is None or pattern.matches(found.transactional_id))
-        ],
+        transaction_states=listed,
     )
-
-
-def _pattern(text: str | None, known: Iterable[Transaction]) -> TopicPattern | None:
-    if not text:
-        return None
-    return TopicPattern(text, frozenset().union(*(found.transactional_id for found in known)))
 
 
 def _partitions_of(topics: Iterable[tuple[str, Sequence[int]]]) -> list[TopicPartition]:
     return [TopicPartition(name, number) for name, numbers in topics for number in numbers]
 
 
+def prepare_id(
+    state: BrokerState, request: wire.InitProducerIdRequest, context: RequestContext
+) -> None:
+    """Make the topic of transactions, before the lock is taken: that waits for the disk."""
+    if request.transactional_id:
+        state.topics.prepare_internal(TRANSACTION_TOPIC)
+
+
+def prepare_offsets(state: BrokerState, request: object, context: RequestContext) -> None:
+    """Make the topic of offsets, before the lock is taken: that waits for the disk."""
+    state.topics.prepare_internal(GROUP_TOPIC)
+
+
+PREPARATIONS: dict[ApiKey, Handler] = {
+    ApiKey.INIT_PRODUCER_ID: prepare_id,
+    ApiKey.ADD_OFFSETS_TO_TXN: prepare_offsets,
+    ApiKey.TXN_OFFSET_COMMIT: prepare_offsets,
+}
 HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.INIT_PRODUCER_ID: init_producer_id,
     ApiKey.ADD_PARTITIONS_TO_TXN: add_partitions_to_txn,

@@ -1,10 +1,10 @@
 """Registry: the schema registry in this process, kept in a compacted topic."""
 
-import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TypeVar
 
+from broker import concurrency
 from broker.client.opening import Target
 from broker.client.registry.api import LATEST, RegisteredSchema
 from broker.errors import RegistryError
@@ -59,8 +59,10 @@ class Registry:
         self._log = SchemaLog(
             target, topic, replication_factor=replication_factor, apply=self._apply
         )
-        self._writer = threading.Lock()  # held from thinking a change out until it is applied
-        self._lock = threading.RLock()  # guards the state and the parser; never held while waiting
+        self._writer = concurrency.Lock()  # held from thinking a change out until it is applied
+        self._lock = (
+            concurrency.RLock()
+        )  # guards the state and the parser; never held while waiting
         self._running = False
 
     def start(self) -> None:

@@ -13,9 +13,9 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 
 from broker.client.administration.values import ConfigResource, NewTopic
-from broker.client.api import Admin, Producer
+from broker.client.api import Admin, Consumer, ConsumerRecord, Producer
 from broker.client.opening import Target, admin, consumer, producer
-from broker.errors import BrokerError, ErrorCode, MillstreamError, RegistryError
+from broker.errors import BrokerError, CorruptBatchError, ErrorCode, MillstreamError, RegistryError
 from broker.model import TopicPartition
 from broker.registry import refusals
 from broker.registry.records import BadRecord, Record, decode, encode
@@ -164,7 +164,7 @@ class SchemaLog:
             end = reader.end_offsets([tp])[tp]
             silent = 0
             while reader.position(tp) < end:
-                records = reader.poll(POLL_MS, max_records=POLL_RECORDS)
+                records = self._poll(reader, tp)
                 silent = 0 if records else silent + 1
                 if silent > SILENT_POLLS_MAX:
                     raise RegistryError(
@@ -174,13 +174,23 @@ class SchemaLog:
                     yield record.offset, record.key, record.value
             self._next_offset = max(self._next_offset, end)
 
+    def _poll(self, reader: Consumer, tp: TopicPartition) -> Sequence[ConsumerRecord]:
+        """The next records; one that cannot be read must not keep the registry from starting."""
+        try:
+            return reader.poll(POLL_MS, max_records=POLL_RECORDS)
+        except CorruptBatchError as error:
+            logger.error("%s is left out: %s", error.at, error.message)
+            reader.seek(tp, error.next_offset)
+            return ()
+
     def _take_in(self, offset: int, key: bytes | None, value: bytes | None) -> None:
         """Apply what was read; one bad record must not keep the registry from starting."""
         try:
             record = decode(key, value)
             self._apply(record)
-        except BadRecord as error:
-            logger.warning('topic "%s" offset %d is left out: %s', self._topic, offset, error)
+        except Exception as error:  # whatever the bytes are, the start goes on
+            shown = error if isinstance(error, BadRecord) else repr(error)
+            logger.warning('topic "%s" offset %d is left out: %s', self._topic, offset, shown)
             return
         if key is not None and not key.startswith(b'{"keytype":"SCHEMA","subject":'):
             ours = encode(record)[0]

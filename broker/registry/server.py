@@ -1,5 +1,6 @@
 """RegistryServer: a registry over HTTP, in a thread."""
 
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
@@ -17,10 +18,19 @@ class RegistryServer:
         server.url                                  # "http://127.0.0.1:8081"
     """
 
-    def __init__(self, registry: Registry, *, listen: str = LISTEN, cluster_id: str = "") -> None:
-        """Nothing listens before `start`; the cluster's id is only told to those who ask."""
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        listen: str = LISTEN,
+        cluster_id: str = "",
+        allowed_hosts: Iterable[str] = (),
+    ) -> None:
+        """Nothing listens before `start`; `allowed_hosts` are more names of the server."""
         application = RestApplication(registry, cluster_id=cluster_id)
-        self._server = HttpServer(application, listen=listen, name="registry-server")
+        self._server = HttpServer(
+            application, listen=listen, name="registry-server", allowed_hosts=allowed_hosts
+        )
 
     @property
     def address(self) -> str:

@@ -9,13 +9,13 @@ Most of the two languages is the same. What differs is rewritten:
     (?i) in the middle of an expression
 
 Names of scripts and blocks, \G, \X and lookbehinds of changing length have no equal: they are
-refused. Python's engine has no limit of steps, so texts are bounded; an expression that tries
-exponentially many ways is slow here as it is in Java.
+refused. Strings are bounded, and so is the time: see `broker.linear_patterns`.
 """
 
 import re
 from functools import lru_cache
 
+from broker.linear_patterns import Pattern
 from broker.schema.java_classes import (
     ANY_SIGN,
     escape_class,
@@ -44,15 +44,23 @@ PLAIN_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x
 
 
 @lru_cache(maxsize=1000)
-def compile_pattern(pattern: str) -> re.Pattern[str]:
+def compile_pattern(pattern: str) -> Pattern:
     """The compiled expression; ValueError says what is wrong with it."""
     if len(pattern) > PATTERN_MAX:
         raise ValueError(f"the regular expression is longer than {PATTERN_MAX}")
     try:
-        return re.compile(_Translator(pattern).translate(), re.ASCII)
+        source = _Translator(pattern).translate()
+        return Pattern(source, re.ASCII, without_line_ends=_without_line_ends(source))
     except (re.error, OverflowError, RecursionError, ValueError) as error:
         shown = pattern[:200]
         raise ValueError(f"Invalid regular expression pattern: {shown}: {error}") from None
+
+
+def _without_line_ends(source: str) -> str:
+    """The same for strings that have no line ends but line feeds, and none at their end."""
+    for place, simpler in ((LAST_LINE, r"\Z"), (LINE_START, "(?m:^)"), (LINE_END, "(?m:$)")):
+        source = source.replace(place, simpler)
+    return source
 
 
 def bounded(text: str) -> str:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from broker.linear_patterns import Match
 from broker.schema.java_patterns import compile_pattern
 
 _PIECE = re.compile(
@@ -13,7 +14,7 @@ _PIECE = re.compile(
 
 
 @lru_cache(maxsize=1000)
-def replacement_filler(pattern: str, replacement: str) -> Callable[[re.Match[str]], str]:
+def replacement_filler(pattern: str, replacement: str) -> Callable[[Match], str]:
     """The function that fills groups into a replacement."""
     compiled = compile_pattern(pattern)
     parts: list[str | int] = []

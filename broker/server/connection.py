@@ -5,19 +5,21 @@
 
 The socket is registered with the event loop for reading all the time. Only when a client sends
 more while its request still waits is it taken off, so the kernel's buffers hold the client back.
+The event loop is asyncio's, or that of a simulation: five of its calls are used.
 """
 
 import contextlib
 import logging
 import socket
-import threading
-from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter_ns
+from typing import Protocol
 
+from broker import concurrency
 from broker.broker import Broker
 from broker.errors import BrokerError, MalformedMessage, UnsupportedVersion
 from broker.metrics import Metrics, RequestStats
@@ -27,6 +29,7 @@ from broker.protocol.api_keys import ApiKey
 from broker.protocol.frame import Request, decode_request, encode_response, peek_header
 from broker.server.receive import BufferPool, FrameReader
 from broker.server.send import SendQueue
+from broker.sockets import Socket
 
 logger = logging.getLogger(__name__)
 
@@ -34,29 +37,81 @@ logger = logging.getLogger(__name__)
 TOGETHER_BYTES_MAX = 64 * 1024
 
 
+class EventLoop(Protocol):
+    """What a server uses of asyncio's event loop."""
+
+    def add_reader(self, fd: Socket, callback: Callable[[], object], /) -> None:
+        """Call back whenever there is something to receive."""
+        ...
+
+    def remove_reader(self, fd: Socket, /) -> bool:
+        """Do not call back any more."""
+        ...
+
+    def add_writer(self, fd: Socket, callback: Callable[[], object], /) -> None:
+        """Call back whenever the socket takes bytes."""
+        ...
+
+    def remove_writer(self, fd: Socket, /) -> bool:
+        """Do not call back any more."""
+        ...
+
+    def call_soon(self, callback: Callable[..., object], /, *args: object) -> object:
+        """Call back when everything that is ready now has had its turn."""
+        ...
+
+    def call_soon_threadsafe(self, callback: Callable[..., object], /, *args: object) -> object:
+        """The same, from another thread."""
+        ...
+
+    def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> object:
+        """Call back after so many seconds."""
+        ...
+
+
 @dataclass(slots=True)
 class Surroundings:
     """What all connections of a server share."""
 
     broker: Broker
-    loop: AbstractEventLoop
+    loop: EventLoop
     pool: BufferPool
     metrics: Metrics
     request_bytes_max: int
     queued_bytes_max: int  # of requests that have arrived in part; negative: no limit
     forget: Callable[["Connection"], None]
     thread_id: int
+    background: Executor  # where large requests are answered, so that the loop serves others
+    now_ns: Callable[[], int] = perf_counter_ns
     # Connections that may not receive before others have released memory.
     held: deque["Connection"] = field(default_factory=deque)
+    # The one that goes on although memory is full, so that a request is completed and releases it.
+    completing: "Connection | None" = None
 
     def memory_is_full(self) -> bool:
         """Whether requests that arrive in pieces hold as many bytes as they may."""
         return 0 <= self.queued_bytes_max < self.pool.bytes_in_use
 
+    def may_receive(self, connection: "Connection") -> bool:
+        """Whether a connection may take more memory: at most one request passes the limit."""
+        if not self.memory_is_full():
+            return True
+        if self.completing is None and connection.in_pieces:
+            self.completing = connection
+        return self.completing is connection
+
     def let_go_on(self) -> None:
-        """Wake connections that wait for memory."""
+        """Wake connections that wait for memory: all when there is some, else the next to pass."""
+        if self.completing is not None and not self.completing.in_pieces:
+            self.completing = None
         while self.held and not self.memory_is_full():
             self.loop.call_soon(self.held.popleft().listen)
+        if self.completing is None:
+            following = next((each for each in self.held if each.in_pieces), None)
+            if following is not None:
+                self.held.remove(following)
+                self.completing = following
+                self.loop.call_soon(following.listen)
 
 
 @dataclass(slots=True)
@@ -77,9 +132,7 @@ class Connection:
         "_socket", "_writing", "closed", "info", "last_active_ns",
     )  # fmt: skip
 
-    def __init__(
-        self, around: Surroundings, connected: socket.socket, info: ConnectionInfo
-    ) -> None:
+    def __init__(self, around: Surroundings, connected: Socket, info: ConnectionInfo) -> None:
         """Take over a connected, non-blocking socket."""
         self._around = around
         self._socket = connected
@@ -92,7 +145,7 @@ class Connection:
         self._closing = False
         self.info = info
         self.closed = False
-        self.last_active_ns = perf_counter_ns()
+        self.last_active_ns = around.now_ns()
         self.listen()
 
     @property
@@ -104,6 +157,11 @@ class Connection:
     def waiting(self) -> bool:
         """Whether a request waits for its answer."""
         return self._in_flight is not None
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether a request has arrived in part."""
+        return not self.closed and self._reader.in_pieces
 
     def listen(self) -> None:
         """Let the event loop tell when more has arrived."""
@@ -155,7 +213,7 @@ class Connection:
             if self.busy:
                 self._readable_while_busy()
                 return
-            if self._around.memory_is_full() and not self._reader.in_pieces:
+            if not self._around.may_receive(self):
                 self._stop_listening()
                 self._around.held.append(self)
                 return
@@ -183,7 +241,7 @@ class Connection:
 
     def _serve(self) -> None:
         """Handle the requests that have arrived, until one has to wait."""
-        self.last_active_ns = perf_counter_ns()
+        self.last_active_ns = self._around.now_ns()
         try:
             while self._handle_arrived():
                 self._flush()
@@ -197,7 +255,7 @@ class Connection:
         if not self.closed:
             self._reader.keep()
             self._flush()
-            if self._around.held:
+            if self._around.held or self._around.completing is self:
                 self._around.let_go_on()
 
     def _handle_arrived(self) -> bool:
@@ -229,7 +287,7 @@ class Connection:
 
     def _handle(self, frame: memoryview, arrived_ns: int) -> None:
         around = self._around
-        started_ns = perf_counter_ns()
+        started_ns = around.now_ns()
         try:
             request = decode_request(frame)
         except UnsupportedVersion:
@@ -241,8 +299,14 @@ class Connection:
         stats = around.metrics.request(request.api_key.name)
         stats.count += 1
         stats.queue_ns += started_ns - arrived_ns
-        answer = around.broker.handle(request.api_key, request.api_version, request.body, self.info)
-        handled_ns = perf_counter_ns()
+        answer = around.broker.handle(
+            request.api_key,
+            request.api_version,
+            request.body,
+            self.info,
+            background=around.background,
+        )
+        handled_ns = around.now_ns()
         stats.local_ns += handled_ns - started_ns
         if answer is None:
             return
@@ -265,7 +329,7 @@ class Connection:
 
     def _completed(self, in_flight: _InFlight, answer: object) -> None:
         """The answer is there; called by whoever completes it, on whatever thread."""
-        if threading.get_ident() == self._around.thread_id:
+        if concurrency.get_ident() == self._around.thread_id:
             self._finish(in_flight, answer)
             return
         # A loop that has ended has closed its connections: nobody waits for this any more.
@@ -276,7 +340,10 @@ class Connection:
         if self.closed or self._in_flight is not in_flight:
             return
         self._in_flight = None
-        in_flight.stats.remote_ns += perf_counter_ns() - in_flight.handled_ns
+        in_flight.stats.remote_ns += self._around.now_ns() - in_flight.handled_ns
+        if isinstance(answer, BrokerError):
+            self.close(answer.message)
+            return
         try:
             self._answer(in_flight.request, in_flight.stats, answer)
             self._flush()
@@ -311,16 +378,16 @@ class Connection:
         if self._send() and not self.closed:
             self._writing = False
             self._around.loop.remove_writer(self._socket)
-            self.last_active_ns = perf_counter_ns()
+            self.last_active_ns = self._around.now_ns()
             self._go_on()
 
     def _send(self) -> bool:
-        started_ns = perf_counter_ns()
+        started_ns = self._around.now_ns()
         try:
             done = self._queue.send()
         except OSError as error:
             self._broke(error)
             return True
         if self._sender is not None:
-            self._sender.send_ns += perf_counter_ns() - started_ns
+            self._sender.send_ns += self._around.now_ns() - started_ns
         return done

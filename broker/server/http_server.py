@@ -2,49 +2,77 @@
 
 import asyncio
 import socket
-import threading
+from collections.abc import Iterable
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from broker import concurrency
 from broker.errors import ConfigError
+from broker.server.idle_connections import IdleConnections
+from broker.server.request_guard import AllowedHosts, Refusal, RequestGuard
 
 PORT_MAX = 65535
-CONNECTIONS_MAX = 1000  # more are answered with 503
+CONNECTIONS_MAX = 1000  # requests on more are answered with 503
+CONNECTIONS_MANY = 500  # from here on each new connection closes the longest idle one
+TICKS_PER_SECOND = 10  # uvicorn's
 # Requests under way may take this long when the server is closed; then they are broken off.
 SHUTDOWN_GRACE_SECONDS = 5
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn, with an eye on connections that wait for their client."""
+
+    def __init__(self, config: uvicorn.Config, idle: IdleConnections) -> None:
+        super().__init__(config)
+        self._idle = idle
+
+    async def on_tick(self, counter: int) -> bool:
+        """Called ten times a second."""
+        if counter % TICKS_PER_SECOND == 0:
+            self._idle.close_silent(self.server_state.connections)
+        return await super().on_tick(counter)
 
 
 class HttpServer:
     """Serves an application from `start` to `close`; port 0 takes a free one.
 
+    Requests of web pages are refused before the application sees them: see request_guard.py.
+
     with HttpServer(application, listen="127.0.0.1:0", name="queries") as server:
         server.address                              # "127.0.0.1:43121"
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is one setting of a server
         self,
         application: ASGIApp,
         *,
         listen: str,
         name: str,
+        allowed_hosts: Iterable[str] = (),
+        refusal: Refusal | None = None,
+        json_only: bool = True,
         connections: type[asyncio.Protocol] | None = None,
         websockets: type[asyncio.Protocol] | None = None,
     ) -> None:
         """Nothing listens before `start`; the thread gets the name.
 
+        `allowed_hosts` are more names of the server; `refusal` words what is refused.
         `connections` speak HTTP in place of uvicorn's own. Those that become WebSockets are handed
         over to `websockets`, if it is there.
         """
-        self._application = application
         self._host, self._port = parse_listen(listen)
+        hosts = AllowedHosts(self._host, allowed_hosts)
+        self._application = RequestGuard(application, hosts, refusal=refusal, json_only=json_only)
         self._name = name
-        self._connections = connections
+        self._connections = connections or AutoHTTPProtocol
+        self._idle = IdleConnections(CONNECTIONS_MANY)
         self._websockets = websockets
         self._listener: socket.socket | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: concurrency.Thread | None = None
         self._server: uvicorn.Server | None = None
 
     @property
@@ -71,18 +99,27 @@ class HttpServer:
             access_log=False,
             lifespan="off",
             server_header=False,
-            http=self._connections or "auto",
+            http=self._connect,  # type: ignore[arg-type]  # called as the class would be
             ws=self._websockets or "none",
             limit_concurrency=CONNECTIONS_MAX,
             timeout_graceful_shutdown=SHUTDOWN_GRACE_SECONDS,
         )
         self._listener = listener
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(
+        self._server = _Uvicorn(config, self._idle)
+        self._thread = concurrency.Thread(
             target=self._server.run, kwargs={"sockets": [listener]}, name=self._name, daemon=True
         )
         self._thread.start()
         return self
+
+    # Any: uvicorn makes its protocols with what it likes.
+    def _connect(self, *, server_state: Any, **given: Any) -> asyncio.Protocol:
+        """A client has connected."""
+        self._idle.make_room(server_state.connections)
+        # Any: see above.
+        protocol: Any = self._connections
+        connection: asyncio.Protocol = protocol(server_state=server_state, **given)
+        return connection
 
     def close(self) -> None:
         """Answer what was asked, and stop; calling again does nothing."""

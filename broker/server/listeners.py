@@ -3,11 +3,9 @@
 import socket
 from dataclasses import dataclass
 
-from broker.config import BrokerConfig
+from broker.config import CONTROLLER, BrokerConfig
 from broker.errors import ConfigError
 
-# In a server.properties for KRaft the controller has a listener of its own; there is none here.
-CONTROLLER = "CONTROLLER"
 SECURE_PROTOCOLS = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 PORT_MAX = 65535
 ANY_HOST = frozenset({"", "0.0.0.0", "::"})

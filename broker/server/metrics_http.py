@@ -13,11 +13,13 @@ from broker.errors import ConfigError
 from broker.handlers import BrokerState
 from broker.metrics import Exposition, write_counters
 from broker.model import TopicPartition
+from broker.server.request_guard import AllowedHosts
 
 logger = logging.getLogger(__name__)
 
 REQUEST_BYTES_MAX = 16 * 1024
 REQUEST_SECONDS_MAX = 10.0
+CONNECTIONS_MAX = 100  # one more, and the oldest one is closed
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -27,7 +29,10 @@ class MetricsPage:
     def __init__(self, broker: Broker) -> None:
         """Nothing listens before `start`."""
         self._broker = broker
+        config = broker.config
+        self._hosts = AllowedHosts(config.metrics_host, config.metrics_allowed_hosts)
         self._server: asyncio.Server | None = None
+        self._open: dict[asyncio.StreamWriter, None] = {}  # the oldest one first
 
     async def start(self) -> int | None:
         """Listen; the port, or None when there is no page."""
@@ -51,6 +56,9 @@ class MetricsPage:
             self._server = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._open) >= CONNECTIONS_MAX:
+            next(iter(self._open)).transport.abort()
+        self._open[writer] = None
         try:
             async with asyncio.timeout(REQUEST_SECONDS_MAX):
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -62,17 +70,25 @@ class MetricsPage:
         except TimeoutError:
             logger.debug("a request for metrics did not arrive in time")
         finally:
+            self._open.pop(writer, None)
             writer.close()
 
     def _respond(self, head: bytes) -> bytes:
         method, _, rest = head.split(b"\r\n", 1)[0].partition(b" ")
         path = rest.split(b" ", 1)[0].split(b"?", 1)[0]
+        if (problem := self._hosts.problem(_headers(head))) is not None:
+            return _response(HTTPStatus.FORBIDDEN, f"{problem}\n")
         if method not in (b"GET", b"HEAD"):
             return _response(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is answered\n")
         if path not in (b"/metrics", b"/"):
             return _response(HTTPStatus.NOT_FOUND, "the page is /metrics\n")
         page = _response(HTTPStatus.OK, metrics_text(self._broker))
         return page.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" if method == b"HEAD" else page
+
+
+def _headers(head: bytes) -> list[tuple[bytes, bytes]]:
+    pairs = (line.partition(b":") for line in head.split(b"\r\n")[1:])
+    return [(name.strip().lower(), value.strip()) for name, colon, value in pairs if colon]
 
 
 def _response(status: HTTPStatus, text: str) -> bytes:

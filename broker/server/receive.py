@@ -2,7 +2,8 @@
 
 A frame that arrives whole is handed on where it was received, in a buffer that all connections
 share; one that arrives in pieces gets a buffer of its own into which the rest is received. That
-buffer is pooled, and grows with what has arrived: a size announced but never sent costs nothing.
+buffer is pooled, and is at most twice as large as what has arrived: a size that is announced but
+never sent costs a few KiB.
 """
 
 from struct import Struct
@@ -12,7 +13,7 @@ from broker.errors import MalformedMessage
 SIZE = Struct(">i")
 SHARED_BYTES = 256 * 1024
 STEP_BYTES = 1024 * 1024
-POOLED_BYTES_MIN = 64 * 1024
+POOLED_BYTES_MIN = 4 * 1024
 POOL_BYTES_MAX = 16 * 1024 * 1024
 
 
@@ -27,7 +28,7 @@ class BufferPool:
         self._free_bytes = 0
 
     def take(self, size: int) -> bytearray:
-        """A buffer of at least this size, or of one step if that is less."""
+        """A buffer of at least this size, or of one step if that is less; a power of two."""
         wanted = POOLED_BYTES_MIN
         while wanted < size and wanted < STEP_BYTES:
             wanted *= 2
@@ -39,10 +40,13 @@ class BufferPool:
         return bytearray(wanted)
 
     def grow(self, buffer: bytearray, size: int) -> bytearray:
-        """A buffer twice as big, or of `size` if that is less, with the same bytes in front."""
-        bigger = bytearray(min(size, 2 * len(buffer)))
+        """A buffer twice as big, with the same bytes in front; large ones end at `size`."""
+        if len(buffer) < STEP_BYTES:
+            bigger = self.take(2 * len(buffer))
+        else:
+            bigger = bytearray(min(size, 2 * len(buffer)))
+            self.bytes_in_use += len(bigger)
         bigger[: len(buffer)] = buffer
-        self.bytes_in_use += len(bigger)
         self.give(buffer)
         return bigger
 
@@ -155,7 +159,7 @@ class FrameReader:
 
     def _begin_pieces(self, first: int, size: int) -> None:
         rest = self._view[first : self._end]
-        frame = self._pool.take(size)
+        frame = self._pool.take(min(size, 2 * len(rest)))
         frame[: len(rest)] = rest
         self._size = size
         self._start, self._end = 0, len(rest)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from broker.model import FileSlice
 from broker.protocol.message import Attachment
+from broker.sockets import Socket
 
 # Below this size copying is cheaper than the two more system calls that sendfile takes.
 INLINE_BYTES_MAX = 16 * 1024
@@ -29,11 +30,11 @@ class SendQueue:
 
     __slots__ = ("_parts", "_sendfile_works", "_socket", "bytes_left", "bytes_sent")
 
-    def __init__(self, connected: socket.socket) -> None:
+    def __init__(self, connected: Socket) -> None:
         """Nothing to send."""
         self._socket = connected
         self._parts: deque[bytes | bytearray | memoryview | FileSlice] = deque()
-        self._sendfile_works = True
+        self._sendfile_works = isinstance(connected, socket.socket)  # else the kernel has no part
         self.bytes_left = 0
         self.bytes_sent = 0
 
@@ -118,4 +119,4 @@ class SendQueue:
                     raise
                 self._sendfile_works = False
         size = min(part.size, READ_BYTES_MAX)
-        return self._socket.send(os.pread(part.file.descriptor, size, part.position))
+        return self._socket.send(part.file.read(size, part.position))

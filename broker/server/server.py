@@ -4,20 +4,17 @@ import asyncio
 import errno
 import logging
 import socket
-import threading
-from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from time import perf_counter_ns
 from types import TracebackType
 from typing import Self
 
+from broker import concurrency, descriptors
 from broker.broker import Broker
 from broker.errors import ConfigError
-from broker.model import ConnectionInfo
-from broker.server.connection import Connection, Surroundings
+from broker.server.connections import BACKGROUND_THREADS, Connections
 from broker.server.listeners import (
     Endpoint,
     advertise,
@@ -25,7 +22,6 @@ from broker.server.listeners import (
     listen_endpoints,
 )
 from broker.server.metrics_http import MetricsPage
-from broker.server.receive import BufferPool
 
 logger = logging.getLogger(__name__)
 
@@ -33,8 +29,6 @@ ACCEPTED_AT_ONCE_MAX = 64
 # When the process has no descriptors left, accepting is tried again after this time.
 ACCEPT_RETRY_SECONDS = 1.0
 SHUTDOWN_GRACE_SECONDS = 1.0
-IDLE_CHECKS_PER_TIMEOUT = 10
-IDLE_CHECK_SECONDS_MAX = 30.0
 MAPPED_IPV4 = "::ffff:"  # how addresses of version 4 look on a socket for both versions
 NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
@@ -53,11 +47,10 @@ class Server:
         if listeners is not None:
             self._config = replace(broker.config, listeners=listeners, advertised_listeners=())
         self._listeners: list[socket.socket] = []
-        self._connections: set[Connection] = set()
-        self._connections_by_host: Counter[str] = Counter()
-        self._thread: threading.Thread | None = None
+        self._connections: Connections | None = None
+        self._thread: concurrency.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._around: Surroundings | None = None
+        self._background = concurrency.ThreadPoolExecutor(BACKGROUND_THREADS, "large-requests")
         self._stop = asyncio.Event()
         self.endpoints: list[Endpoint] = []
         self.metrics_port: int | None = None
@@ -70,7 +63,7 @@ class Server:
     def start(self) -> Self:
         """Listen and serve in a thread; returns when clients can connect."""
         started: Future[None] = Future()
-        self._thread = threading.Thread(
+        self._thread = concurrency.Thread(
             target=self._run_thread, args=(started,), name="broker-server", daemon=True
         )
         self._thread.start()
@@ -115,29 +108,17 @@ class Server:
     async def serve(self, ready: Callable[[], None]) -> None:
         """Listen and serve until `stop_soon`; `ready` is called when clients can connect."""
         self._loop = asyncio.get_running_loop()
-        self._around = self._surroundings(self._loop)
+        self._connections = Connections(self._broker, self._config, self._loop, self._background)
         page = MetricsPage(self._broker)
         try:
             self._listen(self._loop)
             self.metrics_port = await page.start()
-            self._loop.call_soon(self._close_idle)
+            self._loop.call_soon(self._connections.close_idle)
             ready()
             await self._stop.wait()
         finally:
             await page.close()
-            await self._shut_down(self._loop)
-
-    def _surroundings(self, loop: asyncio.AbstractEventLoop) -> Surroundings:
-        return Surroundings(
-            broker=self._broker,
-            loop=loop,
-            pool=BufferPool(),
-            metrics=self._broker.metrics,
-            request_bytes_max=self._config.socket_request_max_bytes,
-            queued_bytes_max=self._config.queued_max_request_bytes,
-            forget=self._forget,
-            thread_id=threading.get_ident(),
-        )
+            await self._shut_down(self._loop, self._connections)
 
     # --- listening ---
 
@@ -206,59 +187,25 @@ class Server:
             self._loop.add_reader(listening, partial(self._accept, listening, listener))
 
     def _admit(self, connected: socket.socket, host: str, listener: str) -> None:
-        metrics = self._broker.metrics
-        if refusal := self._refusal(host):
-            logger.warning("refusing connection of %s: %s", host, refusal)
-            metrics.connections_refused += 1
-            connected.close()
-            return
-        connected.setblocking(False)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        metrics.connections_accepted += 1
-        metrics.connections_open += 1
-        self._connections_by_host[host] += 1
-        assert self._around is not None
-        info = ConnectionInfo(client_host=host, listener=listener)
-        self._connections.add(Connection(self._around, connected, info))
+        assert self._connections is not None
+        # Descriptors are given from the lowest on: a high one says how many are in use.
+        too_many = len(self._connections) >= descriptors.connections_max()
+        if too_many or connected.fileno() >= descriptors.limit() - descriptors.reserve():
+            reason = f"the process may have {descriptors.limit()} open files (see ulimit -n)"
+            self._connections.refuse(connected, host, reason)
+        else:
+            self._connections.admit(connected, host, listener)
 
-    def _refusal(self, host: str) -> str:
-        if len(self._connections) >= self._config.max_connections:
-            return f'"max.connections" is {self._config.max_connections}'
-        if self._connections_by_host[host] >= self._config.max_connections_per_ip:
-            return f'"max.connections.per.ip" is {self._config.max_connections_per_ip}'
-        return ""
-
-    def _forget(self, connection: Connection) -> None:
-        self._connections.discard(connection)
-        self._broker.metrics.connections_open -= 1
-        host = connection.info.client_host
-        self._connections_by_host[host] -= 1
-        if not self._connections_by_host[host]:
-            del self._connections_by_host[host]
-
-    def _close_idle(self) -> None:
-        idle_ms = self._config.connections_max_idle_ms
-        if self._loop is None or idle_ms < 0:
-            return
-        oldest_ns = perf_counter_ns() - idle_ms * 1_000_000
-        for connection in list(self._connections):
-            if connection.last_active_ns < oldest_ns and not connection.waiting:
-                connection.close()
-        pause = min(idle_ms / 1000 / IDLE_CHECKS_PER_TIMEOUT, IDLE_CHECK_SECONDS_MAX)
-        self._loop.call_later(max(pause, 0.01), self._close_idle)
-
-    async def _shut_down(self, loop: asyncio.AbstractEventLoop) -> None:
+    async def _shut_down(self, loop: asyncio.AbstractEventLoop, connections: Connections) -> None:
         for listening in self._listeners:
             loop.remove_reader(listening)
             listening.close()
-        for connection in list(self._connections):
-            connection.close_when_sent()
+        connections.close_when_sent()
         deadline = loop.time() + SHUTDOWN_GRACE_SECONDS
-        while self._connections and loop.time() < deadline:
+        while connections and loop.time() < deadline:
             await asyncio.sleep(0.01)
-        for connection in list(self._connections):
-            connection.close()
+        connections.close()
+        self._background.shutdown(wait=False, cancel_futures=True)
         self._loop = None
 
 

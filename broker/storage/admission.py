@@ -1,30 +1,34 @@
 """What a batch must be like to be appended: timestamps, keys, compression of the topic."""
 
-from broker.batch.codec import decode_columns, decode_records, encode_retained
+from broker.batch.codec import RecordFacts, decode_records, encode_retained, set_max_timestamp
 from broker.batch.compression import CODEC_IDS
 from broker.batch.layout import CODEC_MASK, BatchHeader, read_header
-from broker.config import LONG_MAX, TopicConfig
+from broker.config import TopicConfig
 from broker.errors import BrokerError, CorruptBatch, ErrorCode
 from broker.model import NO_TIMESTAMP
 
 
-def check_timestamps(
-    records: memoryview, header: BatchHeader, config: TopicConfig, now_ms: int
-) -> None:
-    """Refuse records too far from the broker's time; INVALID_TIMESTAMP.
+def correct_max_timestamp(records: memoryview, header: BatchHeader, facts: RecordFacts) -> None:
+    """Let the header say what the records say, as Kafka does: indexes and retention go by it."""
+    if header.max_timestamp != facts.last_timestamp_ms:
+        header.max_timestamp = facts.last_timestamp_ms
+        set_max_timestamp(records, 0, facts.last_timestamp_ms)
 
-    The latest record is in the header; the earliest is not, so a bound on the past, which is not
-    set by default, has the records looked at.
-    """
-    if header.max_timestamp - now_ms > config.message_timestamp_after_max_ms:
+
+def check_timestamps(
+    records: memoryview, facts: RecordFacts, config: TopicConfig, now_ms: int
+) -> None:
+    """Refuse records too far from the broker's time; INVALID_TIMESTAMP."""
+    latest_ms = facts.last_timestamp_ms
+    if latest_ms - now_ms > config.message_timestamp_after_max_ms:
         raise BrokerError(
             ErrorCode.INVALID_TIMESTAMP,
-            f"timestamp {header.max_timestamp} is {header.max_timestamp - now_ms} ms ahead",
+            f"timestamp {latest_ms} is {latest_ms - now_ms} ms ahead",
             hint="see message.timestamp.after.max.ms",
         )
-    if config.message_timestamp_before_max_ms == LONG_MAX:
-        return
     oldest_ms = now_ms - config.message_timestamp_before_max_ms
+    if facts.first_timestamp_ms >= oldest_ms:
+        return
     for record in decode_records(records):
         if NO_TIMESTAMP != record.timestamp_ms < oldest_ms:
             raise BrokerError(
@@ -34,9 +38,9 @@ def check_timestamps(
             )
 
 
-def check_keys(records: memoryview) -> None:
+def check_keys(facts: RecordFacts) -> None:
     """Refuse records without key, which compaction could never remove; INVALID_RECORD."""
-    if min(decode_columns(records).key_starts) < 0:
+    if facts.has_null_keys:
         raise BrokerError(ErrorCode.INVALID_RECORD, "a record for a compacted topic has no key")
 
 

@@ -11,8 +11,8 @@ import base64
 import os
 from collections.abc import Mapping
 
+from broker.files import FileSystem
 from broker.model import TopicPartition
-from broker.storage.files import FileSystem
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 START_OFFSETS = "log-start-offset-checkpoint"
@@ -30,7 +30,7 @@ def read_offsets(files: FileSystem, folder: str, name: str) -> dict[TopicPartiti
     """Offsets by partition; none when the file is missing or damaged: it only saves work."""
     found = {}
     try:
-        for fields in _read_table(files, os.path.join(folder, name)):
+        for fields in read_table(files, os.path.join(folder, name)):
             topic, partition, offset = fields
             found[TopicPartition(topic, int(partition))] = int(offset)
     except ValueError:
@@ -38,18 +38,10 @@ def read_offsets(files: FileSystem, folder: str, name: str) -> dict[TopicPartiti
     return found
 
 
-def write_offsets(
-    files: FileSystem, folder: str, name: str, offsets: Mapping[TopicPartition, int]
-) -> None:
-    """Write offsets by partition, in one step."""
-    rows = [f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items()]
-    _write_table(files, os.path.join(folder, name), rows)
-
-
 def read_leader_epochs(files: FileSystem, folder: str) -> list[tuple[int, int]]:
     """Epochs with the offsets they start at; none when the file is missing or damaged."""
     try:
-        rows = _read_table(files, os.path.join(folder, LEADER_EPOCHS))
+        rows = read_table(files, os.path.join(folder, LEADER_EPOCHS))
         return [(int(epoch), int(offset)) for epoch, offset in rows]
     except ValueError:
         return []
@@ -58,10 +50,11 @@ def read_leader_epochs(files: FileSystem, folder: str) -> list[tuple[int, int]]:
 def write_leader_epochs(files: FileSystem, folder: str, epochs: list[tuple[int, int]]) -> None:
     """Write epochs with the offsets they start at."""
     rows = [f"{epoch} {offset}" for epoch, offset in epochs]
-    _write_table(files, os.path.join(folder, LEADER_EPOCHS), rows, durable=False)
+    write_table(files, os.path.join(folder, LEADER_EPOCHS), rows, durable=False)
 
 
-def _read_table(files: FileSystem, path: str) -> list[list[str]]:
+def read_table(files: FileSystem, path: str) -> list[list[str]]:
+    """The rows of a checkpoint file; ValueError when it is damaged."""
     data = files.read_file(path)
     if data is None:
         return []
@@ -71,7 +64,8 @@ def _read_table(files: FileSystem, path: str) -> list[list[str]]:
     return [line.split(" ") for line in lines[2:]]
 
 
-def _write_table(files: FileSystem, path: str, rows: list[str], *, durable: bool = True) -> None:
+def write_table(files: FileSystem, path: str, rows: list[str], *, durable: bool = True) -> None:
+    """Write a checkpoint file in one step."""
     text = "\n".join([VERSION_LINE, str(len(rows)), *rows]) + "\n"
     files.write_file(path, text.encode(), durable=durable)
 

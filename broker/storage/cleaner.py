@@ -1,10 +1,10 @@
 """Cleaner: which log is compacted next, and when."""
 
 import logging
-import threading
 from dataclasses import dataclass
 from typing import Protocol
 
+from broker import concurrency
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.errors import CorruptBatch, StorageError
@@ -94,24 +94,27 @@ def _is_overdue(log: PartitionLog, dirty: list[Segment], now_ms: int) -> bool:
 class Cleaner:
     """Compacts the dirtiest log; one round at a time, in whoever's thread asks."""
 
-    def __init__(self, lock: threading.RLock, clock: Clock, config: BrokerConfig) -> None:
+    def __init__(self, lock: concurrency.RLock, clock: Clock, config: BrokerConfig) -> None:
         """Know the limits."""
         self._lock = lock
         self._clock = clock
         self._map_bytes_max = config.log_cleaner_dedupe_buffer_size
         self._bytes_per_second_max = config.log_cleaner_io_max_bytes_per_second
-        self._sleeping = threading.Condition()
+        self._sleeping = concurrency.Condition()
         # Logs that cannot be compacted until the broker is started anew.
         self._failed: set[PartitionLog] = set()
 
     def clean_one(self, source: LogSource) -> bool:
         """Do a round on the log that needs it most; False when none does."""
+        now_ms = self._clock.now_ms()
+        found = self._dirtiest(source, now_ms)
+        if found is None:
+            return False
+        log = found.log
         with self._lock:
-            now_ms = self._clock.now_ms()
-            found = self._dirtiest(source, now_ms)
-            if found is None:
-                return False
-            log = found.log
+            if source.get(log.topic_partition) is not log or len(log.segments) < 2:
+                return False  # deleted, or cut by retention, since
+            found = examine(log, source.cleaned_offsets.get(log.topic_partition, -1), now_ms)
             task = begin_round(
                 log,
                 first_dirty_offset=found.first_dirty_offset,
@@ -140,12 +143,17 @@ class Cleaner:
 
     def _dirtiest(self, source: LogSource, now_ms: int) -> Cleanable | None:
         due = []
-        for log in source.logs():
-            if log.config.compacts and len(log.segments) > 1 and log not in self._failed:
-                cleaned_offset = source.cleaned_offsets.get(log.topic_partition, -1)
-                found = examine(log, cleaned_offset, now_ms)
-                if found.is_due:
-                    due.append(found)
+        with self._lock:
+            logs = source.logs()
+        for log in logs:
+            if not log.config.compacts or len(log.segments) < 2 or log in self._failed:
+                continue
+            with self._lock:  # for each anew: there may be many
+                if len(log.segments) > 1:
+                    cleaned_offset = source.cleaned_offsets.get(log.topic_partition, -1)
+                    found = examine(log, cleaned_offset, now_ms)
+                    if found.is_due:
+                        due.append(found)
         return max(due, key=lambda item: (item.overdue, item.dirty_ratio), default=None)
 
 
@@ -153,7 +161,7 @@ class _Throttle:
     """Waits when more bytes were read than a second may see."""
 
     def __init__(
-        self, clock: Clock, sleeping: threading.Condition, bytes_per_second_max: float
+        self, clock: Clock, sleeping: concurrency.Condition, bytes_per_second_max: float
     ) -> None:
         self._clock = clock
         self._sleeping = sleeping

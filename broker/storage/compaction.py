@@ -18,6 +18,8 @@ The work is done without the broker's lock, on segments that are no longer writt
 to begin a round and to put each new segment in the place of the old ones.
 """
 
+import errno
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -33,19 +35,22 @@ from broker.batch.codec import (
 from broker.batch.layout import HEADER_BYTES, LENGTH_END, BatchHeader, read_header
 from broker.config import TopicConfig
 from broker.errors import CorruptBatch
+from broker.files import NotOpened, OpenFiles
 from broker.model import OpenFile
 from broker.storage.cleaned_transactions import CleanedTransactions
 from broker.storage.context import LogContext
-from broker.storage.files import OpenFiles
 from broker.storage.index import RELATIVE_OFFSET_MAX, AbortedRange
 from broker.storage.offset_map import OffsetMap
 from broker.storage.partition_log import PartitionLog
 from broker.storage.replay import read_marker
-from broker.storage.segment import CLEANED, LOG, POSITION_MAX, Segment
+from broker.storage.segment import CLEANED, LOG, POSITION_MAX, SWAP, Segment
+
+logger = logging.getLogger(__name__)
 
 READ_BYTES = 1 << 20
 WRITE_BYTES = 1 << 20
 FILES_OPEN_MAX = 16
+GROUP_SEGMENTS_MAX = 200  # their files are renamed under the lock
 
 Throttle = Callable[[int], None]
 
@@ -127,7 +132,7 @@ def compact(
     Raises Overtaken when the log changed meanwhile, CorruptBatch when it is damaged, StorageError
     or OSError when the disk refuses.
     """
-    _make_durable(task)
+    _make_durable(task, lock)
     offset_map = build_map(task, map_bytes_max, throttle)
     end_offset = offset_map.latest_offset + 1
     transactions = CleanedTransactions(task.aborted, task.segments[0].base_offset)
@@ -137,16 +142,22 @@ def compact(
             if cleaning.run(throttle):
                 _replace(task, lock, group, cleaning.cleaned)
         finally:
-            if cleaning.cleaned.suffix == CLEANED:
+            if cleaning.cleaned.suffix:
                 cleaning.cleaned.remove()
     return end_offset
 
 
-def _make_durable(task: Round) -> None:
+def _make_durable(task: Round, lock: AbstractContextManager[object]) -> None:
     """Have the old segments on the disk: an older record goes for the sake of a newer one there."""
     for segment in task.segments:
         if not segment.flushed:
-            task.context.files.fsync(_open(task, segment))
+            file = _open(task, segment)
+            try:
+                task.context.files.fsync(file)
+            except OSError as error:
+                # The disk says this once: a later fsync that succeeds would prove nothing.
+                with lock:
+                    raise task.log.fail(error) from error
 
 
 def _open(task: Round, segment: Segment) -> OpenFile:
@@ -169,25 +180,42 @@ def build_map(task: Round, bytes_max: int, throttle: Throttle) -> OffsetMap:
                 continue
             if header.base_offset >= task.first_uncleanable_offset:
                 return offset_map
-            if not offset_map.has_room(header.record_count):
-                return offset_map
             throttle(header.size)
-            _enter_keys(offset_map, transactions, header, batch)
+            if not _enter_keys(offset_map, transactions, header, batch):
+                return offset_map
             offset_map.latest_offset = header.last_offset
     return offset_map
 
 
 def _enter_keys(
     offset_map: OffsetMap, transactions: CleanedTransactions, header: BatchHeader, batch: memoryview
-) -> None:
+) -> bool:
+    """Enter what a batch holds; False when there is no room for it."""
     if header.is_control:
         marker = read_marker(batch) if header.record_count else None
         transactions.end(header, marker)
-        return
+        return True
     if transactions.is_aborted(header) or not header.record_count:
-        return
-    columns = decode_columns(batch)
+        return True
+    columns = _readable_columns(batch)
+    if columns is None:
+        return True
+    if not offset_map.has_room(len(columns)):
+        return False
     offset_map.put(_keys(columns), columns.offsets)
+    return True
+
+
+def _readable_columns(batch: memoryview) -> Columns | None:
+    """The records of a batch; None when they cannot be read, whatever its header says of them.
+
+    Brokers of the past accepted such batches. They stay as they are, and the log is compacted
+    around them: readers get an error that says how to pass them.
+    """
+    try:
+        return decode_columns(batch)
+    except CorruptBatch:
+        return None
 
 
 def _keys(columns: Columns) -> list[bytes | None]:
@@ -224,20 +252,21 @@ def _size(chunk: memoryview) -> int:
 def _groups(task: Round, end_offset: int) -> Iterator[list[Segment]]:
     """Neighbouring segments that fit into one, of those that begin before an offset."""
     group: list[Segment] = []
+    size_bytes = 0
     size_max = min(task.config.segment_bytes, POSITION_MAX)
     for segment in task.segments:
         if segment.base_offset >= end_offset:
             break
-        fits = (
-            sum(item.size_bytes for item in group) + segment.size_bytes <= size_max
+        fits = not group or (
+            len(group) < GROUP_SEGMENTS_MAX
+            and size_bytes + segment.size_bytes <= size_max
             and segment.next_offset - group[0].base_offset <= RELATIVE_OFFSET_MAX
-            if group
-            else True
         )
         if not fits:
             yield group
-            group = []
+            group, size_bytes = [], 0
         group.append(segment)
+        size_bytes += segment.size_bytes
     if group:
         yield group
 
@@ -249,9 +278,7 @@ def _replace(
     cleaned: Segment,
 ) -> None:
     """Put a new segment in the place of a group."""
-    for file in cleaned.files_to_flush():  # without the lock: what is fsynced under it is clean
-        task.context.files.fsync(file)
-    cleaned.close()
+    _make_ready(task, cleaned)
     with lock:
         log = task.log
         still_there = set(map(id, log.segments[:-1]))
@@ -259,6 +286,24 @@ def _replace(
             raise Overtaken(cleaned.path(LOG))
         cleaned.context = log.context
         log.replace_segments(group, [cleaned])
+
+
+def _make_ready(task: Round, cleaned: Segment) -> None:
+    """Have a new segment on the disk, under the name with which a crash completes the step."""
+    files = task.context.files
+    for file in cleaned.files_to_flush():
+        if not isinstance(file, str):
+            files.fsync(file)
+        elif files.modified_ns(file) is not None:
+            files.fsync(files.open(file))
+    cleaned.close()
+    cleaned.rename(SWAP)
+    try:
+        files.fsync_directory(cleaned.folder)
+    except NotOpened as error:
+        if error.errno == errno.ENOENT:
+            raise Overtaken(cleaned.folder) from None
+        raise
 
 
 class _GroupCleaning:
@@ -357,7 +402,15 @@ class _GroupCleaning:
         return None if header.delete_horizon_ms <= self._task.now_ms else batch
 
     def _kept_records(self, header: BatchHeader, batch: memoryview) -> memoryview | bytes | None:
-        rows, has_tombstones = self._kept_rows(header, batch)
+        columns = _readable_columns(batch)
+        if columns is None:
+            logger.warning(
+                "%s: the batch at offset %d cannot be read and is kept as it is",
+                self._task.log.topic_partition,
+                header.base_offset,
+            )
+            return batch
+        rows, has_tombstones = self._kept_rows(header, columns)
         if not rows:
             return None
         needs_horizon = has_tombstones and header.delete_horizon_ms is None
@@ -373,9 +426,8 @@ class _GroupCleaning:
     def _new_horizon_ms(self) -> int:
         return self._task.now_ms + self._task.config.delete_retention_ms
 
-    def _kept_rows(self, header: BatchHeader, batch: memoryview) -> tuple[list[int], bool]:
+    def _kept_rows(self, header: BatchHeader, columns: Columns) -> tuple[list[int], bool]:
         """The records of a batch to keep, by number, and whether a tombstone is among them."""
-        columns = decode_columns(batch)
         offsets, values, latest = columns.offsets, columns.value_starts, self._map.latest_offset
         lasts = self._map.last_offsets(_keys(columns))
         rows = [

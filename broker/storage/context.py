@@ -6,16 +6,20 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from broker.clock import Clock
-from broker.storage.files import FileSystem, OpenFiles
+from broker.descriptors import LOG_FILES_MAX
+from broker.files import FileSystem, OpenFiles
 
 if TYPE_CHECKING:
     from broker.storage.partition_log import PartitionLog
 
-OPEN_FILES_MAX = 4096
 LOADED_INDEXES_MAX = 8
 
 
 def _nothing(_: "PartitionLog") -> None:
+    pass
+
+
+def _no_folder(_: str) -> None:
     pass
 
 
@@ -26,12 +30,20 @@ class LogContext:
     clock: Clock
     files: FileSystem = field(default_factory=FileSystem)
     random: Random = field(default_factory=Random)
-    open_files: OpenFiles = field(default_factory=lambda: OpenFiles(OPEN_FILES_MAX))
+    open_files: OpenFiles = field(default_factory=lambda: OpenFiles(LOG_FILES_MAX))
     # Indexes of segments no longer written to, which can be read again.
     loaded_indexes: OpenFiles = field(default_factory=lambda: OpenFiles(LOADED_INDEXES_MAX))
+    # Of the broker's present run; it moves at every start after a crash.
+    leader_epoch: int = 0
     # Acknowledge only what is on the disk: the high watermark waits for fsync.
     acknowledge_durable: bool = False
     # Told when a log has something to be made durable.
     needs_flush: Callable[["PartitionLog"], None] = _nothing
+    # Told when a log must be made durable now, before its last append counts as written.
+    flush_soon: Callable[["PartitionLog"], None] = _nothing
+    # Called before a log makes its folder: one of an older log may still have the name.
+    free_folder: Callable[[str], None] = _no_folder
+    # Logs whose start was moved: housekeeping removes the segments before it.
+    starts_later: dict["PartitionLog", None] = field(default_factory=dict)
     # Files renamed for deletion, with the monotonic time from which on they may go.
     discarded: list[tuple[int, str]] = field(default_factory=list)

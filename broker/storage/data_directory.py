@@ -1,31 +1,39 @@
 """DataDirectory: all partition logs under one path, and the files they share."""
 
-import fcntl
 import logging
 import os
-import resource
-import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from random import Random
 
+from broker import concurrency, descriptors
 from broker.clock import Clock
 from broker.config import BrokerConfig, TopicConfig
 from broker.errors import StorageError
+from broker.files import FileSystem, OpenFiles
 from broker.model import OpenFile, TopicPartition
 from broker.storage import checkpoints
 from broker.storage.cleaner import Cleaner
-from broker.storage.context import OPEN_FILES_MAX, LogContext
-from broker.storage.files import FileSystem, OpenFiles
+from broker.storage.context import LogContext
 from broker.storage.flusher import Durable, Failed, Flusher
+from broker.storage.leader_epochs import read_epoch, write_epoch
+from broker.storage.partition_checkpoint import (
+    NOT_CLEANED,
+    CheckpointWriter,
+    PartitionCheckpoint,
+    read_checkpoints,
+)
 from broker.storage.partition_log import PartitionLog
 from broker.storage.recovery import Recovered, open_log
-from broker.storage.retention import apply_retention
+from broker.storage.retention import Step, apply_retention
 
 LOGGER = logging.getLogger(__name__)
 LOCK_FILE = ".lock"
 FOLDER_DELETED = "-delete"
 FOLDER_STRAY = "-stray"
+LOGS_AT_ONCE_MAX = 200
+RENAMED_AT_ONCE_MAX = 200
 FOLDER_NAME_MAX = 200  # leaves room for an id and a suffix within what file systems take
 
 Expected = Mapping[TopicPartition, tuple[bytes, TopicConfig]]
@@ -48,7 +56,7 @@ class DataDirectory:
         *,
         config: BrokerConfig,
         clock: Clock,
-        lock: threading.RLock,
+        lock: concurrency.RLock,
         files: FileSystem | None = None,
         random: Random | None = None,
     ) -> None:
@@ -67,18 +75,35 @@ class DataDirectory:
             clock=clock,
             files=self._files,
             random=self._random,
-            open_files=OpenFiles(_open_files_max()),
+            open_files=OpenFiles(descriptors.log_files_max(self._files.descriptors_max())),
             acknowledge_durable=self._durable,
             needs_flush=self._flusher.needs_flush,
+            flush_soon=self._flusher.flush_soon,
+            free_folder=self._free_folder,
         )
+        self._files.make_room = self._release_files
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._discarded_folders: list[str] = []
+        # Folders of deleted logs that still have their names: there were too many at once.
+        self._condemned_folders: dict[str, None] = {}
         self._lock_file: OpenFile | None = None
-        self._checkpointing = threading.Lock()
-        self._checkpointed: dict[str, dict[TopicPartition, int]] = {}
+        self._checkpoint_writer = CheckpointWriter(self._files, self.path)
+        self._checkpoint_is_stale = False  # it speaks of a log that is deleted
+        self._checkpointing = concurrency.Lock()
         # How far compaction got, by partition; what the cleaner's checkpoint says.
         self.cleaned_offsets: dict[TopicPartition, int] = {}
         self._cleaner = Cleaner(lock, clock, config)
+        self._worker: concurrency.ThreadPoolExecutor | None = None
+        self._closing = False
+
+    @property
+    def files(self) -> FileSystem:
+        """The disk."""
+        return self._files
+
+    def space(self) -> tuple[int, int]:
+        """Bytes of the disk: all of them, and those that are free."""
+        return self._files.space(self.path)
 
     # --- logs ---
 
@@ -112,13 +137,26 @@ class DataDirectory:
         )
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """Forget a log; its folder is renamed now and removed by housekeeping."""
+        """Forget a log; its folder is renamed, and removed by housekeeping.
+
+        Of many at once only some are renamed now, the others by housekeeping or when a new log
+        needs the name. After a crash before that they are strays.
+        """
         log = self._logs.pop(topic_partition)
         self._flusher.forget(log)
         log.release()
         self.cleaned_offsets.pop(topic_partition, None)
+        self._checkpoint_is_stale = True
         if log.segments:
-            self._discarded_folders.append(self._set_aside(str(topic_partition), FOLDER_DELETED))
+            self._condemned_folders[log.folder] = None
+            if len(self._discarded_folders) < RENAMED_AT_ONCE_MAX:
+                self._free_folder(log.folder)
+
+    def _free_folder(self, folder: str) -> None:
+        if folder in self._condemned_folders:
+            aside = self._set_aside(os.path.basename(folder), FOLDER_DELETED)
+            del self._condemned_folders[folder]
+            self._discarded_folders.append(aside)
 
     def _set_aside(self, name: str, suffix: str) -> str:
         """Rename a folder so that it is no partition's any more."""
@@ -130,18 +168,48 @@ class DataDirectory:
             raise StorageError(f"cannot rename: {error.strerror}", at=new) from error
         return new
 
+    def _release_files(self) -> bool:
+        """Close files of logs that are kept open, when there are no descriptors left."""
+        # Without waiting: whoever holds the lock may wait for the thread that asks.
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            return self._context.open_files.release_some()
+        finally:
+            self._lock.release()
+
     def when_durable(
         self, log: PartitionLog, offset: int, callback: Durable, failed: Failed = _unanswered
     ) -> None:
         """Call back once all records below an offset count as written.
 
-        At once, unless durability is fsync; then when they are on the disk. If the disk fails,
-        `failed` is called in place of it.
+        At once, unless durability is fsync or flush.messages asks for it; then when they are on
+        the disk. If the disk fails, `failed` is called in place of it.
         """
-        if self._durable:
-            self._flusher.when_durable(log, offset, callback, failed)
-        else:
+        if log.is_written(offset - 1):
             callback()
+        else:
+            self._flusher.when_durable(log, offset, callback, failed)
+
+    # --- work that takes long ---
+
+    def in_background(self, job: Callable[[], object]) -> None:
+        """Do a job in a thread, without the lock; jobs are done one after another."""
+        if self._worker is None:
+            self._worker = concurrency.ThreadPoolExecutor(1, thread_name_prefix="log-worker")
+        self._worker.submit(_guarded, job)
+
+    def in_steps(self, steps: Iterable[Callable[[], object]]) -> None:
+        """Do steps in a thread, each under the lock; others get it in between."""
+
+        def run() -> None:
+            for step in steps:
+                if self._closing:
+                    return
+                with self._lock:
+                    step()
+
+        self.in_background(run)
 
     # --- opening and closing ---
 
@@ -151,7 +219,7 @@ class DataDirectory:
         """Open the logs that should be there; `progress` hears how many of how many are done."""
         self._files.make_folder(self.path)
         self._take_lock()
-        self._read_meta()
+        is_new = self._read_meta()
         names = self._files.list_folder(self.path)
         clean = checkpoints.CLEAN_SHUTDOWN in names
         if clean:
@@ -159,21 +227,28 @@ class DataDirectory:
             self._files.fsync_directory(self.path)
         self.recovered = Recovered(clean=clean)
         folders = {name for name, size in names.items() if size < 0}
-        recovery_points = self._read_offsets(checkpoints.RECOVERY_POINTS)
-        start_offsets = self._read_offsets(checkpoints.START_OFFSETS)
-        self.cleaned_offsets = self._read_offsets(checkpoints.CLEANED_OFFSETS)
         self._clear_folders(folders, expected)
+        topic_ids = {tp: topic_id for tp, (topic_id, _) in expected.items()}
+        found = read_checkpoints(self._files, self.path, topic_ids)
+        self.cleaned_offsets = {
+            tp: item.cleaned_offset
+            for tp, item in found.items()
+            if item.cleaned_offset != NOT_CLEANED
+        }
         for done, (topic_partition, (topic_id, config)) in enumerate(expected.items(), start=1):
             log = self._new_log(topic_partition, topic_id, config)
             if str(topic_partition) in folders:
+                checkpoint = found[topic_partition]
                 open_log(
                     log,
-                    start_offset=start_offsets.get(topic_partition, 0),
-                    recovery_point=None if clean else recovery_points.get(topic_partition, 0),
+                    start_offset=checkpoint.start_offset,
+                    recovery_point=None if clean else checkpoint.recovery_point,
                     summary=self.recovered,
+                    has_id=checkpoint.has_id,
                 )
             self._logs[topic_partition] = log
             progress(done, len(expected))
+        self._choose_epoch(has_lost=not is_new and not clean)
         if self._durable:
             self._make_durable()
             self._flusher.start()
@@ -181,9 +256,8 @@ class DataDirectory:
 
     def _take_lock(self) -> None:
         path = os.path.join(self.path, LOCK_FILE)
-        file = OpenFile(path, os.O_RDWR | os.O_CREAT)
         try:
-            fcntl.flock(file.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock_file = self._files.lock(path)
         except BlockingIOError:
             raise StorageError(
                 "the data directory is in use by another broker",
@@ -191,12 +265,15 @@ class DataDirectory:
                 hint="use it at its address (of SQL: `millstream sql URL`), stop it, or choose "
                 "another directory",
             ) from None
-        self._lock_file = file
 
-    def _read_meta(self) -> None:
+    def _read_meta(self) -> bool:
+        """Learn the ids of cluster and directory; whether the directory had none yet."""
         meta = checkpoints.read_meta(self._files, self.path)
         broker_id = str(self.config.broker_id)
-        if not meta:
+        is_new = not meta
+        if is_new:
+            # Nothing in a directory is safe before its own name is.
+            self._files.fsync_parents(self.path)
             meta = {
                 "version": "1",
                 "cluster.id": self._new_id(),
@@ -212,12 +289,10 @@ class DataDirectory:
                 hint="set broker.id, or choose another log.dirs",
             )
         self.cluster_id = meta.get("cluster.id", "")
+        return is_new
 
     def _new_id(self) -> str:
         return checkpoints.id_to_text(self._random.getrandbits(128).to_bytes(16, "big"))
-
-    def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
-        return checkpoints.read_offsets(self._files, self.path, name)
 
     def _clear_folders(self, folders: set[str], expected: Expected) -> None:
         """Remove deleted logs; set those aside that belong to no topic, or to an older one."""
@@ -237,6 +312,21 @@ class DataDirectory:
                 self.recovered.stray_folders.append(aside)
                 LOGGER.warning("%s belongs to no topic, it is now %s", path, aside)
 
+    def _choose_epoch(self, *, has_lost: bool) -> None:
+        """Lead in another epoch if the end of a log may be lost; before anybody writes in it."""
+        known = read_epoch(self._files, self.path)
+        epoch = max(known, self.recovered.latest_epoch)
+        if has_lost or self.recovered.logs_truncated:
+            epoch += 1
+        if epoch != known:
+            write_epoch(self._files, self.path, epoch)
+        self._context.leader_epoch = epoch
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch in which this broker leads all partitions."""
+        return self._context.leader_epoch
+
     def _make_durable(self) -> None:
         """What a crash left may not be on the disk yet, and readers are about to see it."""
         self._flusher.flush_all(
@@ -247,14 +337,18 @@ class DataDirectory:
         """Flush all logs and leave the marker of a stop in order. Called without the lock."""
         if self._lock_file is None:
             return
+        self._closing = True
+        if self._worker is not None:
+            self._worker.shutdown(cancel_futures=True)
         self._flusher.stop()
         with self._lock:
             clean = True
             for log in self._logs.values():
                 clean = self._seal(log) and clean
-            self._flusher.flush_all(self._logs.values())
+        self._flusher.flush_all(self._logs.values())
+        with self._lock:
             for log in self._logs.values():
-                clean = clean and log.failure is None
+                clean = clean and log.is_durable
                 log.release()
         self.remove_discarded(delay_ms=0)
         try:
@@ -279,19 +373,54 @@ class DataDirectory:
 
     def flush_due(self) -> None:
         """Flush what flush.ms or a rolled segment asks for; remove what was deleted."""
-        self._flusher.flush(PartitionLog.flush_is_due)
+        self._flusher.flush(lambda log: log.flushing.is_due())
+        self._remove_deleted_records()
         self.remove_discarded()
+        if self._checkpoint_is_stale:
+            self.checkpoint()
 
     def apply_retention(self) -> None:
         """Remove the segments that are too old or too many."""
-        for log in self.logs():
-            with self._lock:
-                if self.get(log.topic_partition) is not log:
-                    continue
-                try:
-                    apply_retention(log, self._clock.now_ms())
-                except (StorageError, OSError) as error:
-                    LOGGER.warning("cannot remove segments of %s: %s", log.topic_partition, error)
+        self._apply_retention_to(self.logs())
+
+    def _apply_retention_to(self, logs: list[PartitionLog]) -> None:
+        waiting = [log for log in logs if self._apply_retention(log) is Step.CHECKPOINT]
+        if not waiting:
+            return
+        try:
+            self.checkpoint()
+        except OSError as error:
+            LOGGER.warning("cannot remove segments without a checkpoint: %s", error)
+            return
+        for log in waiting:
+            self._apply_retention(log)
+
+    def _remove_deleted_records(self) -> None:
+        with self._lock:
+            logs = list(self._context.starts_later)
+            self._context.starts_later.clear()
+        self._apply_retention_to(logs)
+
+    def _apply_retention(self, log: PartitionLog) -> Step:
+        """Remove segments of a log until all are gone that are due, or it must wait for a step."""
+        try:
+            step = self._retention_step(log)
+            while step in (Step.MORE, Step.FLUSH):
+                if step is Step.FLUSH:
+                    self._flusher.flush_all([log])
+                before, step = step, self._retention_step(log)
+                if before is step is Step.FLUSH:
+                    break  # it cannot be flushed now
+        except (StorageError, OSError) as error:
+            LOGGER.warning("cannot remove segments of %s: %s", log.topic_partition, error)
+            return Step.DONE
+        return step
+
+    def _retention_step(self, log: PartitionLog) -> Step:
+        with self._lock:
+            if not self._is_current(log):
+                return Step.DONE
+            return apply_retention(log, self._clock.now_ms())
 
     def compact_one(self) -> bool:
         """Compact the log that needs it most; False when none does."""
@@ -302,50 +431,83 @@ class DataDirectory:
 
     def remove_discarded(self, *, delay_ms: int | None = None) -> None:
         """Remove files and folders that were renamed for it and whose delay is over."""
+        self._rename_condemned()
         with self._lock:
             now_ms = self._clock.monotonic_ms()
             discarded = self._context.discarded
             due = [item for item in discarded if item[0] <= now_ms or delay_ms == 0]
-            discarded[:] = [item for item in discarded if item not in set(due)]
+            if due:
+                gone = set(due)
+                discarded[:] = [item for item in discarded if item not in gone]
             folders, self._discarded_folders = self._discarded_folders, []
         for _, path in due:
             self._files.unlink(path)
         for path in folders:
             self._files.remove_folder(path)
 
+    def _rename_condemned(self) -> None:
+        while self._condemned_folders:
+            with self._lock:
+                for folder in list(islice(self._condemned_folders, RENAMED_AT_ONCE_MAX)):
+                    try:
+                        self._free_folder(folder)
+                    except StorageError as error:
+                        LOGGER.warning("cannot remove a deleted log now: %s", error)
+                        return
+
     def checkpoint(self) -> None:
         """Write down how far the logs are flushed and where they start; forget old producers.
 
         Raises OSError; what was written down before stands, and is still true.
         """
-        with self._lock:
-            logs = self.logs()
-            now_ms = self._clock.now_ms()
-            for log in logs:
-                log.producers.expire(now_ms, self.config.producer_id_expiration_ms)
-            tables = {
-                checkpoints.RECOVERY_POINTS: {
-                    log.topic_partition: log.recovery_point for log in logs if log.segments
-                },
-                checkpoints.START_OFFSETS: {
-                    log.topic_partition: log.start_offset
-                    for log in logs
-                    if log.segments and log.start_offset > log.segments[0].base_offset
-                },
-                checkpoints.CLEANED_OFFSETS: dict(self.cleaned_offsets),
-            }
-        with self._checkpointing:
-            for name, offsets in tables.items():
-                if self._checkpointed.get(name) != offsets:
-                    checkpoints.write_offsets(self._files, self.path, name, offsets)
-                    self._checkpointed[name] = offsets
+        with self._checkpointing:  # an older one must not be written after a newer one
+            self._checkpoint_is_stale = False
+            now_ms = self._clock.monotonic_ms()
+            found: dict[TopicPartition, PartitionCheckpoint] = {}
+            for logs in _some_at_a_time(self.logs()):
+                with self._lock:
+                    for log in logs:
+                        log.producers.expire(now_ms, self.config.producer_id_expiration_ms)
+                    found |= self._checkpoint_of(log for log in logs if self._is_current(log))
+            self._checkpoint_writer.write(found)
+            for logs in _some_at_a_time(self.logs()):
+                with self._lock:
+                    for log in logs:
+                        _note_checkpoint(log, found.get(log.topic_partition))
+
+    def _is_current(self, log: PartitionLog) -> bool:
+        return self.get(log.topic_partition) is log
+
+    def _checkpoint_of(
+        self, logs: Iterable[PartitionLog]
+    ) -> dict[TopicPartition, PartitionCheckpoint]:
+        return {
+            log.topic_partition: PartitionCheckpoint(
+                log.topic_id,
+                log.recovery_point,
+                log.start_offset,
+                self.cleaned_offsets.get(log.topic_partition, NOT_CLEANED),
+                starts_inside_segment=log.start_offset > log.segments[0].base_offset,
+            )
+            for log in logs
+            if log.segments
+        }
 
 
-def _open_files_max() -> int:
-    """Half of what the process may have open: sockets need the rest."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return (
-        OPEN_FILES_MAX
-        if soft == resource.RLIM_INFINITY
-        else max(min(OPEN_FILES_MAX, soft // 2), 16)
-    )
+def _note_checkpoint(log: PartitionLog, written: PartitionCheckpoint | None) -> None:
+    """Remember the recovery point that is on the disk now; the log may be newer than it."""
+    if written is not None and written.topic_id == log.topic_id:
+        log.checkpointed_offset = min(written.recovery_point, log.end_offset)
+
+
+def _guarded(job: Callable[[], object]) -> None:
+    try:
+        job()
+    except Exception:
+        LOGGER.exception("work in the background failed")
+
+
+def _some_at_a_time(logs: list[PartitionLog]) -> Iterator[list[PartitionLog]]:
+    """Parts of a list: who goes through all logs lets go of the lock in between."""
+    for start in range(0, len(logs), LOGS_AT_ONCE_MAX):
+        yield logs[start : start + LOGS_AT_ONCE_MAX]

@@ -1,20 +1,20 @@
 """Flusher: fsyncs logs outside the broker's lock; one fsync serves all who wait for it."""
 
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
+from broker import concurrency
 from broker.errors import StorageError
-from broker.storage.files import FileSystem
+from broker.files import FileSystem, NotOpened
 from broker.storage.flushing import FlushTicket
 from broker.storage.partition_log import PartitionLog
 
 LOGGER = logging.getLogger(__name__)
 WORKERS_MAX = 16
 ROUND_LOGS_MAX = 64
+RETRY_SECONDS = 0.2
 
 Durable = Callable[[], None]
 Failed = Callable[[StorageError], None]
@@ -24,24 +24,38 @@ class Flusher:
     """Knows the logs with something to flush, and who waits for it.
 
     With a thread (`start`) every append is fsynced as soon as the one before it is done: group
-    commit. Without, `flush` is called when the policy of the logs says so.
+    commit. Without, `flush` is called when the policy of the logs says so, and a thread is started
+    for the first log that cannot wait (`flush_soon`). A log is flushed by one thread at a time.
     """
 
-    def __init__(self, lock: threading.RLock, files: FileSystem) -> None:
+    def __init__(self, lock: concurrency.RLock, files: FileSystem) -> None:
         """Nothing to flush."""
-        self._changed = threading.Condition(lock)
+        self._changed = concurrency.Condition(lock)
         self._files = files
         self._dirty: dict[PartitionLog, None] = {}
+        self._urgent: dict[PartitionLog, None] = {}
+        # Dirty, but their files could not be opened; they are tried again.
+        self._postponed: dict[PartitionLog, None] = {}
         # In the order of their offsets, which is that of the appends.
         self._waiters: dict[PartitionLog, deque[tuple[int, Durable, Failed]]] = {}
-        self._pool: ThreadPoolExecutor | None = None
-        self._thread: threading.Thread | None = None
+        self._pool: concurrency.ThreadPoolExecutor | None = None
+        self._thread: concurrency.Thread | None = None
+        self._takes_all = False  # the thread, not those that cannot wait alone
         self._stopping = False
 
     def needs_flush(self, log: PartitionLog) -> None:
         """Take note of a log that was written to."""
         with self._changed:
             self._dirty[log] = None
+            self._changed.notify()
+
+    def flush_soon(self, log: PartitionLog) -> None:
+        """Flush a log now, in a thread."""
+        with self._changed:
+            self._dirty[log] = None
+            self._urgent[log] = None
+            if self._thread is None and not self._stopping:
+                self._start_thread()
             self._changed.notify()
 
     def when_durable(
@@ -58,13 +72,19 @@ class Flusher:
     def forget(self, log: PartitionLog) -> None:
         """Drop a log that is being deleted; who waits for it is told."""
         self._dirty.pop(log, None)
+        self._postponed.pop(log, None)
+        self._urgent.pop(log, None)
         gone = log.failure = StorageError("the partition was deleted", at=str(log.topic_partition))
         for _, _, failed in self._waiters.pop(log, ()):
             failed(gone)
 
     def start(self) -> None:
         """Flush in a thread of its own from now on."""
-        self._thread = threading.Thread(target=self._run, name="log-flusher", daemon=True)
+        self._takes_all = True
+        self._start_thread()
+
+    def _start_thread(self) -> None:
+        self._thread = concurrency.Thread(target=self._run, name="log-flusher", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -81,45 +101,63 @@ class Flusher:
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._dirty and not self._stopping:
-                    self._changed.wait()
+                while not self._stopping and all(
+                    log.flushing.is_under_way for log in self._candidates()
+                ):
+                    if not self._changed.wait(RETRY_SECONDS if self._postponed else None):
+                        break  # files may be opened again; nobody gives notice of that
                 if self._stopping:
                     return
-            self.flush()
+            self._flush_round(lambda: self._candidates())
+
+    def _candidates(self) -> dict[PartitionLog, None]:
+        """What the thread flushes."""
+        return self._dirty if self._takes_all else self._urgent
 
     def flush(self, wanted: Callable[[PartitionLog], bool] = lambda _: True) -> int:
-        """Flush the dirty logs that are wanted; how many there were."""
-        count = 0
-        while True:
-            with self._changed:
-                # A few at a time: what is flushed is held open, and files are limited.
-                logs = list(islice(filter(wanted, self._dirty), ROUND_LOGS_MAX))
-                for log in logs:
-                    del self._dirty[log]
-                tickets = [self._begin(log) for log in logs]
-                for log, ticket in zip(logs, tickets, strict=True):
-                    if ticket is None:  # somebody else has flushed it meanwhile
-                        self._answer(log)
-            if not logs:
-                return count
-            self._sync_all([ticket for ticket in tickets if ticket is not None])
-            count += len(logs)
+        """Flush the dirty logs that are wanted and that nobody flushes; how many there were."""
+        return self._flush_round(lambda: filter(wanted, self._dirty))
 
-    def _begin(self, log: PartitionLog) -> FlushTicket | None:
-        try:
-            return log.begin_flush()
-        except OSError as error:
-            self._failed(log, error)
-            return None
+    def _flush_round(self, candidates: Callable[[], Iterable[PartitionLog]]) -> int:
+        count = 0
+        with self._changed:
+            self._dirty.update(self._postponed)
+            self._postponed.clear()
+        while logs := self._flush_some(candidates):
+            count += len(logs)
+        return count
+
+    def _flush_some(self, candidates: Callable[[], Iterable[PartitionLog]]) -> list[PartitionLog]:
+        """Flush some of the candidates, which are asked for under the lock; what was flushed."""
+        with self._changed:
+            # A few at a time: what is flushed is held open, and files are limited.
+            logs = list(
+                islice(
+                    (log for log in candidates() if not log.flushing.is_under_way), ROUND_LOGS_MAX
+                )
+            )
+            for log in logs:
+                self._dirty.pop(log, None)
+                self._urgent.pop(log, None)
+            tickets = [log.flushing.begin() for log in logs]
+            for log, ticket in zip(logs, tickets, strict=True):
+                if ticket is None:  # somebody else has flushed it meanwhile
+                    self._answer(log)
+        self._sync_all([ticket for ticket in tickets if ticket is not None])
+        return logs
 
     def _sync_all(self, tickets: list[FlushTicket]) -> None:
         if len(tickets) == 1:
             self._finish(tickets[0], self._sync(tickets[0]))
         elif tickets:
             # The file system commits what many wait for at once together.
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(WORKERS_MAX, thread_name_prefix="log-fsync")
-            for ticket, error in zip(tickets, self._pool.map(self._sync, tickets), strict=True):
+            with self._changed:
+                if self._pool is None:
+                    self._pool = concurrency.ThreadPoolExecutor(
+                        WORKERS_MAX, thread_name_prefix="log-fsync"
+                    )
+                pool = self._pool
+            for ticket, error in zip(tickets, pool.map(self._sync, tickets), strict=True):
                 self._finish(ticket, error)
 
     def _sync(self, ticket: FlushTicket) -> OSError | None:
@@ -132,11 +170,15 @@ class Flusher:
     def _finish(self, ticket: FlushTicket, error: OSError | None) -> None:
         with self._changed:
             log = ticket.log
+            self._changed.notify_all()  # who waits for the ticket to be back
+            if isinstance(error, NotOpened):
+                self._postpone(ticket, error)
+                return
             if error is not None:
                 self._failed(log, error)
                 return
             try:
-                log.finish_flush(ticket)
+                log.flushing.finish(ticket)
             except Exception:
                 # One who listens has failed; those who wait are answered all the same.
                 LOGGER.exception("cannot tell all of what is durable in %s", log.topic_partition)
@@ -155,6 +197,17 @@ class Flusher:
         if not waiters:
             self._waiters.pop(log, None)
 
+    def _postpone(self, ticket: FlushTicket, error: NotOpened) -> None:
+        """Nothing is known to be lost; those who wait go on waiting."""
+        log = ticket.log
+        log.flushing.abandon(ticket)
+        if log.failure is None:
+            if not self._postponed:
+                LOGGER.warning("cannot flush %s now, trying again: %s", log.topic_partition, error)
+            self._postponed[log] = None
+            if log in self._waiters:
+                self._urgent[log] = None
+
     def _failed(self, log: PartitionLog, error: OSError) -> None:
         is_news = log.failure is None  # one that is being deleted has lost its folder, too
         failure = log.fail(error)
@@ -164,8 +217,12 @@ class Flusher:
             failed(failure)
 
     def flush_all(self, logs: Iterable[PartitionLog]) -> None:
-        """Flush these logs, dirty or not."""
-        with self._changed:
-            for log in logs:
-                self._dirty[log] = None
-        self.flush()
+        """Flush these logs, dirty or not, after those who flush them now."""
+        unflushed = dict.fromkeys(logs)
+        while unflushed:
+            flushed = self._flush_some(lambda: unflushed)
+            for log in flushed:
+                del unflushed[log]
+            if unflushed and not flushed:
+                with self._changed:
+                    self._changed.wait(RETRY_SECONDS)

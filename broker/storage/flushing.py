@@ -1,10 +1,19 @@
-"""FlushTicket: what must be fsynced, so that it can be done without the broker's lock."""
+"""LogFlushing: what of a log is not on the disk yet.
 
+    begin ──► ticket ──► sync, without the lock ──► finish       all of it is on the disk
+                                                ──► abandon      the next ticket names it again
+                                                ──► log.fail     an fsync failed
+
+A log has one ticket at a time. The names of new files, and an error of the disk, belong to the
+first that fsyncs after them: a second one could neither wait for those nor hear of that.
+"""
+
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from broker.files import FileSystem, NotOpened
 from broker.model import OpenFile
-from broker.storage.files import FileSystem
 from broker.storage.segment import Segment
 
 if TYPE_CHECKING:
@@ -16,15 +25,142 @@ class FlushTicket:
     """The files of a log that are not on the disk yet, and how far they reach."""
 
     log: "PartitionLog"
-    files: list[OpenFile]
+    # Files that are not open are opened one after another: descriptors are scarce.
+    files: list[OpenFile | str]
     folders: list[str]
     sealed: list[Segment]
     end_offset: int
     truncations: int
 
     def sync(self, files: FileSystem) -> None:
-        """Wait for the disk; the only call of a log that needs no lock."""
+        """Wait for the disk; the only call of a log that needs no lock.
+
+        NotOpened when a file cannot be opened, which says nothing of its bytes. Another OSError
+        is a failed fsync, after which nobody knows what is on the disk.
+        """
         for file in self.files:
-            files.fsync(file)
+            opened = _open(files, file) if isinstance(file, str) else file
+            if opened is not None:
+                files.fsync(opened)
         for folder in self.folders:
             files.fsync_directory(folder)
+
+
+def _open(files: FileSystem, path: str) -> OpenFile | None:
+    """A file by its path; None when it is gone: nobody needs it on the disk any more."""
+    try:
+        return files.open(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise NotOpened(error.errno, error.strerror, path) from error
+
+
+class LogFlushing:
+    """What of a log must be fsynced; called under the broker's lock."""
+
+    __slots__ = (
+        "_announced", "_files", "_folders", "_last_ms", "_log", "_messages", "_ticket"
+    )  # fmt: skip
+
+    def __init__(self, log: "PartitionLog") -> None:
+        """All is on the disk, but maybe for the names of files.
+
+        The last run may have ended between making files and making their names durable.
+        """
+        self._log = log
+        self._folders = [os.path.dirname(log.folder), log.folder]  # with new names in them
+        self._files: list[str] = []  # small ones, beside the segments
+        self._messages = 0
+        self._last_ms = log.context.clock.monotonic_ms()
+        self._announced = False
+        self._ticket: FlushTicket | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a ticket is out: another must wait until it is back."""
+        return self._ticket is not None
+
+    def add_file(self, path: str) -> None:
+        """A small file was written that belongs to the log."""
+        self._files.append(path)
+
+    def add_folder(self, path: str) -> None:
+        """There is a new name in a folder."""
+        if path not in self._folders:
+            self._folders.append(path)
+
+    def announce(self) -> None:
+        """Say, once, that there is something to flush."""
+        if not self._announced:
+            self._announced = True
+            self._log.context.needs_flush(self._log)
+
+    def wrote(self, count: int) -> bool:
+        """So many records were written; True when flush.messages asks for a flush now."""
+        self._messages += count
+        if not self._announced:
+            self.announce()
+        return self._messages >= self._log.config.flush_messages
+
+    def segments(self) -> list[Segment]:
+        """Segments to flush, the last ones of the log; no flushed one comes after another."""
+        segments = self._log.segments
+        first = len(segments)
+        while first and not segments[first - 1].flushed:
+            first -= 1
+        return segments[first:]
+
+    def begin(self) -> FlushTicket | None:
+        """What to fsync, which may be done without the lock; None when all is on the disk."""
+        assert self._ticket is None, f"{self._log.topic_partition} is being flushed"
+        log = self._log
+        self._announced = False
+        if log.failure is not None or not log.segments:
+            return None
+        active = log.segments[-1]
+        segments = self.segments()
+        if segments == [active] and not active.sealed and log.durable_offset >= log.end_offset:
+            return None
+        if not segments:
+            return None
+        files = [file for segment in segments for file in segment.files_to_flush()]
+        self._ticket = FlushTicket(
+            log=log,
+            files=[*files, *self._files],
+            folders=self._folders,
+            sealed=[segment for segment in segments if segment.sealed],
+            end_offset=log.end_offset,
+            truncations=log.truncations,
+        )
+        self._folders = []
+        self._files = []
+        self._messages = 0
+        self._last_ms = log.context.clock.monotonic_ms()
+        return self._ticket
+
+    def finish(self, ticket: FlushTicket) -> None:
+        """What the ticket names is on the disk."""
+        self._ticket = None
+        self._log.flushed(ticket)
+
+    def abandon(self, ticket: FlushTicket) -> None:
+        """Not all that the ticket names could be opened; the next one names it again."""
+        self._ticket = None
+        self._folders = list(dict.fromkeys(ticket.folders + self._folders))
+        names = [file for file in ticket.files if isinstance(file, str)]
+        self._files = list(dict.fromkeys(names + self._files))
+
+    def give_up(self) -> None:
+        """The log has failed: nothing more is flushed."""
+        self._ticket = None
+
+    def is_due(self) -> bool:
+        """Whether a sealed segment, or flush.ms, asks for a flush."""
+        log = self._log
+        if len(log.segments) > 1 and not log.segments[-2].flushed:
+            return True
+        if log.durable_offset >= log.end_offset:
+            return False
+        waited_ms = log.context.clock.monotonic_ms() - self._last_ms
+        return waited_ms >= log.config.flush_ms

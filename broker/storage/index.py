@@ -17,7 +17,6 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from operator import lt
 from typing import NamedTuple
 
 OFFSET_ENTRY_BYTES = 8
@@ -25,6 +24,8 @@ TIME_ENTRY = struct.Struct(">qi")
 ABORTED_ENTRY = struct.Struct(">hqqqq")
 ABORTED_VERSION = 0
 SWAP_BYTES = sys.byteorder == "little"
+LOW_HALF = 0 if SWAP_BYTES else 1  # of a number of 8 bytes, counted in 4
+OFFSET_ENTRY = struct.Struct(">ii")
 RELATIVE_OFFSET_MAX = 2**31 - 1
 
 
@@ -53,8 +54,7 @@ class OffsetIndex:
         index = cls()
         index.offsets, index.positions = both[0::2], both[1::2]
         for column in (index.offsets, index.positions):
-            if not all(map(lt, column, column[1:])):
-                raise StaleIndex("entries are not in ascending order")
+            _check_ends(column)
         if index.positions and index.positions[-1] >= log_bytes:
             raise StaleIndex("last entry is beyond the end of the log")
         if index.offsets and index.offsets[-1] > RELATIVE_OFFSET_MAX:
@@ -108,19 +108,28 @@ class TimeIndex:
         """Read an index file; StaleIndex when it is none."""
         if len(data) % TIME_ENTRY.size:
             raise StaleIndex("size is not a whole number of entries")
+        words = array("I", data)
+        if SWAP_BYTES:
+            words.byteswap()
         index = cls()
-        for timestamp, offset in TIME_ENTRY.iter_unpack(data):
-            if offset < 0:
-                raise StaleIndex("an offset is negative")
-            index.timestamps.append(timestamp)
-            index.offsets.append(offset)
-        if not all(map(lt, index.timestamps, index.timestamps[1:])):
-            raise StaleIndex("entries are not in ascending order")
+        index.offsets = words[2::3]
+        halves = array("I", bytes(8 * len(index.offsets)))
+        halves[LOW_HALF::2], halves[1 - LOW_HALF :: 2] = words[1::3], words[0::3]
+        index.timestamps = array("q", halves.tobytes())
+        _check_ends(index.timestamps)
+        if index.offsets and index.offsets[-1] > RELATIVE_OFFSET_MAX:
+            raise StaleIndex("an offset is negative")
         return index
 
     def to_bytes(self) -> bytes:
         """The index file."""
-        return b"".join(map(TIME_ENTRY.pack, self.timestamps, self.offsets))
+        halves = array("I", self.timestamps.tobytes())
+        words = array("I", bytes(TIME_ENTRY.size * len(self.offsets)))
+        words[0::3], words[1::3] = halves[1 - LOW_HALF :: 2], halves[LOW_HALF::2]
+        words[2::3] = self.offsets
+        if SWAP_BYTES:
+            words.byteswap()
+        return words.tobytes()
 
     def __len__(self) -> int:
         """How many entries."""
@@ -135,6 +144,12 @@ class TimeIndex:
     def entry_before(self, timestamp: int) -> int:
         """Number of the last entry before a time: no earlier batch reaches it; -1: none."""
         return bisect_left(self.timestamps, timestamp) - 1
+
+
+def _check_ends(column: "array[int]") -> None:
+    """Find out an index of something else; what it says is checked entry by entry when used."""
+    if len(column) > 1 and column[0] >= column[-1]:
+        raise StaleIndex("entries are not in ascending order")
 
 
 class AbortedRange(NamedTuple):

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from broker.batch.codec import decode_records
 from broker.batch.layout import BatchHeader
+from broker.errors import CorruptBatch
 from broker.model import NO_TIMESTAMP, AbortedTransaction
 from broker.storage.index import AbortedRange
 from broker.storage.segment import Segment
@@ -51,7 +52,12 @@ def _first_record(
 ) -> Found | None:
     if header.record_count == 0 or header.last_offset < start_offset:
         return None
-    for record in decode_records(segment.read_batch(position, header)):
+    try:
+        records = decode_records(segment.read_batch(position, header))
+    except CorruptBatch:
+        # What its header says: a reader that begins there gets an error, and can pass the batch.
+        return max(header.base_offset, start_offset), header.max_timestamp
+    for record in records:
         if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
             return record.offset, record.timestamp_ms
     return None

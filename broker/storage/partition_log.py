@@ -6,32 +6,38 @@ Readers see what is below the high watermark; read_committed readers what is bel
 offset, where the first open transaction begins. On one node the high watermark is the end offset,
 or, when only durable records count, what has been fsynced.
 
-All calls are made under the broker's lock, but for `FlushTicket.sync`.
+All calls are made under the broker's lock, but for `FlushTicket.sync` (see flushing.py).
 """
 
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Literal
 
-from broker.batch.codec import check_batches, place_batch, stamp_append_time
+from broker.batch.codec import (
+    RecordFacts,
+    check_batches,
+    check_records,
+    place_batch,
+    stamp_append_time,
+)
 from broker.batch.layout import LOG_APPEND_TIME_BIT, BatchHeader
 from broker.config import TopicConfig
 from broker.errors import BrokerError, ErrorCode, StorageError
+from broker.files import NotOpened
 from broker.model import (
-    LEADER_EPOCH,
     NO_TIMESTAMP,
     AbortedTransaction,
     FileSlice,
-    OpenFile,
     ProducerIdentity,
     TopicPartition,
 )
 from broker.storage import admission, checkpoints, lookup
 from broker.storage.context import LogContext
-from broker.storage.flushing import FlushTicket
+from broker.storage.flushing import FlushTicket, LogFlushing
 from broker.storage.index import AbortedRange, StaleIndex
+from broker.storage.leader_epochs import LeaderEpochs
 from broker.storage.places import Places, segments_from, slice_end
 from broker.storage.producer_state import Marker, ProducerStates
 from broker.storage.replay import (
@@ -41,15 +47,17 @@ from broker.storage.replay import (
     remove_snapshots,
     replay,
 )
+from broker.storage.rolling import must_roll
 from broker.storage.segment import (
     DELETED,
     POSITION_MAX,
     SNAPSHOT,
-    SWAP,
     Segment,
     TornTail,
     file_name,
 )
+
+DELETED_AT_ONCE_MAX = 100
 
 Origin = Literal["client", "coordinator", "raw"]
 
@@ -81,20 +89,18 @@ class PartitionLog:
 
     __slots__ = (
         "__weakref__",
-        "_announced",
-        "_changed_folders",
         "_context",
-        "_last_flush_ms",
-        "_messages_unflushed",
         "_places",
         "_snapshot_offset",
         "_subscribers",
-        "_truncations",
-        "_unflushed_snapshots",
+        "checkpointed_offset",
         "config",
         "durable_offset",
         "end_offset",
+        "epochs",
         "failure",
+        "flush_offset",
+        "flushing",
         "folder",
         "high_watermark",
         "last_stable_offset",
@@ -103,6 +109,7 @@ class PartitionLog:
         "start_offset",
         "topic_id",
         "topic_partition",
+        "truncations",
     )
 
     def __init__(
@@ -122,24 +129,22 @@ class PartitionLog:
         self.config = config
         self.segments: list[Segment] = []
         self.producers = ProducerStates()
+        self.epochs = LeaderEpochs()
         self.start_offset = 0
         self.end_offset = 0
         self.high_watermark = 0
         self.last_stable_offset = 0
         self.durable_offset = 0
+        self.checkpointed_offset = 0  # the recovery point that is on the disk
+        # Records below it count as written once they are durable: flush.messages asks for it.
+        self.flush_offset = 0
         # Why the log takes no more: an fsync failed, or a torn batch could not be removed.
         self.failure: StorageError | None = None
         self._subscribers: dict[Callable[[], None], None] = {}
         self._places = Places()
-        self._announced = False
-        # Folders with new names in them, which an fsync must make durable too: at first both, as
-        # the last run may have ended between making files and making their names durable.
-        self._changed_folders = [os.path.dirname(folder), folder]
-        self._messages_unflushed = 0
-        self._last_flush_ms = context.clock.monotonic_ms()
         self._snapshot_offset = -1
-        self._truncations = 0
-        self._unflushed_snapshots: list[OpenFile] = []
+        self.truncations = 0  # how often the end was cut off
+        self.flushing = LogFlushing(self)
 
     def __repr__(self) -> str:
         """Which log, and its extent."""
@@ -153,15 +158,45 @@ class PartitionLog:
     @property
     def recovery_point(self) -> int:
         """The offset from which on a crash makes us look at every batch."""
-        for segment in self.segments[:-1]:
-            if not segment.flushed:
-                return min(segment.base_offset, self.durable_offset)
+        unflushed = self.flushing.segments()
+        if len(unflushed) > 1:
+            return min(unflushed[0].base_offset, self.durable_offset)
         return self.durable_offset
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch in which records are appended now."""
+        return self._context.leader_epoch
+
+    def epoch_at(self, offset: int) -> int:
+        """The epoch of the record at an offset, or of the one that will be there."""
+        known = offset < self.end_offset and self.epochs.entries
+        return self.epochs.at(offset) if known else self.leader_epoch
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int] | None:
+        """The largest epoch up to this one, and where it ends; None for what was never one."""
+        return self.epochs.end_of(
+            epoch, current_epoch=self.leader_epoch, end_offset=self.end_offset
+        )
 
     @property
     def context(self) -> LogContext:
         """What the log shares with its neighbours."""
         return self._context
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether all that was written is on the disk, as far as anybody knows."""
+        return self.failure is None and (
+            not self.segments
+            or (self.segments[-1].flushed and self.durable_offset >= self.end_offset)
+        )
+
+    def is_written(self, offset: int) -> bool:
+        """Whether a record counts as written: it is in the log, and durable if that is asked."""
+        if self.durable_offset > offset:
+            return True
+        return not self._context.acknowledge_durable and offset >= self.flush_offset
 
     def update_config(self, config: TopicConfig) -> None:
         """Let changed settings take effect at once."""
@@ -179,11 +214,19 @@ class PartitionLog:
 
     # --- append ---
 
-    def append(self, records: memoryview, *, origin: Origin, now_ms: int) -> Appended:
+    def append(
+        self,
+        records: memoryview,
+        *,
+        origin: Origin,
+        now_ms: int,
+        facts: RecordFacts | None = None,
+    ) -> Appended:
         """Append batches with one write; `records` are changed in place: offsets, append time.
 
-        Only a producer's own batches (origin client) are checked for what clients may not do and
-        for their sequences. Raises BrokerError, or StorageError when the disk refuses.
+        Only a producer's own batches (origin client) are checked for what clients may not do, for
+        their records (`facts`: when that is done already) and for their sequences. Raises
+        BrokerError, or StorageError when the disk refuses.
         """
         if self.failure is not None:
             raise self.failure
@@ -193,13 +236,14 @@ class PartitionLog:
             records, batch_bytes_max=config.max_message_bytes, from_client=from_client
         )
         if from_client:
-            records, headers = self._admit(records, headers, now_ms)
+            records, headers = self._admit(records, headers, facts, now_ms)
         if len(records) > min(config.segment_bytes, POSITION_MAX):
             raise BrokerError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
                 f"{len(records)} bytes do not fit into a segment of {config.segment_bytes}",
             )
         markers: list[Marker | None] = [None] * len(headers)
+        has_marker = False
         for number, header in enumerate(headers):
             if header.producer_id >= 0:
                 duplicate = self.producers.check(header, sequences=from_client)
@@ -209,8 +253,11 @@ class PartitionLog:
                     return Appended(first, last, time_ms, self.start_offset, duplicate=True)
                 if header.is_control:
                     markers[number] = self._checked_marker(records, headers, number)
+                    has_marker = True
         append_time_ms = self._place(records, headers, now_ms)
         active = self._active_for(headers, len(records), now_ms)
+        if has_marker:
+            active.aborted()  # read now: once the batch is written nothing may fail
         try:
             active.append(records, headers)
         except TornTail as error:
@@ -219,7 +266,11 @@ class PartitionLog:
         return self._appended(headers, markers, append_time_ms)
 
     def _admit(
-        self, records: memoryview, headers: list[BatchHeader], now_ms: int
+        self,
+        records: memoryview,
+        headers: list[BatchHeader],
+        facts: RecordFacts | None,
+        now_ms: int,
     ) -> tuple[memoryview, list[BatchHeader]]:
         """Check what a client sends; it comes back in the compression of the topic."""
         config = self.config
@@ -228,10 +279,12 @@ class PartitionLog:
             raise BrokerError(
                 ErrorCode.INVALID_RECORD, f"{len(headers)} batches for one partition, not one"
             )
+        facts = facts or check_records(records)
         if not config.log_append_time:
-            admission.check_timestamps(records, header, config, now_ms)
+            admission.check_timestamps(records, facts, config, now_ms)
+            admission.correct_max_timestamp(records, header, facts)
         if config.compacts:
-            admission.check_keys(records)
+            admission.check_keys(facts)
         other = admission.recompress(records, header, config)
         if other is None:
             return records, headers
@@ -252,10 +305,11 @@ class PartitionLog:
         offset = self.end_offset
         position = 0
         log_append_time = self.config.log_append_time
+        leader_epoch = self._context.leader_epoch
         for header in headers:
-            place_batch(records, position, base_offset=offset, leader_epoch=LEADER_EPOCH)
+            place_batch(records, position, base_offset=offset, leader_epoch=leader_epoch)
             header.base_offset = offset
-            header.leader_epoch = LEADER_EPOCH
+            header.leader_epoch = leader_epoch
             if log_append_time:
                 stamp_append_time(records, position, now_ms)
                 header.max_timestamp = now_ms
@@ -268,18 +322,20 @@ class PartitionLog:
         self, headers: list[BatchHeader], markers: list[Marker | None], append_time_ms: int
     ) -> Appended:
         base_offset = self.end_offset
-        for header, marker in zip(headers, markers, strict=True):
-            if header.producer_id >= 0:
-                aborted = apply_batch(self.producers, header, marker)
-                if aborted is not None:
-                    self.segments[-1].add_aborted(aborted)
+        try:
+            for header, marker in zip(headers, markers, strict=True):
+                if header.producer_id >= 0:
+                    aborted = apply_batch(self.producers, header, marker)
+                    if aborted is not None:
+                        self.segments[-1].add_aborted(aborted)
+        except Exception as error:
+            # The file has a batch that the log does not know of; the next one would get its offset.
+            self.failure = StorageError(f"an append was left half done: {error}", at=self.folder)
+            raise
         self.end_offset = headers[-1].next_offset
-        self._messages_unflushed += self.end_offset - base_offset
-        if not self._announced:
-            self._announced = True
-            self._context.needs_flush(self)
-        if self._messages_unflushed >= self.config.flush_messages:
-            self.flush()
+        if self.flushing.wrote(self.end_offset - base_offset):
+            self.flush_offset = self.end_offset
+            self._context.flush_soon(self)
         self._advance()
         return Appended(base_offset, self.end_offset - 1, append_time_ms, self.start_offset)
 
@@ -303,35 +359,14 @@ class PartitionLog:
         if not self.segments:
             self._create_files()
             return self.segments[-1]
+        if self.epochs.latest != self._context.leader_epoch:
+            self._begin_epoch()
         active = self.segments[-1]
         active.reopen()
-        if active.size_bytes and self._must_roll(active, headers, size_bytes, now_ms):
+        if active.size_bytes and must_roll(active, self.config, headers, size_bytes, now_ms):
             self.roll()
             active = self.segments[-1]
         return active
-
-    def _must_roll(
-        self, active: Segment, headers: list[BatchHeader], size_bytes: int, now_ms: int
-    ) -> bool:
-        config = self.config
-        if active.size_bytes + size_bytes > min(config.segment_bytes, POSITION_MAX):
-            return True
-        if not active.takes(headers[-1].last_offset):
-            return True
-        first_ms = active.first_timestamp
-        latest_ms = max(header.max_timestamp for header in headers)
-        age_ms = latest_ms - first_ms if first_ms >= 0 else now_ms - active.created_ms
-        if age_ms > self._roll_ms - active.jitter_ms:
-            return True
-        return active.index_full(config.segment_index_bytes)
-
-    @property
-    def _roll_ms(self) -> int:
-        """How old a segment gets; the last one is never compacted, so that bounds it too."""
-        config = self.config
-        if config.compacts:
-            return min(config.segment_ms, config.max_compaction_lag_ms)
-        return config.segment_ms
 
     def roll(self) -> None:
         """Seal the last segment and start another; an empty one stays as it is."""
@@ -347,19 +382,35 @@ class PartitionLog:
         except OSError as error:
             sealed.reopen()
             raise StorageError(f"cannot roll: {error.strerror}", at=self.folder) from error
-        if not self._announced:
-            self._announced = True
-            self._context.needs_flush(self)
+        self.flushing.announce()
 
     def _create_files(self) -> None:
         files = self._context.files
         try:
+            self._context.free_folder(self.folder)
             files.make_folder(self.folder)
             checkpoints.write_topic_id(files, self.folder, self.topic_id)
-            checkpoints.write_leader_epochs(files, self.folder, [(LEADER_EPOCH, self.start_offset)])
+            # Whose the folder is must be known when the topic's name is used again.
+            self.flushing.add_file(os.path.join(self.folder, checkpoints.PARTITION_METADATA))
+            self._begin_epoch()
             self._add_segment()
         except OSError as error:
             raise StorageError(f"cannot make files: {error.strerror}", at=self.folder) from error
+
+    def _begin_epoch(self) -> None:
+        """Write down, before the first append of a run, that its epoch begins at the end."""
+        epochs = self.epochs.entries
+        self._write_epochs([*epochs, (self.leader_epoch, self.end_offset)])
+        self.epochs.assign(self.leader_epoch, self.end_offset)
+
+    def _write_epochs(self, entries: list[tuple[int, int]]) -> None:
+        try:
+            checkpoints.write_leader_epochs(self._context.files, self.folder, entries)
+        except OSError as error:
+            path = os.path.join(self.folder, checkpoints.LEADER_EPOCHS)
+            raise StorageError(f"cannot write: {error.strerror}", at=path) from error
+        self.flushing.add_file(os.path.join(self.folder, checkpoints.LEADER_EPOCHS))
+        self.flushing.add_folder(self.folder)
 
     def _add_segment(self) -> None:
         segment = Segment.create(self._context, self.folder, self.end_offset)
@@ -367,8 +418,7 @@ class PartitionLog:
         jitter_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
         segment.jitter_ms = self._context.random.randrange(jitter_ms) if jitter_ms else 0
         self.segments.append(segment)
-        if self.folder not in self._changed_folders:
-            self._changed_folders.append(self.folder)
+        self.flushing.add_folder(self.folder)
 
     # --- reading ---
 
@@ -434,7 +484,7 @@ class PartitionLog:
     # --- removing ---
 
     def delete_records_before(self, offset: int) -> int:
-        """Move the start offset up and remove what is wholly before it; the new start offset."""
+        """Move the start offset up; the new one. Housekeeping removes what is wholly before it."""
         if offset > self.high_watermark:
             raise BrokerError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -443,27 +493,26 @@ class PartitionLog:
             )
         if offset > self.start_offset:
             self.start_offset = offset
-            segments = self.segments
-            gone = [
-                segment
-                for segment, following in pairwise(segments)
-                if following.base_offset <= offset
-            ]
-            self.delete_segments(gone)
+            self.epochs.cut_start(offset)
+            self._context.starts_later[self] = None
         return self.start_offset
 
-    def delete_segments(self, gone: list[Segment]) -> None:
-        """Remove segments, the first ones; never the one that is written to."""
-        if not gone:
-            return
+    def delete_segments(self, gone: list[Segment]) -> bool:
+        """Remove segments, the first ones; never the one that is written to.
+
+        False when some must be flushed first: once they are gone, only a snapshot tells of the
+        producers in there.
+        """
         assert gone == self.segments[: len(gone)]
-        assert len(gone) < len(self.segments)
-        if not gone[-1].flushed:
-            self.flush()  # from now on only a snapshot tells of the producers in there
-        del self.segments[: len(gone)]
-        self._places.forget()
-        self._discard(gone)
-        self.start_offset = max(self.start_offset, self.segments[0].base_offset)
+        assert len(gone) < len(self.segments) or not gone
+        flushed = list(takewhile(lambda segment: segment.flushed, gone))
+        if flushed:
+            del self.segments[: len(flushed)]
+            self._places.forget()
+            self._discard(flushed)
+            self.start_offset = max(self.start_offset, self.segments[0].base_offset)
+            self.epochs.cut_start(self.start_offset)
+        return len(flushed) == len(gone)
 
     def _discard(self, gone: list[Segment]) -> None:
         """Rename the files; housekeeping removes them when their delay is over."""
@@ -477,20 +526,13 @@ class PartitionLog:
                 self._context.files.unlink(snapshot)
 
     def replace_segments(self, old: list[Segment], new: list[Segment]) -> None:
-        """Put compacted segments, sealed and with suffix .cleaned, in the place of neighbours.
+        """Put compacted segments, sealed and with suffix .swap, in the place of neighbours.
 
-        Once the new ones are called .swap a crash completes the step when the log is opened.
+        They and their names are on the disk: a crash completes the step when the log is opened.
         """
         first = self.segments.index(old[0])
         assert self.segments[first : first + len(old)] == old
         assert old[-1] is not self.segments[-1], "the last segment is being written to"
-        files = self._context.files
-        for segment in new:
-            for file in segment.files_to_flush():
-                files.fsync(file)
-        for segment in new:
-            segment.rename(SWAP)
-        files.fsync_directory(self.folder)
         self.segments[first : first + len(old)] = new
         self._places.forget()
         kept_offsets = {segment.base_offset for segment in new}
@@ -498,9 +540,11 @@ class PartitionLog:
         for segment in old:
             if segment.base_offset in kept_offsets:
                 self._discard_replaced(segment)
+        # Those before are flushed before or with it; no flush looks for gaps.
+        flushed = first == 0 or self.segments[first - 1].flushed
         for segment in new:
             segment.rename("")
-            segment.flushed = True
+            segment.flushed = flushed
         for segment, following in pairwise(self.segments):
             segment.next_offset = following.base_offset
 
@@ -521,7 +565,7 @@ class PartitionLog:
             raise self.fail(error) from error
 
     def _truncate_to(self, offset: int) -> None:
-        self._truncations += 1
+        self.truncations += 1
         self._places.forget()
         while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
             self._discard([self.segments.pop()])
@@ -555,51 +599,32 @@ class PartitionLog:
         self.end_offset = end_offset
         self.start_offset = min(self.start_offset, end_offset)
         self.durable_offset = min(self.durable_offset, end_offset)
+        self.checkpointed_offset = min(self.checkpointed_offset, end_offset)
+        self.flush_offset = min(self.flush_offset, end_offset)
         self._snapshot_offset = remove_snapshots(
             self._context, self.folder, self.segments, end_offset
         )
+        self.epochs.cut_end(end_offset)
         if self.segments:
+            self._write_epochs(self.epochs.entries)
             self.producers = load_producers(self._context, self.folder, self.segments, end_offset)
         self._advance()
 
     # --- flushing and closing ---
 
-    def begin_flush(self) -> FlushTicket | None:
-        """What to fsync, which may be done without the lock; None when all is on the disk."""
-        self._announced = False
-        if self.failure is not None or not self.segments:
-            return None
-        active = self.segments[-1]
-        segments = [segment for segment in self.segments if not segment.flushed]
-        if segments == [active] and not active.sealed and self.durable_offset >= self.end_offset:
-            return None
-        if not segments:
-            return None
-        files = [file for segment in segments for file in segment.files_to_flush()]
-        ticket = FlushTicket(
-            log=self,
-            files=files + self._unflushed_snapshots,
-            folders=self._changed_folders,
-            sealed=[segment for segment in segments if segment.sealed],
-            end_offset=self.end_offset,
-            truncations=self._truncations,
-        )
-        self._changed_folders = []
-        self._unflushed_snapshots = []
-        self._messages_unflushed = 0
-        self._last_flush_ms = self._context.clock.monotonic_ms()
-        return ticket
-
-    def finish_flush(self, ticket: FlushTicket) -> None:
+    def flushed(self, ticket: FlushTicket) -> None:
         """What the ticket names is on the disk: move the durable offset, and what follows it."""
+        if self.failure is not None:
+            return
         for segment in ticket.sealed:
             segment.flushed = segment.sealed
-        if ticket.truncations == self._truncations:
+        if ticket.truncations == self.truncations:
             self.durable_offset = max(self.durable_offset, ticket.end_offset)
         self._advance()
 
     def fail(self, error: OSError) -> StorageError:
         """Take no more appends: after a failed fsync nobody knows what is on the disk."""
+        self.flushing.give_up()
         if self.failure is None:
             self.failure = StorageError(
                 f"cannot make records durable: {error.strerror}",
@@ -609,24 +634,21 @@ class PartitionLog:
         return self.failure
 
     def flush(self) -> None:
-        """Have everything on the disk when this returns; StorageError when that fails."""
-        ticket = self.begin_flush()
+        """Have everything on the disk when this returns; StorageError when that fails.
+
+        It holds up who holds the lock: a broker that runs leaves this to its flusher.
+        """
+        ticket = self.flushing.begin()
         if ticket is None:
             return
         try:
             ticket.sync(self._context.files)
+        except NotOpened as error:
+            self.flushing.abandon(ticket)
+            raise StorageError(f"cannot flush now: {error.strerror}", at=self.folder) from error
         except OSError as error:
             raise self.fail(error) from error
-        self.finish_flush(ticket)
-
-    def flush_is_due(self) -> bool:
-        """Whether a sealed segment, or flush.ms, asks for a flush."""
-        if any(not segment.flushed for segment in self.segments[:-1]):
-            return True
-        if self.durable_offset >= self.end_offset:
-            return False
-        waited_ms = self._context.clock.monotonic_ms() - self._last_flush_ms
-        return waited_ms >= self.config.flush_ms
+        self.flushing.finish(ticket)
 
     def write_snapshot(self) -> None:
         """Write down the producers as they are now."""
@@ -636,7 +658,7 @@ class PartitionLog:
         path = os.path.join(self.folder, file_name(offset, SNAPSHOT))
         files = self._context.files
         files.write_file(path, self.producers.to_snapshot(), durable=False)
-        self._unflushed_snapshots.append(files.open(path))
+        self.flushing.add_file(path)
         previous, self._snapshot_offset = self._snapshot_offset, offset
         if previous >= 0 and all(segment.base_offset != previous for segment in self.segments):
             self._context.files.unlink(os.path.join(self.folder, file_name(previous, SNAPSHOT)))

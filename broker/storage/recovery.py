@@ -14,6 +14,7 @@ from broker.batch.codec import check_batch_at
 from broker.batch.layout import LENGTH_END, BatchHeader, read_header
 from broker.errors import CorruptBatch
 from broker.storage.context import LogContext
+from broker.storage.leader_epochs import LeaderEpochs, read_log_epochs
 from broker.storage.partition_log import PartitionLog
 from broker.storage.producer_state import ProducerStates
 from broker.storage.replay import apply_batch, load_producers, read_marker, remove_snapshots
@@ -43,41 +44,60 @@ class Recovered:
     logs_truncated: list[str] = field(default_factory=list)
     leftovers_removed: int = 0
     stray_folders: list[str] = field(default_factory=list)
+    latest_epoch: int = 0  # of the leader, in any log
 
 
 def open_log(
-    log: PartitionLog, *, start_offset: int, recovery_point: int | None, summary: Recovered
+    log: PartitionLog,
+    *,
+    start_offset: int,
+    recovery_point: int | None,
+    summary: Recovered,
+    has_id: bool = True,
 ) -> None:
-    """Fill a log with what is in its folder; a recovery point is given after a crash."""
+    """Fill a log with what is in its folder; a recovery point is given after a crash.
+
+    `has_id` says whether the checkpoint is known to be this topic's, and not of an older topic
+    that had its name. No checkpoint is a reason to remove batches that can be read, but for those
+    behind a hole (see `_is_hole`).
+    """
     context = log.context
-    log.segments = _load_segments(context, log.folder, summary)
+    log.segments = _load_segments(log, summary)
+    log.epochs = read_log_epochs(context.files, log.folder)
     summary.logs += 1
     if not log.segments:
         log.durable_offset = start_offset
         log.opened(start_offset=start_offset, end_offset=start_offset, snapshot_offset=-1)
         return
-    for segment in log.segments:
-        segment.index_interval_bytes = log.config.index_interval_bytes
     scan = recovery_point is not None or not _open_clean(log)
     if scan:
-        _recover(log, recovery_point, summary)
+        is_known = recovery_point is not None and has_id
+        holes_from = max(recovery_point or 0, start_offset) if is_known else None
+        _recover(log, recovery_point, summary, holes_from)
     end_offset = log.segments[-1].next_offset
+    if end_offset < start_offset:
+        if has_id:
+            # All that is left had been deleted by its users; offsets must not be given twice.
+            _continue_at(log, start_offset)
+            end_offset = start_offset
+        else:
+            start_offset = 0
     if recovery_point is None:
         log.durable_offset = end_offset
     start_offset = max(start_offset, log.segments[0].base_offset)
-    if end_offset < start_offset:
-        # What was kept had been deleted already; offsets must not be given twice.
-        _start_over(log, start_offset)
-        end_offset = start_offset
     snapshot_offset = remove_snapshots(context, log.folder, log.segments, end_offset)
     if not scan:
         log.producers = load_producers(context, log.folder, log.segments, end_offset)
+    summary.latest_epoch = max(summary.latest_epoch, log.epochs.latest)
+    log.epochs.cut_end(end_offset)
+    log.epochs.cut_start(start_offset)
     log.opened(start_offset=start_offset, end_offset=end_offset, snapshot_offset=snapshot_offset)
     for segment in log.segments:
         segment.close_file()  # a log that nobody uses costs no descriptors
 
 
-def _load_segments(context: LogContext, folder: str, summary: Recovered) -> list[Segment]:
+def _load_segments(log: PartitionLog, summary: Recovered) -> list[Segment]:
+    context, folder = log.context, log.folder
     try:
         sizes = context.files.list_folder(folder)
     except FileNotFoundError:
@@ -99,9 +119,12 @@ def _load_segments(context: LogContext, folder: str, summary: Recovered) -> list
     segments = [
         Segment(context, folder, base, size_bytes=sizes[f"{base:020d}{LOG}"]) for base in bases
     ]
+    for segment in segments:
+        segment.index_interval_bytes = log.config.index_interval_bytes
     for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
         segment.flushed = True
+        segment.mend(sizes)
     return segments
 
 
@@ -155,11 +178,23 @@ def _open_clean(log: PartitionLog) -> bool:
     return position == last.size_bytes
 
 
-def _recover(log: PartitionLog, recovery_point: int | None, summary: Recovered) -> None:
-    """Check every batch from the recovery point's segment on, the last segment at least."""
+def _recover(
+    log: PartitionLog,
+    recovery_point: int | None,
+    summary: Recovered,
+    holes_from: int | None = None,
+) -> None:
+    """Check every batch from the recovery point's segment on, the last segment at least.
+
+    A segment that ends at the recovery point is checked, too: it may have been sealed after the
+    checkpoint was written, and of the transactions that were aborted in there only an index tells
+    that may not have reached the disk.
+
+    `holes_from`: the offset from which on offsets without batches mean that batches were lost.
+    """
     segments = log.segments
     number = len(segments) - 1
-    while number and recovery_point is not None and segments[number].base_offset > recovery_point:
+    while number and recovery_point is not None and segments[number].base_offset >= recovery_point:
         number -= 1
     first = segments[number]
     producers = load_producers(log.context, log.folder, segments[:number], first.base_offset)
@@ -174,8 +209,8 @@ def _recover(log: PartitionLog, recovery_point: int | None, summary: Recovered) 
                 log.write_snapshot()
         summary.segments_scanned += 1
         summary.bytes_scanned += file_bytes
-        _check_segment(segment, producers, file_bytes)
-        if segment.size_bytes < file_bytes:
+        _check_segment(segment, producers, log.epochs, file_bytes)
+        if segment.size_bytes < file_bytes or _is_hole(log, number, holes_from):
             summary.bytes_truncated += file_bytes - segment.size_bytes
             summary.logs_truncated.append(str(log.topic_partition))
             _cut_after(log, number)
@@ -183,8 +218,30 @@ def _recover(log: PartitionLog, recovery_point: int | None, summary: Recovered) 
             segment.next_offset = segments[number + 1].base_offset
             with contextlib.suppress(OSError):  # a full disk: its indexes stay in memory
                 segment.seal()
+        if log.context.acknowledge_durable:
+            segment.write_again()
         number += 1
-    log.durable_offset = min(recovery_point or 0, segments[-1].next_offset)
+    end_offset = segments[-1].next_offset
+    if recovery_point is not None and recovery_point > end_offset and first is not segments[0]:
+        # It speaks of batches that are not there, so what it says of the others is worth nothing.
+        _recover(log, 0, summary)
+        return
+    log.durable_offset = min(recovery_point or 0, end_offset)
+
+
+def _is_hole(log: PartitionLog, number: int, holes_from: int | None) -> bool:
+    """Whether batches are missing between a segment and the next one.
+
+    A loss of power may keep a file and lose the end of the one before it, at the end of a batch or
+    as a whole. Later batches must go with those that are lost: they were not acknowledged, and a
+    producer that sends the lost ones again would be taken for one that repeats itself. Up to the
+    recovery point all was on the disk, and a hole there is the work of a compaction (Kafka's; ours
+    keeps the last batch of a segment).
+    """
+    if holes_from is None or number + 1 == len(log.segments):
+        return False
+    end_offset = log.segments[number].next_offset
+    return holes_from <= end_offset < log.segments[number + 1].base_offset
 
 
 def _cut_after(log: PartitionLog, number: int) -> None:
@@ -199,7 +256,9 @@ def _cut_after(log: PartitionLog, number: int) -> None:
     del log.segments[number + 1 :]
 
 
-def _check_segment(segment: Segment, producers: ProducerStates, file_bytes: int) -> None:
+def _check_segment(
+    segment: Segment, producers: ProducerStates, epochs: LeaderEpochs, file_bytes: int
+) -> None:
     """Enter the batches of a segment again, up to the first that is torn or bad."""
     segment.restart()
     files = segment.context.files
@@ -207,7 +266,7 @@ def _check_segment(segment: Segment, producers: ProducerStates, file_bytes: int)
     while segment.size_bytes < file_bytes:
         start = segment.size_bytes
         chunk = memoryview(files.pread(segment.file(), wanted, start))
-        position = _check_chunk(segment, producers, chunk)
+        position = _check_chunk(segment, producers, epochs, chunk)
         if position:
             wanted = LONG_SCAN_BYTES
             continue
@@ -217,7 +276,9 @@ def _check_segment(segment: Segment, producers: ProducerStates, file_bytes: int)
             return
 
 
-def _check_chunk(segment: Segment, producers: ProducerStates, chunk: memoryview) -> int:
+def _check_chunk(
+    segment: Segment, producers: ProducerStates, epochs: LeaderEpochs, chunk: memoryview
+) -> int:
     """Enter the whole, good batches at the beginning of a chunk; the bytes they take."""
     position = 0
     while (header := check_batch_at(chunk, position)) is not None:
@@ -226,6 +287,8 @@ def _check_chunk(segment: Segment, producers: ProducerStates, chunk: memoryview)
         batch = chunk[position : position + header.size]
         if header.producer_id >= 0 and not _apply(segment, producers, header, batch):
             break
+        if header.leader_epoch > epochs.latest:  # the file may not have reached the disk
+            epochs.assign(header.leader_epoch, header.base_offset)
         segment.enter(header)
         position += header.size
     return position
@@ -254,9 +317,10 @@ def _size_at(chunk: memoryview) -> int:
         return 0
 
 
-def _start_over(log: PartitionLog, offset: int) -> None:
-    for segment in log.segments:
-        segment.remove()
-    log.segments = [Segment.create(log.context, log.folder, offset)]
-    log.producers = ProducerStates()
-    log.durable_offset = offset
+def _continue_at(log: PartitionLog, offset: int) -> None:
+    """Let the log go on at an offset beyond its end; retention removes what is before."""
+    last = log.segments[-1]
+    last.next_offset = offset
+    with contextlib.suppress(OSError):  # a full disk: its indexes stay in memory
+        last.seal()
+    log.segments.append(Segment.create(log.context, log.folder, offset))

@@ -5,24 +5,50 @@ the last one is rolled first, so that the end offset stays known.
 """
 
 from collections.abc import Callable, Iterator
+from enum import Enum
+from itertools import islice
 
 from broker.model import NO_TIMESTAMP
-from broker.storage.partition_log import PartitionLog
+from broker.storage.partition_log import DELETED_AT_ONCE_MAX, PartitionLog
 from broker.storage.segment import Segment
 
 
-def apply_retention(log: PartitionLog, now_ms: int) -> int:
-    """Remove the segments of a log that are due; how many. Called under the broker's lock."""
+class Step(Enum):
+    """What a step of retention leaves to do."""
+
+    DONE = "done"
+    MORE = "more"
+    FLUSH = "flush"  # of the log, without the lock; then go on
+    CHECKPOINT = "checkpoint"  # of all logs, without the lock; then go on
+
+
+def apply_retention(log: PartitionLog, now_ms: int) -> Step:
+    """Remove segments of a log that are due, some of them if they are many.
+
+    Called under the broker's lock, again and again until it is done.
+    """
     gone = expired_segments(log, now_ms)
-    if gone:
-        if len(gone) == len(log.segments):
-            log.roll()
-        log.delete_segments(gone)
-    return len(gone)
+    if not gone:
+        return Step.DONE
+    if len(gone) == len(log.segments):
+        log.roll()
+    # A loss of power may keep their removal in part. Before the recovery point that is on the disk
+    # that does no harm; after it the log would end where the first one is missing.
+    safe = _ending_before(log, gone, log.checkpointed_offset)
+    if safe:
+        return Step.MORE if log.delete_segments(safe) else Step.FLUSH
+    return Step.CHECKPOINT if _ending_before(log, gone, log.recovery_point) else Step.FLUSH
+
+
+def _ending_before(log: PartitionLog, gone: list[Segment], offset: int) -> list[Segment]:
+    """Those of the first segments of a log that end at an offset or before it."""
+    following = log.segments[1 : len(gone) + 1]
+    count = sum(segment.base_offset <= offset for segment in following)
+    return gone[:count]
 
 
 def expired_segments(log: PartitionLog, now_ms: int) -> list[Segment]:
-    """The segments, oldest first, that nothing keeps any longer."""
+    """The segments, oldest first, that nothing keeps any longer; some of them, if many."""
     if not log.segments:
         return []
     rules = [_before_start(log)]
@@ -36,7 +62,8 @@ Rule = Callable[[Segment, int], bool]
 
 def _count_due(log: PartitionLog, rule: Rule) -> int:
     count = 0
-    for segment, end in _removable(log):
+    # Not of all at once: each may have to be asked for its largest timestamp.
+    for segment, end in islice(_removable(log), DELETED_AT_ONCE_MAX):
         if not rule(segment, end):
             break
         count += 1

@@ -2,13 +2,16 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+import struct
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 
 from broker.batch.layout import BATCH_LENGTH_MIN, HEADER_BYTES, MAGIC, BatchHeader, read_header
 from broker.errors import StorageError
 from broker.model import NO_TIMESTAMP, OpenFile
 from broker.storage.context import LogContext
 from broker.storage.index import (
+    OFFSET_ENTRY,
     OFFSET_ENTRY_BYTES,
     RELATIVE_OFFSET_MAX,
     TIME_ENTRY,
@@ -138,8 +141,9 @@ class Segment:
         return self._file or self._use(os.O_RDWR)
 
     def _use(self, flags: int) -> OpenFile:
+        file = self.context.files.open(self.path(LOG), flags)
         self.context.open_files.opened(self)
-        self._file = file = self.context.files.open(self.path(LOG), flags)
+        self._file = file
         return file
 
     def release(self) -> None:
@@ -176,8 +180,10 @@ class Segment:
             position += header.size
 
     def _cut_off(self, position: int, error: OSError) -> None:
+        # Not fsynced: the broker's lock is held. What a loss of power brings back is not a whole
+        # batch, or is written over; and before the segment is sealed its file is fsynced anyway.
         try:
-            self.cut(position)
+            self.context.files.truncate(self.file(), position)
         except OSError as second:
             raise TornTail(self.path(LOG), second) from error
         raise StorageError(
@@ -264,6 +270,17 @@ class Segment:
         files.truncate(self.file(), position)
         files.fsync(self.file())
 
+    def write_again(self) -> None:
+        """Write all bytes once more, as they are, so that the next fsync takes them to the disk.
+
+        After an fsync that failed the system takes pages for clean that are not on the disk, and
+        who starts next reads them as if they were.
+        """
+        files, file = self.context.files, self.file()
+        for position in range(0, self.size_bytes, LONG_SCAN_BYTES):
+            size = min(LONG_SCAN_BYTES, self.size_bytes - position)
+            files.write_all(file, files.pread(file, size, position), position)
+
     def truncate(self, position: int) -> None:
         """Cut everything from a position on; the indexes are made again. Stays open for writing."""
         self.cut(position)
@@ -289,18 +306,15 @@ class Segment:
         self._enter(self.size_bytes, header)
         self.size_bytes += header.size
 
-    def files_to_flush(self) -> list[OpenFile]:
-        """Its files that must be on the disk for nothing to be lost.
+    def files_to_flush(self) -> list[OpenFile | str]:
+        """Its files that must be on the disk for nothing to be lost: open ones, paths of others.
 
         Indexes only once it is sealed: those of the last segment are made again after a crash.
         """
+        log_file = self._file or self.path(LOG)
         if not self.sealed:
-            return [self.file()]
-        found = [self.file()]
-        for kind in (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX):
-            with contextlib.suppress(FileNotFoundError):  # most have no aborted transactions
-                found.append(self.context.files.open(self.path(kind)))
-        return found
+            return [log_file]
+        return [log_file, *(self.path(kind) for kind in SEGMENT_FILES[1:])]
 
     def rename(self, suffix: str) -> list[str]:
         """Give all its files another suffix; their paths are returned."""
@@ -384,6 +398,19 @@ class Segment:
             or len(indexes.times) >= index_bytes_max // TIME_ENTRY.size - 1
         )
 
+    def mend(self, sizes: dict[str, int]) -> None:
+        """Make indexes again that are missing or cut off, given the files of the folder.
+
+        When a log is opened nobody waits; later a reader would, and everybody with it.
+        """
+        offsets = sizes.get(file_name(self.base_offset, OFFSET_INDEX), -1)
+        times = sizes.get(file_name(self.base_offset, TIME_INDEX), -1)
+        if times <= 0 or offsets < 0 or times % TIME_ENTRY.size or offsets % OFFSET_ENTRY_BYTES:
+            self._repair_indexes()
+            self.close()
+        if file_name(self.base_offset, TRANSACTION_INDEX) not in sizes:
+            self._aborted = []
+
     def aborted(self) -> list[AbortedRange]:
         """The aborted transactions whose markers are in this segment."""
         if self._aborted is None:
@@ -403,8 +430,57 @@ class Segment:
     def max_timestamp(self) -> tuple[int, int]:
         """The largest timestamp, and the last offset of the batch that has it; -1 without one."""
         if self._max_timestamp is None:
-            self._max_timestamp = self._last_time(self.time_index())
+            self._max_timestamp = self._peek_last_time() or self._last_time(self.time_index())
         return self._max_timestamp
+
+    @property
+    def knows_max_timestamp(self) -> bool:
+        """Whether the files need not be asked."""
+        return self._max_timestamp is not None
+
+    def _peek_last_time(self) -> tuple[int, int] | None:
+        """The last entry of the time index, without reading all of it; None when it does not hold.
+
+        Looking for a time in a log asks this of every segment, and indexes may have megabytes.
+        """
+        if self._indexes.times is not None:
+            return None
+        entry = self._peek(TIME_INDEX, TIME_ENTRY, lambda count, _: count - 1)
+        if entry is None:
+            return None
+        timestamp, relative = entry
+        near = self._peek(
+            OFFSET_INDEX,
+            OFFSET_ENTRY,
+            lambda count, read: bisect_right(range(count), relative, key=lambda n: read(n)[0]) - 1,
+        )
+        offset = self.base_offset + relative
+        for _, header in self.headers(near[1] if near else 0):
+            if header.last_offset >= offset:
+                holds = header.last_offset == offset and header.max_timestamp == timestamp
+                return (timestamp, offset) if holds else None
+        return None
+
+    def _peek(
+        self,
+        kind: str,
+        entry: struct.Struct,
+        choose: Callable[[int, Callable[[int], tuple[int, int]]], int],
+    ) -> tuple[int, int] | None:
+        """One entry of an index file, chosen by number; None when there is none."""
+        files = self.context.files
+        try:
+            file = files.open(self.path(kind), os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        count, rest = divmod(files.size(file), entry.size)
+
+        def read(number: int) -> tuple[int, int]:
+            first, second = entry.unpack(files.pread(file, entry.size, number * entry.size))
+            return first, second
+
+        number = choose(count, read)
+        return read(number) if number >= 0 and not rest else None
 
     def _last_time(self, times: TimeIndex) -> tuple[int, int]:
         if not times:

@@ -88,3 +88,53 @@ def test_two_data_directories_are_refused() -> None:
 )
 def test_values_are_written_as_kafka_writes_them(value: object, text: str | None) -> None:
     assert format_value(value) == text
+
+
+STOCK_MAP = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"listener.security.protocol.map": "PLAINTEXT:SSL"},
+        {
+            "listeners": "INSIDE://:1,OUTSIDE://:2",
+            "listener.security.protocol.map": "outside:SASL_SSL",
+        },
+        {"security.inter.broker.protocol": "SASL_SSL"},
+        {"ssl.keystore.location": "keys.jks"},
+        {"ssl.client.auth": "required"},
+        {"sasl.enabled.mechanisms": "PLAIN"},
+        {"listener.name.plaintext.sasl.enabled.mechanisms": "SCRAM-SHA-256"},
+        {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"},
+        {"super.users": "User:admin"},
+        {"allow.everyone.if.no.acl.found": "false"},
+    ],
+)
+def test_security_that_is_not_there_is_refused_not_ignored(properties: dict[str, str]) -> None:
+    with pytest.raises(ConfigError) as refused:
+        BrokerConfig.from_properties(properties)
+    assert any(name in str(refused.value) for name in properties)
+    assert "plain text" in str(refused.value) or "does not speak" in str(refused.value)
+
+
+@pytest.mark.parametrize("entry", ["PLAINTEXT", ":SSL", "PLAINTEXT:"])
+def test_a_map_of_protocols_that_is_none_is_refused(entry: str) -> None:
+    with pytest.raises(ConfigError, match=r"listener\.security\.protocol\.map"):
+        BrokerConfig.from_properties({"listener.security.protocol.map": entry})
+
+
+def test_a_server_properties_of_kafka_in_plain_text_is_accepted() -> None:
+    config = BrokerConfig.from_properties(
+        {
+            "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+            "listener.security.protocol.map": STOCK_MAP,
+            "security.inter.broker.protocol": "PLAINTEXT",
+            "authorizer.class.name": "",
+        }
+    )
+    assert config.listeners == ("PLAINTEXT://:9092", "CONTROLLER://:9093")
+
+
+def test_nothing_listens_outside_of_the_machine_unasked() -> None:
+    assert BrokerConfig().listeners == ("PLAINTEXT://127.0.0.1:9092",)

@@ -33,6 +33,34 @@ def test_a_cancelled_timer_is_never_called() -> None:
     assert timers.run_due() == 0
 
 
+def test_a_timer_that_fails_keeps_no_other_from_being_called() -> None:
+    clock = ManualClock(0)
+    timers = Timers(clock)
+    called: list[str] = []
+
+    def fails() -> None:
+        called.append("fails")
+        raise RuntimeError("unexpected")
+
+    timers.repeat(10, fails)
+    timers.schedule(10, lambda: called.append("next"))
+    for _ in range(3):
+        clock.advance(10)
+        timers.run_due()
+    assert called == ["fails", "next", "fails", "fails"]
+
+
+def test_a_wall_clock_that_is_set_back_moves_no_timer() -> None:
+    clock = ManualClock()
+    timers = Timers(clock)
+    called: list[int] = []
+    timers.schedule(10, lambda: called.append(1))
+    clock.set_wall_clock(clock.now_ms() - 3_600_000)
+    assert clock.now_ms() < 1_700_000_000_000
+    clock.advance(10)
+    assert timers.run_due() == 1
+
+
 def test_an_earlier_timer_wakes_the_waiting_thread() -> None:
     clock = ManualClock(0)
     timers = Timers(clock)

@@ -10,11 +10,11 @@
 All of it is bounded: what was not used for longest goes first.
 """
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import TypeVar, cast
 
+from broker import concurrency
 from broker.client.registry.api import LATEST, RegisteredSchema, SchemaRegistry
 from broker.clock import Clock, SystemClock
 from broker.errors import RegistryError
@@ -43,7 +43,7 @@ class CachedRegistry:
         self._latest_ms = latest_ms
         self._failures_ms = failures_ms
         self._clock = clock or SystemClock()
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
         # Answers or errors, with the monotonic time at which they are forgotten.
         self._known: OrderedDict[Hashable, tuple[object, int | None]] = OrderedDict()
 

@@ -1,7 +1,6 @@
 """RegistryTransport: one JSON request to a registry that has one or several addresses."""
 
 import ssl
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -9,7 +8,9 @@ from random import Random
 import httpx
 import orjson
 
+from broker import concurrency
 from broker.client.retry import Backoff
+from broker.client.tls import check_readable
 from broker.clock import Clock, SystemClock
 from broker.errors import ConfigError, RegistryError
 
@@ -58,7 +59,7 @@ class RegistryTransport:
             options.backoff_first_ms, options.backoff_longest_ms, random or Random()
         )
         self._first = 0  # the address that answered last; a race costs only one more attempt
-        self._waiting = threading.Condition()
+        self._waiting = concurrency.Condition()
         secure = any(url.startswith("https:") for url in self._urls)
         self._client = _client(options, secure=secure)
 
@@ -154,6 +155,8 @@ def _trust(options: TransportOptions) -> ssl.SSLContext | bool:
     if not options.verify and options.certificate is None:
         return False
     context = httpx.create_ssl_context(verify=options.verify)
+    for path in (options.certificates, *(options.certificate or ())):
+        check_readable(path)
     if options.certificates is not None:
         context.load_verify_locations(options.certificates)
     if options.certificate is not None:

@@ -35,7 +35,7 @@ class Reader:
         """Has asked nothing yet."""
         self.lanes = lanes
         self.closed = False
-        self.asks: set[Ask] = set()
+        self.asks: dict[Ask, None] = {}
         # What came when the reader had its answer from elsewhere: kept until it asks again.
         self.unclaimed: dict[Hashable, Run] = {}  # by partition
 
@@ -83,7 +83,7 @@ class Ask:
 
     def leave(self) -> None:
         """Wait no more."""
-        self.reader.asks.discard(self)
+        self.reader.asks.pop(self, None)
         for leg in self.legs:
             leg.asks.pop(self, None)
         self.legs.clear()

@@ -4,10 +4,10 @@ A broker answers the requests of a connection one after the other, and a long po
 do not belong together must not share one.
 """
 
-import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from broker import concurrency
 from broker.client.transport import Node, Transport
 
 
@@ -22,7 +22,7 @@ class Lanes:
         """Open none yet; `on_break` hears to which node a connection broke."""
         self._open_lane = open_lane
         self._on_break = on_break
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
         self._nodes: list[Node] = []
         self._free: dict[int, list[Transport]] = {}  # by node
         self._all: list[Transport] = []

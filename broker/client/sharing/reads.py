@@ -13,13 +13,13 @@ One lock guards the state. Requests are sent and futures completed without it; a
 here may ask again at once, so completions go through a queue that one thread at a time works off.
 """
 
-import threading
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
+from broker import concurrency
 from broker.client.sharing.flights import NO_TOPIC_ID, Ask, Flight, Leg, Reader, Wanted
 from broker.client.sharing.kept import UNKNOWN, Kept, KeptPartition
 from broker.client.sharing.lanes import Lanes
@@ -87,7 +87,7 @@ class SharedReads:
         """Nothing read yet."""
         self.counts = ReadCounts()
         self._clock = clock or SystemClock()
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
         self._kept = Kept(cache_bytes)
         self._under_way: dict[tuple[KeptPartition, int], Leg] = {}
         self._outbox: deque[tuple[Future[object], object]] = deque()
@@ -105,7 +105,7 @@ class SharedReads:
             missing = [each for each in ask.wanted if each.partition.find(each.offset) is None]
             answer = self._answer(ask) if len(missing) < len(ask.wanted) else None
             if answer is None:
-                reader.asks.add(ask)
+                reader.asks[ask] = None
             flight = self._plan(ask, missing, node_id, timeout_ms) if missing else None
         if answer is not None:
             ask.future.set_result(answer)  # nobody has the future yet: no callback runs

@@ -1,13 +1,14 @@
 """SharedTransports: ways to one cluster for many clients, over shared threads and reads."""
 
-import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Self
 
+from broker import concurrency
 from broker.client.config import NetworkConfig, refuse_unknown
 from broker.client.embedded import RequestHandler
+from broker.client.remote import Remote, machine_of
 from broker.client.sharing.flights import Reader
 from broker.client.sharing.lanes import Lanes
 from broker.client.sharing.reads import ReadCounts, SharedReads, can_share
@@ -82,20 +83,23 @@ class SharedTransports:
 
     def __init__(
         self,
-        target: RequestHandler | str,
+        target: RequestHandler | str | Remote,
         *,
         clock: Clock | None = None,
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         """Keep at most so many bytes of what was read, for readers that come a little later."""
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
         self._target = target
+        self.machine = machine_of(target, clock)
         self._ways: EmbeddedWays | NetworkWays = (
-            NetworkWays(target, clock) if isinstance(target, str) else EmbeddedWays(target, clock)
+            NetworkWays(str(target), self.machine)
+            if isinstance(target, str | Remote)
+            else EmbeddedWays(target, self.machine)
         )
-        self._reads = SharedReads(cache_bytes=cache_bytes, clock=clock)
+        self._reads = SharedReads(cache_bytes=cache_bytes, clock=self.machine.clock)
         self._lanes: dict[NetworkConfig, Lanes] = {}
-        self._opened: set[SharedTransport] = set()
+        self._opened: dict[SharedTransport, None] = {}
         self._closed = False
 
     @property
@@ -109,11 +113,11 @@ class SharedTransports:
         refuse_unknown(options, NetworkConfig, *taken)
         lanes = self._lanes_of(replace(settings, client_id=READS_CLIENT_ID))
         opened = SharedTransport(
-            self._ways.open(settings), Reader(lanes), self._reads, self._opened.discard
+            self._ways.open(settings), Reader(lanes), self._reads, self._forget
         )
         with self._lock:
             if not self._closed:
-                self._opened.add(opened)
+                self._opened[opened] = None
                 return opened
         opened.close()
         raise ClientError("the client is closed")
@@ -136,6 +140,9 @@ class SharedTransports:
     def __exit__(self, *_: object) -> None:
         """Close all transports."""
         self.close()
+
+    def _forget(self, transport: SharedTransport) -> None:
+        self._opened.pop(transport, None)
 
     def _lanes_of(self, settings: NetworkConfig) -> Lanes:
         """The lanes that reads go by; who authenticates differently reads for itself."""

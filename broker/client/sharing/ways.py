@@ -8,7 +8,7 @@ from broker.client.embedded import EmbeddedTransport, RequestHandler
 from broker.client.io_loop import IoLoop
 from broker.client.network import NetworkTransport
 from broker.client.transport import Transport
-from broker.clock import Clock
+from broker.machine import Machine
 
 IN_PROCESS = "in-process:1"  # stands for the address that an embedded broker does not have
 
@@ -16,10 +16,10 @@ IN_PROCESS = "in-process:1"  # stands for the address that an embedded broker do
 class EmbeddedWays:
     """To a broker in this process; one thread gives all answers that come later."""
 
-    def __init__(self, broker: RequestHandler, clock: Clock | None) -> None:
+    def __init__(self, broker: RequestHandler, machine: Machine) -> None:
         """The thread starts with the first answer that comes later."""
         self._broker = broker
-        self._answering = Answering(clock)
+        self._answering = Answering(machine.clock)
 
     def settings(self, options: dict[str, object]) -> NetworkConfig:
         """Take the settings of a transport out of the options: there is only the client's name."""
@@ -41,10 +41,10 @@ class EmbeddedWays:
 class NetworkWays:
     """To brokers over TCP; one thread does all I/O, connections are each transport's own."""
 
-    def __init__(self, servers: str, clock: Clock | None) -> None:
+    def __init__(self, servers: str, machine: Machine) -> None:
         """Start the thread."""
         self._servers = servers
-        self._loop = IoLoop(clock)
+        self._loop = IoLoop(machine)
 
     def settings(self, options: dict[str, object]) -> NetworkConfig:
         """Take the settings of a transport out of the options."""

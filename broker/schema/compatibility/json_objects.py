@@ -7,6 +7,7 @@ all, a closed one none, a partially open one those that fit a pattern or a schem
 import re
 from collections.abc import Callable, Iterator
 
+from broker.linear_patterns import PatternTimeout, compile_pattern
 from broker.schema.compatibility.json_bounds import OBJECT_BOUNDS, bound_differences
 from broker.schema.compatibility.json_difference import Difference
 from broker.schema.compatibility.json_parts import Json, Node, Part, parts_of
@@ -207,8 +208,8 @@ def covers(part: Part, name: str) -> list[Node]:
 def fits(pattern: str, name: str) -> bool:
     """Whether a pattern is found in a name; one that Python does not read fits all, to be safe."""
     try:
-        return re.search(pattern, name) is not None
-    except re.error:
+        return compile_pattern(pattern).search(name) is not None
+    except (re.error, PatternTimeout):
         return True
 
 

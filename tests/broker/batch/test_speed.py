@@ -58,6 +58,10 @@ def compare_decoding(data: bytes, section: Section) -> None:
     assert outcome(lambda: _speed.decode_lists(data, section)) == lists
     expected = outcome(lambda: columns(plain, data, section))
     assert outcome(lambda: columns(_speed, data, section)) == expected
+    facts = outcome(lambda: plain.check_section(data, section))
+    assert outcome(lambda: _speed.check_section(data, section)) == facts
+    if facts != "refused":
+        assert rows != "refused", "what the check accepts can be decoded"
 
 
 @pytest.mark.slow
@@ -166,6 +170,8 @@ def test_nothing_leaks() -> None:
         _speed.encode_kept(_speed.decode_rows(data, section, Record), 0, base)
         columns(_speed, data, section)
         _speed.decode_lists(data, section)
+        _speed.check_section(data, section)
+        outcome(lambda: _speed.check_section(broken, section))
         outcome(lambda: _speed.decode_lists(broken, section))
         outcome(lambda: _speed.decode_rows(broken, section, Record))
         outcome(lambda: columns(_speed, broken, section))

@@ -16,8 +16,9 @@ from tests.support.apache_kafka import ApacheKafka, ApacheKafkaCluster
 from tests.support.millstream_broker import MillstreamBroker
 from tests.support.peer import PeerMissing, wait_until
 
-# Only what makes waiting shorter; everything else stays at the defaults that users get.
+# What makes waiting shorter; everything else stays at the defaults that users get.
 SETTINGS = {
+    "log.retention.ms": "-1",  # some records are of long ago
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.min.heartbeat.interval.ms": "200",
     "group.consumer.heartbeat.interval.ms": "200",

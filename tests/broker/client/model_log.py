@@ -13,7 +13,7 @@ from broker.client.transport import Node
 from broker.clock import ManualClock
 from broker.errors import ConnectionFailed, ErrorCode
 from broker.model import AbortedTransaction as Aborted
-from broker.model import ProducerIdentity
+from broker.model import ProducerIdentity, TopicPartition
 from broker.protocol.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
@@ -317,8 +317,9 @@ def run_of(data: PartitionData, offset: int, isolation: int = 0) -> FetchedRun:
     aborted = data.aborted_transactions if isolation else None
     assert data.records is not None
     return FetchedRun(
+        TopicPartition("t", data.partition_index),
         memoryview(data.records),  # type: ignore[arg-type]  # bytes or a view of them
-        start_offset=offset,
+        offsets=(offset, data.high_watermark),
         aborted=[Aborted(each.producer_id, each.first_offset) for each in aborted or ()],
     )
 

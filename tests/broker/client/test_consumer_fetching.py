@@ -4,13 +4,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
+from crc32c import crc32c
 
 from broker.batch.codec import encode_batch
 from broker.client.cluster import Cluster
 from broker.client.consumer_config import ConsumerConfig
 from broker.client.record_consumer import RecordConsumer
 from broker.clock import ManualClock
-from broker.errors import BrokerError, ClientError, ConnectionFailed, CorruptBatch, ErrorCode
+from broker.errors import (
+    BrokerError,
+    ClientError,
+    ConnectionFailed,
+    CorruptBatchError,
+    ErrorCode,
+)
 from broker.model import TopicPartition
 from broker.protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -235,13 +242,85 @@ def test_a_corrupt_batch_comes_after_the_good_ones_and_can_be_passed(setting: Se
 
     setting.leader.change = spoil
     assert setting.poll() == list(range(20))
-    with pytest.raises(CorruptBatch) as caught:
+    with pytest.raises(CorruptBatchError) as caught:
         setting.poll()
-    assert "t-0 after offset 19" in caught.value.at
-    with pytest.raises(CorruptBatch):
+    assert caught.value.at == 'topic "t" partition 0 offset 20'
+    assert (caught.value.offset, caught.value.next_offset) == (20, 30)
+    with pytest.raises(CorruptBatchError):
         setting.poll()
-    setting.reader.seek(T0, 30)
+    setting.reader.seek(T0, caught.value.next_offset)
     assert setting.poll(max_records=1) == [30]
+
+
+def nonsense_in(base: int) -> Callable[[bytes], bytes]:
+    """Replace the records of one batch, with a CRC that is right."""
+
+    def spoil(data: bytes) -> bytes:
+        if data[:8] != base.to_bytes(8, "big"):
+            return data
+        body = data[21:61] + b"\x7f" * (len(data) - 61)
+        checksum: int = crc32c(body)
+        return data[:17] + checksum.to_bytes(4, "big") + body
+
+    return spoil
+
+
+def test_nonsense_under_a_valid_crc_is_an_error_with_its_offsets(setting: Setting) -> None:
+    setting.leader.change = nonsense_in(20)
+    setting.reader.seek(T0, 15)
+    assert setting.poll() == list(range(15, 20))
+    with pytest.raises(CorruptBatchError, match="offsets 20 to 29") as caught:
+        setting.poll()
+    assert (caught.value.topic, caught.value.partition) == T0
+    setting.reader.seek(T0, caught.value.next_offset)
+    assert setting.poll(max_records=1) == [30]
+
+
+def test_a_raw_batch_of_nonsense_says_where_it_is_when_it_is_decoded(setting: Setting) -> None:
+    setting.leader.change = nonsense_in(0)
+    setting.reader.seek(T0, 3)
+    batches = setting.reader.poll_batches() or setting.reader.poll_batches()
+    for decode in (batches[0].records, batches[0].lists):
+        with pytest.raises(CorruptBatchError) as caught:
+            decode()
+        assert (caught.value.offset, caught.value.next_offset) == (3, 10)
+
+
+def test_records_of_other_partitions_do_not_hide_a_batch_that_cannot_be_read(
+    setting: Setting,
+) -> None:
+    whole = setting.leader.batch
+
+    def respond(request: FetchRequest) -> FetchResponse:
+        answer = setting.leader.respond(request)
+        for part in answer.responses[0].partitions:
+            if part.partition_index == 1:
+                part.records = nonsense_in(0)(whole(0))
+        return answer
+
+    setting.transport.answer(FetchRequest, respond)
+    setting.reader.assign([T0, T1])
+    setting.reader.seek(T0, 0)
+    setting.reader.seek(T1, 0)
+
+    def poll_three_times() -> None:
+        for _ in range(3):
+            setting.poll(max_records=1)  # partition 0 has records for every poll
+
+    with pytest.raises(CorruptBatchError) as caught:
+        poll_three_times()
+    assert (caught.value.topic, caught.value.partition) == T1
+
+
+def test_what_was_fetched_before_an_error_is_taken_before_it_is_raised(setting: Setting) -> None:
+    assert setting.poll(max_records=1) == [0]  # ten records are there, the next fetch is under way
+    setting.reader.seek(T0, 0)
+    setting.leader.change = lambda data: data if data[:8] == bytes(8) else bytes(100)
+    assert setting.poll(max_records=5) == [0, 1, 2, 3, 4]
+    assert setting.poll(max_records=5) == [5, 6, 7, 8, 9]
+    with pytest.raises(CorruptBatchError) as caught:
+        setting.poll()
+    assert (caught.value.offset, caught.value.next_offset) == (10, 11)
 
 
 @pytest.mark.parametrize(
@@ -335,3 +414,56 @@ def test_truncation_is_for_the_caller_when_there_is_no_policy() -> None:
     with pytest.raises(ClientError, match="truncated to offset 12"):
         made.poll()
     made.reader.close()
+
+
+# --- how much is still ahead ----------------------------------------------------------------------
+
+
+def test_an_answer_that_does_not_know_the_end_does_not_unlearn_the_lag(setting: Setting) -> None:
+    setting.leader.end_offset = 10
+
+    def fetch(request: FetchRequest) -> object:
+        at_end = request.topics[0].partitions[0].fetch_offset >= 10
+        return None if at_end else setting.leader.respond(request)
+
+    setting.transport.answer(FetchRequest, fetch)
+    assert setting.poll() == list(range(10))
+    assert setting.reader.current_lag(T0) == 0
+    waiting = setting.transport.waiting(FetchRequest)[0]
+    assert isinstance(waiting.request, FetchRequest)
+    answer = setting.leader.respond(waiting.request)
+    for data in answer.responses[0].partitions:
+        data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
+    waiting.future.set_result(answer)
+    assert setting.reader.current_lag(T0) == 0
+
+
+def test_a_lag_that_no_fetch_has_told_is_asked_for(setting: Setting) -> None:
+    setting.leader.answers = False  # nothing new: the fetch waits at the broker
+    setting.leader.end_offset = 0
+    setting.reader.poll(timeout_ms=0)
+    assert setting.reader.position(T0) == 0
+    asked = len(setting.transport.requests(ListOffsetsRequest))
+    assert setting.reader.current_lag(T0) is None
+    assert setting.reader.current_lag(T0) is None
+    setting.reader.poll(timeout_ms=0)
+    assert setting.reader.current_lag(T0) == 0
+    assert len(setting.transport.requests(ListOffsetsRequest)) == asked + 1
+
+
+def test_the_end_of_a_log_is_asked_for_again_after_a_failure_but_not_at_once(
+    setting: Setting,
+) -> None:
+    setting.leader.answers = False
+    setting.reader.poll(timeout_ms=0)
+    assert setting.reader.position(T0) == 0
+    setting.transport.answer(ListOffsetsRequest, lambda _: ConnectionFailed("gone"))
+    asked = len(setting.transport.requests(ListOffsetsRequest))
+    for _ in range(5):
+        assert setting.reader.current_lag(T0) is None
+        setting.reader.poll(timeout_ms=0)
+    assert len(setting.transport.requests(ListOffsetsRequest)) == asked + 1
+    setting.transport.answer(ListOffsetsRequest, setting.leader.list_offsets)
+    setting.clock.advance(1_000)
+    setting.reader.poll(timeout_ms=0)
+    assert setting.reader.current_lag(T0) == END

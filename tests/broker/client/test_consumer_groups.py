@@ -170,6 +170,22 @@ def test_a_static_member_that_comes_back_keeps_its_partitions_without_a_rebalanc
     close_all(first, again)
 
 
+def test_a_static_member_that_is_to_leave_makes_room_at_once(
+    target: Target, make_topic: MakeTopic
+) -> None:
+    topic = make_topic(4)
+    settings = {"group_id": f"g-{topic}", "session_timeout_ms": 600_000}
+    first = open_member(target, [topic], group_instance_id="one", **settings)
+    second = open_member(
+        target, [topic], group_instance_id="two", leave_group_on_close=True, **settings
+    )
+    pair = (first, second)
+    poll_until(lambda: all(len(member.partitions) == 2 for member in pair), *pair)
+    second.reader.close()
+    poll_until(lambda: len(first.partitions) == 4, first)
+    close_all(first)
+
+
 def test_a_static_member_is_fenced_by_another_with_the_same_id(
     target: Target, make_topic: MakeTopic
 ) -> None:

@@ -8,9 +8,16 @@ from hypothesis import strategies as st
 
 from broker.batch.codec import control_batch, decode_records, encode_batch, place_batch
 from broker.client.fetched import FetchedRun
-from broker.errors import BrokerError, CorruptBatch, ErrorCode, MillstreamError
-from broker.model import AbortedTransaction, ProducerIdentity
+from broker.errors import (
+    BrokerError,
+    CorruptBatch,
+    CorruptBatchError,
+    ErrorCode,
+    MillstreamError,
+)
+from broker.model import AbortedTransaction, ProducerIdentity, TopicPartition
 
+TP = TopicPartition("t", 3)
 Part = tuple[str, int]  # "plain", "data", "commit" or "abort"; the producer
 
 
@@ -75,7 +82,7 @@ def test_a_committed_reader_sees_exactly_what_no_abort_follows(log: list[Part]) 
         starts = kind == "data" and (not before or before[-1] != "data")
         if starts and ending == "abort":
             aborted.append(AbortedTransaction(producer_id, offset))
-    run = FetchedRun(memoryview(data), start_offset=0, aborted=aborted)
+    run = FetchedRun(TP, memoryview(data), offsets=(0, 100), aborted=aborted)
     assert visible(run) == expected
     end = placed[-1][0] + (2 if placed[-1][1][0] in ("plain", "data") else 1)
     assert run.next_offset == end
@@ -84,7 +91,7 @@ def test_a_committed_reader_sees_exactly_what_no_abort_follows(log: list[Part]) 
 @given(parts)
 def test_an_uncommitted_reader_sees_all_but_the_markers(log: list[Part]) -> None:
     data, placed = lay_out(log)
-    run = FetchedRun(memoryview(data), start_offset=0)
+    run = FetchedRun(TP, memoryview(data), offsets=(0, 100))
     assert visible(run) == [at for at, (kind, _) in placed if kind in ("plain", "data")]
 
 
@@ -97,10 +104,10 @@ def test_a_cut_answer_ends_with_its_last_whole_batch(log: list[Part], cut: int) 
     view = memoryview(data[:cut])
     if not view or not kept:
         with pytest.raises(BrokerError) as caught:
-            FetchedRun(view, start_offset=0)
+            FetchedRun(TP, view, offsets=(0, 100))
         assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
         return
-    run = FetchedRun(view, start_offset=0)
+    run = FetchedRun(TP, view, offsets=(0, 100))
     shown = [at for at, (kind, _) in placed[:kept] if kind in ("plain", "data")]
     assert visible(run) == shown
 
@@ -109,14 +116,14 @@ def test_bytes_that_were_changed_are_refused_when_their_batch_comes() -> None:
     data, _ = lay_out([("plain", 1), ("plain", 1)])
     broken = bytearray(data)
     broken[-1] ^= 1
-    run = FetchedRun(memoryview(broken), start_offset=0)
+    run = FetchedRun(TP, memoryview(broken), offsets=(0, 100))
     first = run.peek()
     assert first is not None
     assert [record.value for record in decode_records(first[0])] == [b"0", b"1"]
     run.advance()
     with pytest.raises(CorruptBatch, match="CRC"):
         run.peek()
-    unchecked = FetchedRun(memoryview(broken), start_offset=0, check_crcs=False)
+    unchecked = FetchedRun(TP, memoryview(broken), offsets=(0, 100), check_crcs=False)
     assert visible(unchecked) == [0, 2]
 
 
@@ -125,18 +132,51 @@ def test_a_batch_that_lies_about_its_length_is_refused(length: int) -> None:
     data = bytearray(lay_out([("plain", 1)])[0])
     data[8:12] = length.to_bytes(4, "big", signed=True)
     with pytest.raises(CorruptBatch, match="says it has"):
-        FetchedRun(memoryview(data), start_offset=0)
+        FetchedRun(TP, memoryview(data), offsets=(0, 100))
+
+
+def test_batches_before_one_that_lies_about_its_length_are_read() -> None:
+    data = bytearray(lay_out([("plain", 1), ("plain", 1)])[0])
+    data[len(data) // 2 + 8 : len(data) // 2 + 12] = bytes(4)
+    run = FetchedRun(TP, memoryview(data), offsets=(0, 100))
+    assert run.peek() is not None
+    run.advance()
+    with pytest.raises(CorruptBatchError) as caught:
+        run.peek()
+    assert (caught.value.offset, caught.value.next_offset) == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("end_offset", "expected"),
+    [(4, (2, 4)), (3, (2, 3))],
+    ids=["the header can be true", "the header passes the end of the log"],
+)
+def test_the_error_says_where_the_batch_is_and_what_follows(
+    end_offset: int, expected: tuple[int, int]
+) -> None:
+    data = bytearray(lay_out([("plain", 1), ("plain", 1)])[0])
+    data[-1] ^= 1
+    run = FetchedRun(TP, memoryview(data), offsets=(0, end_offset))
+    run.peek()
+    run.advance()
+    with pytest.raises(CorruptBatchError) as caught:
+        run.peek()
+    error = caught.value
+    assert (error.topic, error.partition) == TP
+    assert (error.offset, error.next_offset) == expected
+    assert not error.retriable
+    assert error.at == 'topic "t" partition 3 offset 2'
 
 
 def test_an_answer_that_does_not_go_forward_is_refused() -> None:
     data, _ = lay_out([("plain", 1)])
     with pytest.raises(CorruptBatch, match="older records"):
-        FetchedRun(memoryview(data), start_offset=2)
+        FetchedRun(TP, memoryview(data), offsets=(2, 100))
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_end_in_batches_or_a_clear_error(data: bytes) -> None:
     try:
-        visible(FetchedRun(memoryview(data), start_offset=0))
+        visible(FetchedRun(TP, memoryview(data), offsets=(0, 100)))
     except MillstreamError:
         return

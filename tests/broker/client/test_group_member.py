@@ -124,12 +124,17 @@ class Setting:
         self.member.beat()
 
 
-def make_setting(*, leads: bool = False, instance_id: str | None = None) -> Setting:
+def make_setting(
+    *,
+    leads: bool = False,
+    instance_id: str | None = None,
+    leave_group_on_close: bool | None = None,
+) -> Setting:
     clock = ManualClock()
     transport = ScriptedTransport()
     workers = Workers()
     member = ClassicGroupMember(
-        Cluster(transport, clock), GroupConfig("g", group_instance_id=instance_id), workers
+        Cluster(transport, clock), GroupConfig("g", instance_id, leave_group_on_close), workers
     )
     return Setting(clock, transport, Coordinator(transport, leads=leads), workers, member)
 
@@ -317,6 +322,22 @@ def test_a_static_member_gives_its_instance_id_and_never_leaves(static: Setting)
     static.member.close()
     assert static.transport.requests(LeaveGroupRequest) == []
     assert static.transport.closed
+
+
+def test_a_static_member_leaves_if_it_is_told_to() -> None:
+    made = make_setting(instance_id="i", leave_group_on_close=True)
+    made.join()
+    made.member.close()
+    [leave] = made.transport.requests(LeaveGroupRequest)
+    [member] = leave.members
+    assert (member.member_id, member.group_instance_id) == ("static-1", "i")
+
+
+def test_a_member_stays_if_it_is_told_to() -> None:
+    made = make_setting(leave_group_on_close=False)
+    made.join()
+    made.member.close()
+    assert made.transport.requests(LeaveGroupRequest) == []
 
 
 def test_a_member_that_left_joins_anew_at_the_next_poll(setting: Setting) -> None:

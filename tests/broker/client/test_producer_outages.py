@@ -9,9 +9,10 @@ import pytest
 
 from broker.client import admin, producer
 from broker.client.administration.values import NewTopic
-from broker.client.api import Delivery
+from broker.client.api import Admin, Delivery
 from broker.client.cluster import Cluster
 from broker.client.config import NetworkConfig, ProducerConfig, parse_servers
+from broker.client.metadata import TopicInfo
 from broker.client.network import NetworkTransport
 from broker.client.opening import Target
 from broker.client.record_producer import RecordProducer
@@ -141,8 +142,7 @@ def test_leaders_that_move_lose_and_double_nothing(kafka_cluster: ApacheKafkaClu
     topic = "moving"
     with admin(kafka_cluster.bootstrap) as administration:
         administration.create_topics([NewTopic(topic, 3, 3)]).all()
-        infos = administration.describe_topics([topic])
-        leader = infos[topic].partitions[0].leader
+        leader = _first_leader(administration, topic)
     stop = threading.Event()
     sent: list[Delivery] = []
     with producer(kafka_cluster.bootstrap, linger_ms=1, batch_size=1_000) as out:
@@ -170,6 +170,24 @@ def test_leaders_that_move_lose_and_double_nothing(kafka_cluster: ApacheKafkaClu
     for partition in range(3):
         values = [record.value for record in records if record.partition == partition]
         assert values == [b"%d" % number for number in range(partition, count, 3)]
+
+
+def _first_leader(administration: Admin, topic: str) -> int:
+    """The leader of partition 0, once a broker knows the topic with all its replicas.
+
+    Kafka's controller answers before its brokers know, and each call may reach another broker.
+    """
+    found: dict[str, TopicInfo] = {}
+
+    def is_replicated() -> bool:
+        found.update(administration.describe_topics([topic]).values)
+        partitions = found[topic].partitions.values() if found else []
+        return len(partitions) == 3 and all(
+            each.leader >= 0 and len(each.in_sync) == 3 for each in partitions
+        )
+
+    wait_until(is_replicated, "a topic with all its replicas")
+    return found[topic].partitions[0].leader
 
 
 def _delivered(sent: list[Delivery], count: int) -> bool:

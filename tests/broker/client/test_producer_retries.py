@@ -389,5 +389,7 @@ def test_memory_is_given_back_when_batches_are_settled() -> None:
 
 def test_a_record_larger_than_the_buffer_is_refused() -> None:
     bench = Bench({"buffer_memory": 1_000})
-    with pytest.raises(BufferFull, match="larger than buffer_memory"):
+    with pytest.raises(BrokerError, match="larger than buffer_memory") as refused:
         bench.send(b"x" * 2_000)
+    # A BufferFull would be tried again for ever, by a source task of Connect for example.
+    assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE

@@ -2,9 +2,11 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
+from broker import concurrency
 from broker.client.shared_threads import SharedThreads, Work
 from broker.clock import ManualClock
 from tests.support.peer import wait_until
@@ -164,3 +166,34 @@ def test_closing_ends_what_rests() -> None:
     assert work.join(0)
     with pytest.raises(RuntimeError, match="closed"):
         threads.run(turns)
+
+
+def test_one_idle_thread_keeps_time_for_all() -> None:
+    clock = ManualClock()
+    timed: list[int | None] = []
+    wait = clock.wait
+
+    def counted(condition: concurrency.Condition, timeout_ms: int | None) -> bool:
+        timed.append(timeout_ms)
+        return wait(condition, timeout_ms)
+
+    clock.wait = counted  # type: ignore[method-assign]
+    threads = SharedThreads("test", 3, clock)
+    together = threading.Barrier(3)
+    begun = [False] * 3
+    turns = [0] * 3
+
+    def turn(number: int) -> int:
+        if not begun[number]:
+            begun[number] = True
+            together.wait(10)  # so that there are three threads
+        turns[number] += 1
+        return 1_000
+
+    for number in range(3):
+        threads.run(partial(turn, number))
+    wait_until(lambda: turns == [1, 1, 1] and len(timed) == 3, "all have rested")
+    assert sorted(timed, key=str) == [1_000, None, None]
+    clock.advance(1_000)
+    wait_until(lambda: turns == [2, 2, 2], "all have had another turn")
+    threads.close()

@@ -1,5 +1,6 @@
 """Producer ids are given out once."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,35 @@ def test_a_disk_that_refuses_is_a_storage_error_of_the_protocol(tmp_path: Path) 
     with pytest.raises(BrokerError) as caught:
         ids.next()
     assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_the_next_block_is_reserved_in_the_background(tmp_path: Path) -> None:
+    jobs: list[Callable[[], object]] = []
+    ids = ProducerIds(tmp_path, in_background=jobs.append)
+    found = [ids.next() for _ in range(BLOCK_SIZE)]
+    assert (tmp_path / FILE_NAME).read_text() == f"{BLOCK_SIZE}\n"
+    assert len(jobs) == 1
+    jobs.pop()()
+    assert (tmp_path / FILE_NAME).read_text() == f"{2 * BLOCK_SIZE}\n"
+    (tmp_path / FILE_NAME).unlink()
+    found += [ids.next() for _ in range(BLOCK_SIZE)]
+    assert not (tmp_path / FILE_NAME).exists(), "nobody has waited for the disk"
+    assert found == list(range(2 * BLOCK_SIZE))
+
+
+def test_the_first_producer_does_not_wait_for_the_disk(tmp_path: Path) -> None:
+    ids = opened(tmp_path)
+    ids.skip_past(4711)
+    (tmp_path / FILE_NAME).unlink()
+    assert ids.next() == 4712
+    assert not (tmp_path / FILE_NAME).exists()
+
+
+def test_ids_that_are_used_faster_than_the_disk_writes_are_reserved_at_once(
+    tmp_path: Path,
+) -> None:
+    jobs: list[Callable[[], object]] = []
+    ids = ProducerIds(tmp_path, in_background=jobs.append)
+    assert [ids.next() for _ in range(BLOCK_SIZE + 1)] == list(range(BLOCK_SIZE + 1))
+    jobs.pop(0)()
+    assert (tmp_path / FILE_NAME).read_text() == f"{2 * BLOCK_SIZE}\n"

@@ -1,6 +1,6 @@
 """The catalog of topics: names, ids, settings, and what survives a restart."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import orjson
@@ -12,6 +12,7 @@ from broker.config import BrokerConfig, TopicConfig
 from broker.coordinator.topics import (
     Change,
     NewTopic,
+    Steps,
     Topic,
     TopicCatalog,
     check_name,
@@ -93,8 +94,10 @@ def test_logs_follow_the_catalog(catalog: TopicCatalog, storage: FakeStorage) ->
 def test_listeners_hear_of_every_change(catalog: TopicCatalog) -> None:
     heard: list[tuple[Change, str, int]] = []
 
-    def listener(change: Change, topic: Topic) -> None:
-        heard.append((change, topic.name, topic.partition_count))
+    def listener(change: Change, topics: Sequence[Topic]) -> Steps:
+        for topic in topics:
+            heard.append((change, topic.name, topic.partition_count))
+            yield
 
     catalog.subscribe(listener)
     catalog.create("orders", partition_count=1)
@@ -213,3 +216,56 @@ def test_a_catalog_that_cannot_be_written_leaves_things_as_they_were(
     assert set(storage.logs) == {TopicPartition("orders", 0)}
     document = orjson.loads((tmp_path / "topics.json").read_bytes())
     assert [entry["name"] for entry in document["topics"]] == ["orders"]
+
+
+def test_a_staged_change_is_seen_when_it_is_on_disk(
+    tmp_path: Path, catalog: TopicCatalog, storage: FakeStorage
+) -> None:
+    _, made = catalog.stage_new([NewTopic("a", 1, {}), NewTopic("b", 2, {})])
+    assert (catalog.names(), made.done, set(storage.logs)) == ([], False, set())
+    with pytest.raises(BrokerError) as caught:
+        catalog.stage_new([NewTopic("a", 1, {})])
+    assert caught.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
+    gone = catalog.stage({"b": None})
+    catalog.write_changes()
+    assert made.done
+    assert gone.done
+    assert catalog.names() == ["a"]
+    assert set(storage.logs) == {TopicPartition("a", 0)}
+    assert reloaded(tmp_path).names() == ["a"]
+
+
+def test_a_write_that_fails_undoes_all_that_is_staged(
+    tmp_path: Path, catalog: TopicCatalog
+) -> None:
+    catalog.create("orders", partition_count=1)
+    _, first = catalog.stage_new([NewTopic("a", 1, {})])
+    second = catalog.stage({"orders": catalog.grown("orders", 3)})
+    (tmp_path / "topics.json.tmp").mkdir()
+    catalog.write_changes()
+    assert first.value.error is not None
+    assert second.value.error is not None
+    (tmp_path / "topics.json.tmp").rmdir()
+    assert catalog.grow("orders", 2).partition_count == 2
+    catalog.create("a", partition_count=1)
+    assert catalog.names() == ["a", "orders"]
+
+
+def test_the_name_of_a_deleted_topic_is_free_when_listeners_are_done(
+    catalog: TopicCatalog,
+) -> None:
+    seen: list[ErrorCode] = []
+
+    def listener(change: Change, topics: Sequence[Topic]) -> Steps:
+        yield
+        if change == "deleted":
+            try:
+                catalog.check_name_is_free("orders")
+            except BrokerError as error:
+                seen.append(error.code)
+
+    catalog.subscribe(listener)
+    catalog.create("orders", partition_count=1)
+    catalog.delete("orders")
+    assert seen == [ErrorCode.TOPIC_ALREADY_EXISTS]
+    assert catalog.create("orders", partition_count=2).partition_count == 2

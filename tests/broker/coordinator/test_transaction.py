@@ -18,8 +18,8 @@ from broker.coordinator.transaction import (
     fence,
     initialise,
     is_expired,
-    is_overdue,
     missing_partitions,
+    remaining_ms,
 )
 from broker.errors import BrokerError, ErrorCode
 from broker.model import ProducerIdentity, TopicPartition
@@ -262,11 +262,12 @@ def test_a_v2_client_gets_a_new_id_when_the_epochs_run_out_and_may_repeat() -> N
     assert ended(done, commit=True, producer=last, version=TRANSACTIONS_V2) is done
 
 
-def test_a_transaction_is_overdue_after_its_timeout_only_while_it_is_open() -> None:
+def test_the_time_that_is_left_is_never_more_than_the_timeout() -> None:
     ongoing = transaction(TransactionState.ONGOING)
-    assert not is_overdue(ongoing, now_ms=61_000)
-    assert is_overdue(ongoing, now_ms=61_001)
-    assert not is_overdue(ended(ongoing, commit=True), now_ms=10**9)
+    assert remaining_ms(ongoing, now_ms=1_000) == ongoing.timeout_ms == 60_000
+    assert remaining_ms(ongoing, now_ms=61_000) == 0
+    assert remaining_ms(ongoing, now_ms=61_001) == -1
+    assert remaining_ms(ongoing, now_ms=-3_600_000) == 60_000
 
 
 @pytest.mark.parametrize("state", list(TransactionState)[:6])

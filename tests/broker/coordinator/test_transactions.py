@@ -140,6 +140,71 @@ def test_an_overdue_transaction_is_aborted_after_a_restart_too(bench: Transactio
     assert state_of(bench) is TransactionState.COMPLETE_ABORT
 
 
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("jump_ms", [-3_600_000, 3_600_000, 0])
+def test_a_wall_clock_that_jumps_changes_nothing_about_timeouts(
+    bench: TransactionBench, jump_ms: int, restart: bool
+) -> None:
+    producer = bench.begin("bank", timeout_ms=3000)
+    bench.produce("bank", producer, ORDERS, sequence=0, value=b"order")
+    bench.clock.set_wall_clock(bench.clock.now_ms() + jump_ms)
+    bench.advance(1000)
+    if restart:
+        bench.crash()
+    forward = restart and jump_ms > 0  # then nothing else is known of the time before
+    expected = TransactionState.COMPLETE_ABORT if forward else TransactionState.ONGOING
+    assert state_of(bench) is expected
+    bench.advance(4001)
+    assert state_of(bench) is TransactionState.COMPLETE_ABORT
+    assert committed_values(bench.log(ORDERS)) == []
+
+
+def test_a_marker_that_fails_is_tried_again_alone(
+    bench: TransactionBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = open_transaction(bench)
+    append, failing = PartitionLog.append, {ORDERS}
+
+    def fails(log: PartitionLog, *arguments: object, **options: object) -> object:
+        if log.topic_partition in failing:
+            raise StorageError("no space left")
+        return append(log, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(PartitionLog, "append", fails)
+    assert isinstance(bench.coordinator.end("bank", producer, commit=True), Pending)
+    for _ in range(10):
+        bench.advance(500)
+    failing.clear()
+    bench.advance(500)
+    assert state_of(bench) is TransactionState.COMPLETE_COMMIT
+    assert committed_values(bench.log(ORDERS)) == [b"order"]
+    assert committed_values(bench.log(BILLS)) == [b"bill"]
+    # The record and one marker.
+    assert (bench.log(ORDERS).end_offset, bench.log(BILLS).end_offset) == (2, 2)
+
+
+def test_one_unexpected_exception_does_not_end_what_is_done_regularly(
+    bench: TransactionBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = bench.begin("bank", timeout_ms=3000)
+    bench.produce("bank", producer, ORDERS, sequence=0, value=b"order")
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.coordinator, "_abort_overdue", unexpected)
+        patch.setattr(bench.coordinator, "_forget", unexpected)
+        bench.advance(5_000)
+    bench.advance(1_001)
+    assert state_of(bench) is TransactionState.COMPLETE_ABORT
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.coordinator, "_forget", unexpected)
+        bench.advance(4_000_000)
+    bench.advance(60_000)
+    assert bench.coordinator.get("bank") is None
+
+
+def unexpected(*_: object) -> None:
+    raise RuntimeError("unexpected")
+
+
 def test_an_unused_id_is_forgotten_for_good(bench: TransactionBench) -> None:
     producer = open_transaction(bench)
     bench.end("bank", producer, commit=True)

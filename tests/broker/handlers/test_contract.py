@@ -4,9 +4,10 @@ import pytest
 
 from broker.errors import BrokerError, ErrorCode
 from broker.handlers import HANDLERS, refusal
+from broker.handlers.table import REFUSALS
 from broker.pending import Pending
 from broker.protocol.api_keys import ApiKey
-from broker.protocol.frame import encode_response, version_range
+from broker.protocol.frame import decode_response, encode_response, version_range
 from broker.protocol.messages import REQUESTS
 from broker.protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 from tests.broker.handlers.embedded import EmbeddedClient
@@ -40,9 +41,18 @@ def test_an_empty_request_is_answered_in_every_version(
 
 @pytest.mark.parametrize("api_key", sorted(HANDLERS), ids=lambda key: key.name)
 def test_a_request_that_fails_as_a_whole_has_an_answer_of_its_kind(api_key: ApiKey) -> None:
-    answer = refusal(api_key, REQUESTS[api_key](), ErrorCode.UNKNOWN_SERVER_ERROR)
-    if answer is not None:
-        assert encode_response(api_key, version_range(api_key).last, 1, answer)
+    versions = version_range(api_key)
+    for version in range(versions.first, versions.last + 1):
+        answer = refusal(api_key, version, REQUESTS[api_key](), ErrorCode.UNKNOWN_SERVER_ERROR)
+        if answer is None:
+            continue  # the connection is closed
+        (frame,) = encode_response(api_key, version, 1, answer)
+        assert isinstance(frame, bytes | bytearray | memoryview)
+        if api_key not in REFUSALS:  # those say it of each part
+            # A version that cannot say it would look like a success with nothing in it.
+            decoded = decode_response(type(answer), version, memoryview(frame)[4:])
+            code = getattr(decoded, "error_code", None)
+            assert code == ErrorCode.UNKNOWN_SERVER_ERROR, version
 
 
 def test_produce_is_announced_from_version_0_for_old_librdkafka(client: EmbeddedClient) -> None:

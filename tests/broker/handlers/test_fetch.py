@@ -86,14 +86,13 @@ def test_the_leader_epoch_of_the_client_is_checked(
     assert answers(client.ask(request, FetchResponse, 12))[0].error_code == code
 
 
-def test_an_epoch_that_we_never_had_diverges(client: EmbeddedClient) -> None:
+def test_an_epoch_that_we_never_had_is_out_of_range(client: EmbeddedClient) -> None:
     client.create("orders")
     client.produce("orders", "a")
     request = request_for("orders", 1, max_wait_ms=1000)
     request.topics[0].partitions[0].last_fetched_epoch = 3
     data = answers(client.ask(request, FetchResponse, 12))[0]
-    assert (data.diverging_epoch.epoch, data.diverging_epoch.end_offset) == (0, 1)
-    assert values_of(data.records) == []
+    assert data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 def test_topics_come_by_id_since_version_13(client: EmbeddedClient) -> None:

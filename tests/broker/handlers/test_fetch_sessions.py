@@ -6,7 +6,9 @@ import pytest
 
 from broker.clock import ManualClock
 from broker.errors import BrokerError, ErrorCode
+from broker.handlers import fetch as fetch_module
 from broker.handlers.fetch_sessions import EVICTION_MS, FetchSessions
+from broker.pending import Pending
 from broker.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -15,6 +17,12 @@ from broker.protocol.messages.fetch import (
     ForgottenTopic,
 )
 from tests.broker.handlers.embedded import EmbeddedClient, values_of
+
+
+@pytest.fixture(autouse=True, params=[1_000, 0], ids=["at once", "in parts"])
+def _size_of_a_large_fetch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large fetches are answered in parts: the same answers."""
+    monkeypatch.setattr(fetch_module, "AT_ONCE_MAX", request.param)
 
 
 def full(session_id: int = 0, epoch: int = 0, partitions: int = 2) -> FetchRequest:
@@ -171,3 +179,29 @@ def test_partitions_that_gave_data_are_served_last(clock: ManualClock) -> None:
     plan.session.serve_last(plan.targets[:1])
     again = sessions.plan(incremental(session_id, 2), by_topic_id=False)
     assert [target.topic_partition.partition for target in again.targets] == [1, 2, 0]
+
+
+def test_a_large_fetch_that_finds_nothing_looks_again_before_it_answers(
+    client: EmbeddedClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_module, "AT_ONCE_MAX", 0)
+    client.create("orders", 2)
+    request = full()
+    request.max_wait_ms, request.min_bytes = 500, 1
+    answer = client.start(request, 12)
+    assert isinstance(answer, Pending)
+    client.produce("orders", "a")
+    client.advance(fetch_module.LARGE_WAIT_MS)
+    assert answer.done
+    assert isinstance(answer.value, FetchResponse)
+    assert told(answer.value)[0] == ["a"]
+
+
+def test_a_fetch_of_too_many_partitions_is_refused(
+    client: EmbeddedClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_module, "AT_ONCE_MAX", 1)
+    monkeypatch.setattr(fetch_module, "TARGETS_MAX", 2)
+    client.create("orders", 3)
+    answer = client.ask(full(partitions=3), FetchResponse, 12)
+    assert answer.error_code == ErrorCode.INVALID_REQUEST

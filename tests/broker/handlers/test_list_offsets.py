@@ -1,10 +1,13 @@
 """ListOffsets and OffsetForLeaderEpoch on an embedded broker."""
 
+import threading
+
 import pytest
 
 from broker.batch.codec import control_batch, encode_batch
 from broker.errors import ErrorCode
 from broker.model import ProducerIdentity, TopicPartition
+from broker.pending import Pending
 from broker.protocol.messages.fetch import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -146,3 +149,27 @@ def test_the_epoch_of_a_missing_partition_is_unknown(client: EmbeddedClient) -> 
     response = client.ask(OffsetForLeaderEpochRequest(topics=[asked]), OffsetForLeaderEpochResponse)
     found = response.topics[0].partitions[0]
     assert found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_many_lookups_by_time_let_others_have_the_lock(client: EmbeddedClient) -> None:
+    client.create("orders", partitions=8)
+    for partition in range(8):
+        client.produce("orders", "a", partition=partition)
+    asked = [ListOffsetsPartition(number, -1, 0) for number in range(9)]
+    done = threading.Event()
+    found: list[ListOffsetsResponse] = []
+
+    def take(response: ListOffsetsResponse) -> None:
+        found.append(response)
+        done.set()
+
+    with client.broker.lock:
+        answer = client.start(ListOffsetsRequest(topics=[ListOffsetsTopic("orders", asked)]))
+        assert isinstance(answer, Pending)
+        answer.then(take)
+        assert not done.is_set()
+    assert done.wait(60)
+    answers = found[0].topics[0].partitions
+    assert [one.partition_index for one in answers] == list(range(9))
+    assert [one.offset for one in answers] == [0] * 8 + [-1]
+    assert answers[8].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

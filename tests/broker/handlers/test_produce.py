@@ -6,18 +6,27 @@ from pathlib import Path
 
 import pytest
 
+from broker.batch.codec import RecordFacts, check_batches, check_records
 from broker.broker import Broker
 from broker.clock import ManualClock
 from broker.config import BrokerConfig
 from broker.errors import BrokerError, ErrorCode
-from broker.model import GROUP_TOPIC, ConnectionInfo, ProducerIdentity
+from broker.model import (
+    GROUP_TOPIC,
+    TRANSACTION_TOPIC,
+    ConnectionInfo,
+    FileSlice,
+    ProducerIdentity,
+)
 from broker.pending import Pending
 from broker.protocol.messages.produce import ProduceRequest, ProduceResponse
+from tests.broker.batch.poison import POISON, with_max_timestamp
 from tests.broker.handlers.embedded import (
     EmbeddedClient,
     batch_of,
     completed,
     produce_request,
+    records_of,
     values_of,
 )
 
@@ -82,6 +91,57 @@ def test_a_bad_batch_is_refused_with_its_code(
     answer = client.produce_batch(topic, batch)
     assert (answer.error_code, answer.base_offset) == (code, -1)
     assert answer.error_message
+
+
+@pytest.mark.parametrize("batch", POISON.values(), ids=POISON.keys())
+def test_a_valid_checksum_around_nonsense_is_refused(client: EmbeddedClient, batch: bytes) -> None:
+    client.create("orders")
+    answer = client.produce_batch("orders", batch)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.INVALID_RECORD, -1)
+    assert answer.error_message
+    assert client.fetch("orders").high_watermark == 0
+
+
+@pytest.mark.parametrize("compression", ["gzip", "lz4", "zstd"])  # snappy shrinks to a 20th only
+def test_a_decompression_bomb_is_refused(client: EmbeddedClient, compression: str) -> None:
+    client.create("orders", max_message_bytes="4000000")
+    bomb = batch_of("x" * (40 << 20), compression=compression)
+    assert len(bomb) < 4_000_000
+    answer = client.produce_batch("orders", bomb)
+    assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_records_that_fail_their_checksum_can_be_sent_again(client: EmbeddedClient) -> None:
+    client.create("orders")
+    torn = POISON["nonsense"][:-1] + b"?"
+    assert client.produce_batch("orders", torn).error_code == ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize("said_ms", [-1, 0, 5_000, 1 << 40])
+def test_a_wrong_largest_timestamp_is_made_right(client: EmbeddedClient, said_ms: int) -> None:
+    client.create("orders")
+    batch = with_max_timestamp(batch_of("a", "b", timestamp_ms=1_000), said_ms)
+    assert client.produce_batch("orders", batch).error_code == 0
+    stored = client.fetch("orders").records
+    assert isinstance(stored, FileSlice)
+    (header,) = check_batches(memoryview(stored.read()), batch_bytes_max=1_000)
+    assert header.max_timestamp == 1_001
+    assert [record.timestamp_ms for record in records_of(stored)] == [1_000, 1_001]
+
+
+def test_records_are_read_before_the_lock_is_taken(client: EmbeddedClient) -> None:
+    client.create("orders")
+    held = []
+
+    def check(view: memoryview) -> RecordFacts:
+        held.append(client.broker.lock._is_owned())  # type: ignore[attr-defined]
+        return check_records(view)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("broker.handlers.produce.check_records", check)
+        patch.setattr("broker.storage.partition_log.check_records", check)
+        assert client.produce("orders", "a").error_code == 0
+    assert held == [False]
 
 
 def test_zstd_needs_a_client_that_knows_it(client: EmbeddedClient) -> None:
@@ -190,10 +250,12 @@ def test_an_empty_request_is_answered_empty(client: EmbeddedClient) -> None:
     assert client.ask(ProduceRequest(acks=1), ProduceResponse, 9).responses == []
 
 
-def test_the_admin_client_may_write_to_internal_topics(client: EmbeddedClient) -> None:
-    client.broker.state.topics.ensure_internal(GROUP_TOPIC)
-    client.connection = ConnectionInfo(client_id="__admin_client")
-    batch = batch_of("a")
-    answer = client.produce_batch(GROUP_TOPIC, batch)
-    # The topic is compacted, so that a record without key is refused: it got that far.
-    assert answer.error_code == ErrorCode.INVALID_RECORD
+@pytest.mark.parametrize("topic", [GROUP_TOPIC, TRANSACTION_TOPIC])
+@pytest.mark.parametrize("client_id", ["__admin_client", "me", ""])
+def test_no_client_writes_to_internal_topics_whatever_it_calls_itself(
+    client: EmbeddedClient, topic: str, client_id: str
+) -> None:
+    client.broker.state.topics.ensure_internal(topic)
+    client.connection = ConnectionInfo(client_id=client_id)
+    answer = client.produce_batch(topic, batch_of("a"))
+    assert answer.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION

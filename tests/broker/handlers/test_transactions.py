@@ -9,7 +9,7 @@ from broker.batch.codec import encode_batch
 from broker.broker import Broker
 from broker.config import BrokerConfig
 from broker.errors import ErrorCode
-from broker.model import ConnectionInfo, ProducerIdentity, TopicPartition
+from broker.model import TRANSACTION_TOPIC, ConnectionInfo, ProducerIdentity, TopicPartition
 from broker.pending import Pending
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import transactions as wire
@@ -357,3 +357,12 @@ def test_producers_are_described_and_a_hanging_transaction_is_aborted_by_hand(
         client.ask(asked, wire.DescribeProducersResponse).topics[0].partitions[0].active_producers
     )
     assert found.current_txn_start_offset == -1
+
+
+def test_no_marker_is_written_by_hand_to_the_topic_of_transactions(client: EmbeddedClient) -> None:
+    client.broker.state.topics.ensure_internal(TRANSACTION_TOPIC)
+    topic = wire.WritableTxnMarkerTopic(TRANSACTION_TOPIC, [0])
+    marker = wire.WritableTxnMarker(7, 0, False, [topic], 0)
+    answer = client.ask(wire.WriteTxnMarkersRequest([marker]), wire.WriteTxnMarkersResponse)
+    (part,) = answer.markers[0].topics[0].partitions
+    assert part.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -8,9 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.batch.codec import encode_batch
 from broker.broker import Broker
 from broker.client import admin, consumer, producer
 from broker.client.administration.values import NewTopic
@@ -113,6 +115,23 @@ def test_records_are_written_as_confluents_registry_writes_them(
         (schema_key(":.c:d", 1), None),
         (NOOP, '{"maxIds":{".":1,".c":2}}'),
     ]
+
+
+def test_a_batch_that_cannot_be_read_is_left_out(
+    broker: Broker, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_topic(broker, topic)
+    write(broker, topic, [(schema_key("a", 1), A_STRING)])
+    batch = bytearray(encode_batch([(b"k", b"v", (), 1)]))
+    batch[61:] = b"\xff" * (len(batch) - 61)
+    batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+    with broker.lock:
+        log = broker.state.storage.log(TopicPartition(topic, 0))
+        log.append(memoryview(batch), origin="coordinator", now_ms=1)
+    write(broker, topic, [(schema_key("b", 1), A_STRING.replace('"a"', '"b"'))])
+    with Registry(broker, topic=topic) as registry:
+        assert registry.subjects() == ["a", "b"]
+    assert "is left out: cannot read offsets 1 to 1" in caplog.text
 
 
 def test_records_of_confluents_registry_are_read(broker: Broker, topic: str) -> None:

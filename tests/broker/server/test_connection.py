@@ -3,6 +3,7 @@
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from broker.protocol.messages.metadata import (
 )
 from broker.protocol.messages.produce import ProduceResponse
 from broker.server import Server
+from broker.server.connection import Surroundings
 from tests.broker.handlers.embedded import batch_of, produce_request, values_of
 from tests.broker.server.conftest import StartServer
 from tests.support.peer import wait_until
@@ -217,20 +219,77 @@ def test_a_request_must_be_smaller_than_the_limit(start_server: StartServer) -> 
         assert client.is_closed()
 
 
+def surroundings(server: Server) -> Surroundings:
+    assert server._connections is not None
+    return server._connections._around
+
+
 def test_requests_wait_when_those_in_pieces_hold_all_memory(start_server: StartServer) -> None:
     server = start_server(queued_max_request_bytes=1)
     create(server, "orders")
     frame = frame_of(produce_request("orders", batch_of("x" * 1000)), 9)
     with RawClient(server.bootstrap) as first, RawClient(server.bootstrap) as second:
         first.send(frame[:500])
-        around = server._around
-        assert around is not None
+        around = surroundings(server)
         wait_until(lambda: around.pool.bytes_in_use > 0, "the first piece")
         second.send(frame_of(METADATA, 12))
         wait_until(lambda: bool(around.held), "the second client being held")
         first.send(frame[500:])
         assert first.receive_frame()
         assert second.receive_frame()
+
+
+def test_requests_in_pieces_hold_no_more_memory_than_allowed_and_one_request(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit, size, count = 200_000, 500_000, 10
+    server = start_server(queued_max_request_bytes=limit)
+    create(server, "orders")
+    frame = frame_of(produce_request("orders", batch_of("x" * size)), 9)
+    around = surroundings(server)
+    held_bytes = []
+    grow = around.pool.grow
+
+    def record_growth(buffer: bytearray, size: int) -> bytearray:
+        held_bytes.append(around.pool.bytes_in_use)
+        return grow(buffer, size)
+
+    monkeypatch.setattr(around.pool, "grow", record_growth)
+    with ExitStack() as stack:
+        clients = [stack.enter_context(RawClient(server.bootstrap)) for _ in range(count)]
+        for client in clients:
+            client.send(frame[:50_000])
+        wait_until(lambda: bool(around.held), "memory being full")
+        senders = [
+            threading.Thread(target=client.send, args=(frame[50_000:],)) for client in clients
+        ]
+        for sender in senders:
+            sender.start()
+        for client in clients:
+            assert client.receive_frame()
+        for sender in senders:
+            sender.join()
+    wait_until(lambda: around.pool.bytes_in_use == 0, "all memory being released")
+    assert max(held_bytes) <= limit + 2 * size
+    wait_until(lambda: around.completing is None, "the last request being done")
+
+
+def test_a_client_that_leaves_lets_others_complete_their_requests(
+    start_server: StartServer,
+) -> None:
+    server = start_server(queued_max_request_bytes=1)
+    create(server, "orders")
+    frame = frame_of(produce_request("orders", batch_of("x" * 1000)), 9)
+    around = surroundings(server)
+    with RawClient(server.bootstrap) as patient:
+        with RawClient(server.bootstrap) as leaving:
+            leaving.send(frame[:500])
+            wait_until(lambda: around.pool.bytes_in_use > 0, "the first piece")
+            leaving.send(frame[500:600])
+            wait_until(lambda: around.completing is not None, "the one that may go on")
+            patient.send(frame)
+            wait_until(lambda: bool(around.held), "the second client being held")
+        assert patient.receive_frame()
 
 
 def test_a_big_produce_request_goes_through(server: Server) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from broker.__main__ import load_config, main, parse
 from broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from broker.server.listeners import listen_endpoints
 from tests.support.raw_client import RawClient
 
 
@@ -23,6 +24,12 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
     assert (config.data_directory, config.listeners) == ("here", ("PLAINTEXT://127.0.0.1:5",))
 
 
+@pytest.mark.parametrize("arguments", [[], ["--port", "5"]])
+def test_without_a_host_only_this_machine_can_connect(arguments: list[str]) -> None:
+    (endpoint,) = listen_endpoints(load_config(parse(arguments)))
+    assert endpoint.host == "127.0.0.1"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -30,6 +37,7 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
         (["--config", "num.partitions=many"], "whole number"),
         (["/no/such/file"], "No such file"),
         (["--config", "listeners=SSL://:1"], "SSL"),
+        (["--config", "listener.security.protocol.map=PLAINTEXT:SSL"], "does not speak"),
     ],
 )
 def test_a_wrong_setting_is_named(

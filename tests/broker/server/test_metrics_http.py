@@ -1,6 +1,8 @@
 """The metrics page."""
 
 import http.client
+import socket
+from contextlib import ExitStack
 
 import pytest
 
@@ -12,7 +14,7 @@ from broker.protocol.messages.offsets import (
     OffsetCommitResponse,
 )
 from broker.protocol.messages.produce import ProduceResponse
-from broker.server import Server
+from broker.server import Server, metrics_http
 from tests.broker.handlers.embedded import batch_of, produce_request
 from tests.broker.server.conftest import StartServer
 from tests.support.raw_client import RawClient
@@ -31,6 +33,19 @@ def samples(text: str) -> dict[str, float]:
     """Values by name and labels, in the text's own spelling."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
+
+
+@pytest.mark.slow
+def test_silent_clients_do_not_keep_others_out(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics_http, "REQUEST_SECONDS_MAX", 600.0)  # none ends by itself
+    server = start_server(metrics_port=0)
+    with ExitStack() as stack:
+        address = ("127.0.0.1", server.metrics_port or 0)
+        silent = [stack.enter_context(socket.create_connection(address, 10)) for _ in range(120)]
+        assert get(server)[0] == 200
+        assert silent[0].recv(1) == b"", "the oldest one was closed"
 
 
 def test_the_page_tells_requests_topics_logs_and_connections(start_server: StartServer) -> None:

@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import MalformedMessage
-from broker.server.receive import SHARED_BYTES, STEP_BYTES, BufferPool, FrameReader
+from broker.server.receive import (
+    POOLED_BYTES_MIN,
+    SHARED_BYTES,
+    STEP_BYTES,
+    BufferPool,
+    FrameReader,
+)
 
 SIZE_MAX = 10_000_000
 
@@ -71,14 +77,24 @@ def test_a_size_out_of_bounds_is_refused(size: int) -> None:
         feed(reader, size.to_bytes(4, "big", signed=True), 4)
 
 
-def test_a_size_that_is_only_announced_costs_one_step() -> None:
+def test_a_size_that_is_only_announced_costs_a_few_kilobytes() -> None:
+    pool = BufferPool()
+    readers = [FrameReader(pool, size_max=2**31 - 1) for _ in range(2_000)]
+    for reader in readers:
+        assert feed(reader, (2**20).to_bytes(4, "big") + bytes(100), 104) == []
+        assert reader.in_pieces
+    assert pool.bytes_in_use == 2_000 * POOLED_BYTES_MIN <= 8 << 20
+    for reader in readers:
+        reader.release()
+    assert pool.bytes_in_use == 0
+
+
+@pytest.mark.parametrize("arrived", [1, 5_000, 70_000, 300_000, 2_000_000])
+def test_a_buffer_is_at_most_twice_as_large_as_what_arrived(arrived: int) -> None:
     pool = BufferPool()
     reader = FrameReader(pool, size_max=2**31 - 1)
-    assert feed(reader, (2**30).to_bytes(4, "big") + b"x", 100) == []
-    assert reader.in_pieces
-    assert pool.bytes_in_use == STEP_BYTES
-    reader.release()
-    assert pool.bytes_in_use == 0
+    assert feed(reader, (2**30).to_bytes(4, "big") + bytes(arrived), 1_000) == []
+    assert pool.bytes_in_use <= max(2 * arrived, POOLED_BYTES_MIN)
 
 
 def test_buffers_are_used_again() -> None:

@@ -9,10 +9,10 @@ from broker.batch.layout import BatchHeader
 from broker.batch.records import Record
 from broker.clock import ManualClock
 from broker.config import BrokerConfig, TopicConfig
+from broker.files import FileSystem
 from broker.model import FileSlice, OpenFile, ProducerIdentity, TopicPartition
 from broker.storage.cleaner import Cleaner
 from broker.storage.context import LogContext
-from broker.storage.files import FileSystem
 from broker.storage.partition_log import PartitionLog
 from broker.storage.recovery import Recovered, open_log
 

@@ -4,8 +4,8 @@ import errno
 import os
 from collections.abc import Callable
 
+from broker.files import FileSystem
 from broker.model import OpenFile
-from broker.storage.files import FileSystem
 
 
 class QuickFileSystem(FileSystem):

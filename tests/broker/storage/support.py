@@ -9,9 +9,9 @@ from broker.batch.codec import decode_records, encode_batch
 from broker.batch.records import Record
 from broker.clock import ManualClock
 from broker.config import BrokerConfig, TopicConfig
+from broker.files import FileSystem
 from broker.model import FileSlice, ProducerIdentity, TopicPartition
 from broker.storage.data_directory import DataDirectory
-from broker.storage.files import FileSystem
 from broker.storage.partition_log import Appended, Origin, PartitionLog
 from tests.broker.storage.faults import QuickFileSystem
 

@@ -8,6 +8,7 @@ import pytest
 from broker.batch.layout import HEADER_BYTES
 from broker.clock import ManualClock
 from broker.config import BrokerConfig
+from broker.errors import StorageError
 from tests.broker.storage.compaction_support import NOW_MS, TP, Cleaned
 from tests.broker.storage.faults import FaultyFileSystem
 
@@ -316,12 +317,28 @@ def test_segments_that_retention_takes_meanwhile_stay_gone(tmp_path: Path) -> No
     log.append((b"a", b"1"), (b"a", b"2"))
     log.log.roll()
     log.append((b"b", b"1"))
+    log.log.flush()
 
     class Deleting(FaultyFileSystem):
         def fsync(self, file: object) -> None:
             log.log.delete_records_before(2)
+            log.log.delete_segments(log.log.segments[:-1])
 
     log.log.context.files = Deleting()
     assert log.compact_sealed() == 0
     assert log.records() == {2: (b"b", b"1")}
     assert log.log.start_offset == 2
+
+
+def test_a_failed_fsync_of_compaction_stops_the_log(tmp_path: Path) -> None:
+    files = FaultyFileSystem()
+    log = Cleaned(tmp_path / "log", files=files)
+    log.append((b"a", b"1"), (b"a", b"2"))
+    log.log.roll()
+    files.fsync_fails = True
+    assert log.compact_sealed() == 0
+    files.fsync_fails = False  # the disk reports a lost write once
+    with pytest.raises(StorageError, match="durable"):
+        log.append((b"b", b"1"))
+    log.log.flush()
+    assert log.log.durable_offset == 0

@@ -10,11 +10,11 @@ import pytest
 from broker.clock import ManualClock
 from broker.config import BrokerConfig
 from broker.errors import StorageError
+from broker.files import FileSystem, OpenFiles
 from broker.model import ProducerIdentity, TopicPartition
 from broker.storage import checkpoints
 from broker.storage.context import LogContext
 from broker.storage.data_directory import DataDirectory
-from broker.storage.files import FileSystem, OpenFiles
 from broker.storage.partition_log import PartitionLog
 from tests.broker.storage.faults import QuickFileSystem
 from tests.broker.storage.support import (
@@ -161,6 +161,11 @@ def test_producers_are_forgotten_after_their_time(disk: Disk) -> None:
     assert disk.directory is not None
     disk.directory.checkpoint()
     assert len(log.producers) == 1
+    # By what passed, not by what the wall clock says.
+    for jump_ms in (-3_600_000, 10 * BrokerConfig().producer_id_expiration_ms):
+        disk.clock.set_wall_clock(disk.clock.now_ms() + jump_ms)
+        disk.directory.checkpoint()
+        assert len(log.producers) == 1
     disk.clock.advance(BrokerConfig().producer_id_expiration_ms)
     disk.directory.checkpoint()
     assert len(log.producers) == 0

@@ -1,10 +1,16 @@
 """Full disks and failing ones: what was refused leaves no trace, what was promised stays."""
 
+import errno
+import os
+import threading
+
 import pytest
 
 from broker.errors import StorageError
+from broker.model import OpenFile
 from tests.broker.storage.faults import FaultyFileSystem
 from tests.broker.storage.support import Disk, append, batch, read_bytes, read_records
+from tests.broker.storage.test_partition_log import PRODUCER, marker
 
 SIZE = len(batch())
 
@@ -23,8 +29,10 @@ def test_a_full_disk_refuses_and_the_log_goes_on_later(
     log = disk.open()
     append(log, batch())
     files.room_bytes = room_bytes
+    fsyncs = files.fsyncs
     with pytest.raises(StorageError, match="No space left"):
         append(log, batch())
+    assert files.fsyncs == fsyncs, "nobody waits for the disk under the lock"
     assert disk.file(0, ".log").stat().st_size == SIZE
     assert log.end_offset == log.high_watermark == 1
     files.room_bytes = None
@@ -111,10 +119,19 @@ def test_after_a_failed_fsync_the_log_takes_no_more(disk: Disk, files: FaultyFil
 
 def test_every_so_many_messages_are_flushed(disk: Disk, files: FaultyFileSystem) -> None:
     log = disk.open(flush_messages=3)
-    for _ in range(2):
+    directory = disk.directory
+    assert directory is not None
+    answered: list[int] = []
+    done = threading.Event()
+    with directory._lock:
+        for offset in range(2):
+            append(log, batch())
+            directory.when_durable(log, offset + 1, lambda offset=offset: answered.append(offset))  # type: ignore[misc]
+        assert (answered, log.durable_offset) == ([0, 1], 0)
         append(log, batch())
-    assert log.durable_offset == 0
-    append(log, batch())
+        directory.when_durable(log, 3, done.set)
+        assert not done.is_set()  # nobody has waited for the disk under the lock
+    assert done.wait(60)
     assert log.durable_offset == 3
     disk.close()
 
@@ -139,4 +156,30 @@ def test_rolled_segments_are_flushed_in_the_background(disk: Disk) -> None:
     assert disk.directory is not None
     disk.directory.flush_due()
     assert log.recovery_point == 5
+    disk.close()
+
+
+def test_a_marker_whose_index_cannot_be_read_is_not_written(
+    disk: Disk, files: FaultyFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = disk.open()
+    append(log, batch(producer=PRODUCER, sequence=0, transactional=True))
+    disk.close()
+    log = disk.open()  # the index of aborted transactions is read when it is needed
+    opened = files.open
+
+    def refusing(path: str, flags: int = os.O_RDWR) -> OpenFile:
+        if path.endswith(".txnindex"):
+            raise OSError(errno.EMFILE, "Too many open files", path)
+        return opened(path, flags)
+
+    monkeypatch.setattr(files, "open", refusing)
+    with pytest.raises(OSError, match="Too many open files"):
+        append(log, marker(commit=False), "coordinator")
+    monkeypatch.setattr(files, "open", opened)
+    # The offset of the marker is free: what is acknowledged there must survive a crash.
+    assert append(log, marker(commit=False), "coordinator").base_offset == 1
+    assert append(log, batch()).base_offset == 2
+    disk.crash()
+    assert disk.open().end_offset == 3
     disk.close()

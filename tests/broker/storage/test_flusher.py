@@ -1,15 +1,22 @@
 """Group commit: who waits is answered once the disk has it, together."""
 
+import errno
 import threading
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import pytest
 
+from broker.clock import ManualClock
 from broker.errors import StorageError
 from broker.model import OpenFile
+from broker.storage.context import LogContext
 from broker.storage.data_directory import DataDirectory
+from broker.storage.flusher import Flusher
+from broker.storage.partition_log import PartitionLog
 from tests.broker.storage.faults import FaultyFileSystem
-from tests.broker.storage.support import Disk, append, batch
+from tests.broker.storage.support import TP, Disk, append, batch, topic_config
 
 WAIT_SECONDS = 60
 
@@ -115,7 +122,7 @@ def test_who_waits_is_answered_when_somebody_else_flushes(
     with directory._lock:
         append(log, batch())
         directory.when_durable(log, 1, done.set)
-        log.flush()
+    directory._flusher.flush_all([log])
     assert done.wait(WAIT_SECONDS)
     faulty_disk.close()
 
@@ -213,12 +220,12 @@ def test_a_truncation_during_an_fsync_is_not_undone(disk: Disk) -> None:
     log = disk.open()
     for _ in range(3):
         append(log, batch())
-    ticket = log.begin_flush()
+    ticket = log.flushing.begin()
     assert ticket is not None
     log.truncate_to(1)
     append(log, batch())
     ticket.sync(disk.files)
-    log.finish_flush(ticket)
+    log.flushing.finish(ticket)
     assert log.durable_offset <= 1
     disk.close()
 
@@ -244,3 +251,65 @@ def test_what_is_acknowledged_survives_a_power_cut(
         log = faulty_disk.open()
         assert log.high_watermark == log.end_offset >= acknowledged
         faulty_disk.close()
+
+
+class OnceFailingFileSystem(GatedFileSystem):
+    """The first fsync waits and fails; the disk reports an error once, so later ones succeed."""
+
+    def __init__(self) -> None:
+        """Closed."""
+        super().__init__()
+        self.calls = 0
+
+    def fsync(self, file: OpenFile) -> None:
+        """Fail the first time."""
+        self.calls += 1
+        if self.calls == 1:
+            self.entered.set()
+            assert self.gate.wait(WAIT_SECONDS)
+            raise OSError(errno.EIO, "Input/output error")
+
+
+class SlowFolders(GatedFileSystem):
+    """The names of files wait until the test lets them go to the disk; the bytes do not."""
+
+    def fsync(self, file: OpenFile) -> None:
+        """At once."""
+
+    def fsync_directory(self, path: str) -> None:
+        """Wait, then do it."""
+        self.entered.set()
+        assert self.gate.wait(WAIT_SECONDS)
+
+
+@pytest.mark.parametrize("files", [OnceFailingFileSystem(), SlowFolders()])
+def test_a_log_is_not_flushed_twice_at_a_time(tmp_path: Path, files: GatedFileSystem) -> None:
+    context = LogContext(clock=ManualClock(), files=files)
+    log = PartitionLog(
+        context, str(tmp_path / "orders-0"), TP, topic_id=bytes(16), config=topic_config()
+    )
+    lock = threading.RLock()
+    flusher = Flusher(lock, files)
+    answered: list[int] = []
+    failed: list[StorageError] = []
+    for offset in (1, 2):
+        with lock:
+            append(log, batch())
+            flusher.needs_flush(log)
+            flusher.when_durable(log, offset, partial(answered.append, offset), failed.append)
+        if offset == 1:
+            first = threading.Thread(target=flusher.flush)
+            first.start()
+            assert files.entered.wait(WAIT_SECONDS)
+    flusher.flush()  # somebody else's: the first may still fail, or its names may be lost
+    meanwhile = (list(answered), log.durable_offset)
+    second = threading.Thread(target=flusher.flush_all, args=([log],))
+    second.start()
+    files.gate.set()
+    for thread in (first, second):
+        thread.join(WAIT_SECONDS)
+    assert meanwhile == ([], 0)
+    if isinstance(files, SlowFolders):
+        assert (answered, log.durable_offset) == ([1, 2], 2)
+    else:
+        assert (answered, len(failed), log.durable_offset) == ([], 2, 0)

@@ -107,3 +107,19 @@ def test_no_bytes_make_an_index_fail_otherwise(data: bytes) -> None:
             read()
         except StaleIndex:
             continue
+
+
+@given(
+    st.lists(INT64, unique=True, max_size=50).map(sorted),
+    st.lists(st.integers(0, 2**31 - 1), min_size=50, max_size=50),
+)
+def test_a_time_index_reads_what_it_wrote(timestamps: list[int], offsets: list[int]) -> None:
+    index = TimeIndex()
+    for timestamp, offset in zip(timestamps, offsets, strict=False):
+        index.append(timestamp, offset)
+    data = index.to_bytes()
+    assert data == b"".join(
+        struct.pack(">qi", *entry) for entry in zip(timestamps, offsets, strict=False)
+    )
+    read = TimeIndex.from_bytes(data)
+    assert (read.timestamps, read.offsets) == (index.timestamps, index.offsets)

@@ -19,10 +19,10 @@ from broker.batch.layout import read_header
 from broker.batch.records import Record, Row
 from broker.clock import ManualClock
 from broker.errors import BrokerError, ErrorCode, StorageError
+from broker.files import OpenFiles
 from broker.model import AbortedTransaction, ProducerIdentity
 from broker.storage.compaction import begin_round, compact
 from broker.storage.context import LogContext
-from broker.storage.files import OpenFiles
 from broker.storage.partition_log import PartitionLog
 from broker.storage.recovery import Recovered, open_log
 from broker.storage.segment import Segment
@@ -324,6 +324,12 @@ class LogMachine(RuleBasedStateMachine):
             for aborted in segment.aborted():
                 new.add_aborted(aborted)
         new.seal()
+        files = self.log.context.files
+        for file in new.files_to_flush():
+            if not isinstance(file, str) or os.path.exists(file):
+                files.fsync(files.open(file) if isinstance(file, str) else file)
+        new.rename(".swap")
+        files.fsync_directory(new.folder)
         self.log.replace_segments(old, [new])
 
     @precondition(lambda self: len(self.log.segments) > 1)

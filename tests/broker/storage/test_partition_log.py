@@ -237,6 +237,9 @@ def test_deleting_records_moves_the_start_and_removes_segments(disk: Disk) -> No
     for _ in range(7):
         append(log, batch())
     assert log.delete_records_before(5) == 5
+    assert [segment.base_offset for segment in log.segments] == [0, 2, 4, 6]
+    assert disk.directory is not None
+    disk.directory.flush_due()
     assert [segment.base_offset for segment in log.segments] == [4, 6]
     assert [record.offset for record in read_records(log)] == [5, 6]
     assert log.delete_records_before(2) == 5

@@ -102,6 +102,49 @@ def test_the_log_ends_before_the_first_bad_batch(disk: Disk, damaged_segment: in
     disk.close()
 
 
+@pytest.mark.parametrize("kept", [0, 1, 2])
+def test_the_log_ends_before_batches_that_a_loss_of_power_took(disk: Disk, kept: int) -> None:
+    """The file of a later segment reached the disk, the end of an earlier one did not."""
+    data = read_bytes(filled(disk))
+    disk.crash()
+    os.truncate(disk.file(3, ".log"), kept * SIZE)
+    log = disk.open()
+    assert (log.end_offset, log.high_watermark) == (3 + kept, 3 + kept)
+    assert read_bytes(log) == data[: (3 + kept) * SIZE]
+    assert recovered(disk).logs_truncated == [str(log.topic_partition)]
+    assert append(log, batch()).base_offset == 3 + kept
+    disk.close()
+
+
+@pytest.mark.parametrize("lost", [3, 6])
+def test_the_log_ends_before_a_file_that_a_loss_of_power_took(disk: Disk, lost: int) -> None:
+    filled(disk, 10)
+    disk.crash()
+    disk.file(lost, ".log").unlink()
+    assert disk.open().end_offset == lost
+    disk.close()
+
+
+def test_a_hole_before_the_recovery_point_is_the_work_of_a_compaction(disk: Disk) -> None:
+    filled(disk, 10)
+    assert disk.directory is not None
+    disk.directory.flush_due()
+    disk.directory.checkpoint()
+    disk.crash()
+    os.truncate(disk.file(3, ".log"), SIZE)
+    assert disk.open().end_offset == 10
+    disk.close()
+
+
+def test_without_our_checkpoint_a_hole_is_no_reason_to_remove_batches(disk: Disk) -> None:
+    filled(disk, 10)
+    disk.crash()
+    os.truncate(disk.file(3, ".log"), SIZE)
+    (disk.path / "partition-checkpoint").unlink()
+    assert disk.open().end_offset == 10
+    disk.close()
+
+
 def test_zeros_at_the_end_are_no_batches(disk: Disk) -> None:
     filled(disk, 2)
     disk.crash()
@@ -191,6 +234,8 @@ def test_producers_come_back_from_the_snapshot_alone(disk: Disk) -> None:
     for _ in range(8):
         append(log, batch())
     log.delete_records_before(8)
+    assert disk.directory is not None
+    disk.directory.flush_due()
     disk.crash()
     log = disk.open()
     assert log.segments[0].base_offset > 0
@@ -232,11 +277,27 @@ def test_a_spoilt_transaction_index_is_made_again(disk: Disk, damage: str) -> No
     (disk.path / ".kafka_cleanshutdown").unlink()
     for name in disk.names(".txnindex"):
         DAMAGES[damage](disk.folder / name)
+    (disk.path / "partition-checkpoint").unlink()
     (disk.path / "recovery-point-offset-checkpoint").unlink()
     log = disk.open()
     assert log.aborted_transactions(0, 8) == [
         AbortedTransaction(7, offset) for offset in (0, 2, 4, 6)
     ]
+    disk.close()
+
+
+def test_a_segment_that_was_sealed_at_the_recovery_point_is_checked(disk: Disk) -> None:
+    log = disk.open()
+    abort_transaction(log, 0)
+    log.flush()
+    assert disk.directory is not None
+    disk.directory.checkpoint()
+    log.roll()
+    append(log, batch())
+    disk.crash()
+    (disk.folder / "00000000000000000000.txnindex").unlink()  # a loss of power took its name
+    log = disk.open()
+    assert log.aborted_transactions(0, 2) == [AbortedTransaction(7, 0)]
     disk.close()
 
 

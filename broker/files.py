@@ -1,20 +1,56 @@
 """FileSystem: the calls that reach the disk, and OpenFiles: how many descriptors stay open."""
 
 import contextlib
+import errno
+import fcntl
 import os
 import shutil
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Protocol
 
+from broker import descriptors
 from broker.model import OpenFile
+
+RELEASED_AT_ONCE = 16
+PIPE_BYTES = 1 << 16
+
+
+class NotOpened(OSError):
+    """A file or folder could not be opened to be fsynced: nothing is known of what it holds."""
 
 
 class FileSystem:
-    """The disk as the log sees it; tests put one in its place that tears, fills up or fails."""
+    """The disk; tests and simulations put one in its place that tears, fills up or fails."""
+
+    # Closes files that are only kept open; whether there were any.
+    make_room: Callable[[], bool] = staticmethod(lambda: False)
 
     def open(self, path: str, flags: int = os.O_RDWR) -> OpenFile:
-        """Open a file."""
+        """Open a file; when there are no descriptors left, others are closed for it."""
+        try:
+            return self.open_once(path, flags)
+        except OSError as error:
+            if error.errno not in descriptors.NO_DESCRIPTORS or not self.make_room():
+                raise
+        return self.open_once(path, flags)
+
+    def open_once(self, path: str, flags: int) -> OpenFile:
+        """Open a file, or fail when there are no descriptors left."""
         return OpenFile(path, flags)
+
+    def lock(self, path: str) -> OpenFile:
+        """Open a file that no other process has locked; BlockingIOError when one has.
+
+        The lock is released when the file is closed, also by the end of the process.
+        """
+        file = self.open(path, os.O_RDWR | os.O_CREAT)
+        fcntl.flock(file.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return file
+
+    def size(self, file: OpenFile) -> int:
+        """Size of an open file in bytes."""
+        return os.fstat(file.descriptor).st_size
 
     def pwrite(self, file: OpenFile, data: memoryview | bytes, position: int) -> int:
         """Write at a position; may write less than asked."""
@@ -34,11 +70,25 @@ class FileSystem:
 
     def fsync_directory(self, path: str) -> None:
         """Wait until the names in a folder are on the disk."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            folder = self.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise NotOpened(error.errno, error.strerror, path) from error
+        self.fsync_names(folder)
+
+    def fsync_names(self, folder: OpenFile) -> None:
+        """Wait until the names in an open folder are on the disk."""
+        os.fsync(folder.descriptor)
+
+    def fsync_parents(self, path: str) -> None:
+        """Wait until the name of a folder is on the disk, and those of the folders around it."""
+        while (parent := os.path.dirname(path)) != path:
+            try:
+                self.fsync_directory(parent)
+            except NotOpened as error:
+                if error.errno != errno.EACCES:  # one that may not be read is not ours
+                    raise
+            path = parent
 
     def rename(self, old: str, new: str) -> None:
         """Give a file or folder another name, replacing what had it."""
@@ -68,7 +118,39 @@ class FileSystem:
             file = self.open(path, os.O_RDONLY)
         except FileNotFoundError:
             return None
-        return self.pread(file, os.fstat(file.descriptor).st_size, 0)
+        try:
+            return self.pread(file, self.size(file), 0)
+        except OSError as error:
+            if error.errno != errno.ESPIPE:
+                raise
+        return _read_pipe(file)
+
+    def modified_ns(self, path: str) -> int | None:
+        """When a file was last written; None when there is none."""
+        try:
+            return os.stat(path).st_mtime_ns
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def set_modified_ms(self, path: str, time_ms: int) -> None:
+        """Say when a file or folder was last written."""
+        os.utime(path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
+
+    def is_named(self, file: OpenFile, path: str) -> bool:
+        """Whether a path still names an open file: it was neither removed nor replaced."""
+        try:
+            return os.path.samestat(os.fstat(file.descriptor), os.stat(path))
+        except FileNotFoundError:
+            return False
+
+    def space(self, path: str) -> tuple[int, int]:
+        """Bytes of the disk that holds a folder: all of them, and those that are free."""
+        disk = os.statvfs(path)
+        return disk.f_frsize * disk.f_blocks, disk.f_frsize * disk.f_bavail
+
+    def descriptors_max(self) -> int:
+        """How many descriptors the process may have."""
+        return descriptors.limit()
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Replace a small file in one step: whoever looks sees the old bytes or the new."""
@@ -79,13 +161,21 @@ class FileSystem:
             self.fsync(file)
         self.rename(temporary, path)
         if durable:
-            self.fsync_directory(os.path.dirname(path))
+            self.fsync_directory(os.path.dirname(path) or os.curdir)
 
     def write_all(self, file: OpenFile, data: memoryview | bytes, position: int) -> None:
         """Write all of the data, however many calls it takes."""
         written = self.pwrite(file, data, position)
         while written < len(data):
             written += self.pwrite(file, memoryview(data)[written:], position + written)
+
+
+def _read_pipe(file: OpenFile) -> bytes:
+    """What comes through a pipe, as `<(command)` or /dev/stdin, until it is closed."""
+    pieces = []
+    while piece := os.read(file.descriptor, PIPE_BYTES):
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 class Holder(Protocol):
@@ -124,6 +214,14 @@ class OpenFiles:
             else:
                 oldest.release()
         self._holders[holder] = None
+
+    def release_some(self) -> bool:
+        """Close those not used lately; whether there were any."""
+        count = min(len(self._holders), RELEASED_AT_ONCE)
+        for _ in range(count):
+            oldest, _ = self._holders.popitem(last=False)
+            oldest.release()
+        return count > 0
 
     def closed(self, holder: Holder) -> None:
         """Forget a holder that has let go by itself."""

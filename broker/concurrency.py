@@ -1,0 +1,41 @@
+"""Concurrency: where threads and locks come from. Nobody else asks Python for them.
+
+In production these are Python's own. Inside a simulation (`millstream.simulation`) the same names
+give threads that take turns in one thread of the machine, on virtual time, and locks, conditions
+and events on which they wait for each other.
+"""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+
+__all__ = [
+    "Condition",
+    "Event",
+    "Lock",
+    "RLock",
+    "SimpleQueue",
+    "Thread",
+    "ThreadPoolExecutor",
+    "current_thread",
+    "get_ident",
+    "local",
+    "pause",
+]
+
+PAUSE_SECONDS = 0.0001
+
+Condition = threading.Condition
+Event = threading.Event
+Lock = threading.Lock
+RLock = threading.RLock
+Thread = threading.Thread
+current_thread = threading.current_thread
+get_ident = threading.get_ident
+local = threading.local
+
+
+def pause() -> None:
+    """Let other threads take the lock that was just released."""
+    time.sleep(PAUSE_SECONDS)

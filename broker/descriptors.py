@@ -1,0 +1,52 @@
+"""File descriptors: how many the process may have, and who gets how many of them.
+
+0 ................ limit/2 ................................ limit - reserve ...... limit
+files of logs, kept open      connections                      neither: for the moment
+                                                               a file is read or fsynced
+"""
+
+import errno
+import resource
+
+LOG_FILES_MAX = 4096
+LOG_FILES_MIN = 16
+RESERVE_MAX = 64
+RESERVED_SHARE = 8
+UNLIMITED = 1 << 30
+NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
+
+
+def raise_limit() -> int:
+    """Raise the soft limit to the hard one, as a JVM does; the limit then.
+
+    For commands that serve, not for a broker embedded in somebody else's process.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (ValueError, OSError):  # some systems have a lower limit than they say
+            return limit()
+    return limit()
+
+
+def limit() -> int:
+    """How many descriptors the process may have."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return UNLIMITED if soft == resource.RLIM_INFINITY else soft
+
+
+def reserve() -> int:
+    """How many must stay free."""
+    return min(RESERVE_MAX, limit() // RESERVED_SHARE)
+
+
+def log_files_max(descriptors_max: int | None = None) -> int:
+    """How many files of logs may be kept open: half of all descriptors at most."""
+    count = limit() if descriptors_max is None else descriptors_max
+    return max(min(LOG_FILES_MAX, count // 2), LOG_FILES_MIN)
+
+
+def connections_max() -> int:
+    """How many connections leave enough for the logs."""
+    return max(limit() - log_files_max() - reserve(), 1)

@@ -1,0 +1,28 @@
+"""Rolling: when a log starts another segment."""
+
+from broker.batch.layout import BatchHeader
+from broker.config import TopicConfig
+from broker.storage.segment import POSITION_MAX, Segment
+
+
+def must_roll(
+    active: Segment, config: TopicConfig, headers: list[BatchHeader], size_bytes: int, now_ms: int
+) -> bool:
+    """Whether batches must go to a new segment: the last one is full, or old."""
+    if active.size_bytes + size_bytes > min(config.segment_bytes, POSITION_MAX):
+        return True
+    if not active.takes(headers[-1].last_offset):
+        return True
+    first_ms = active.first_timestamp
+    latest_ms = max(header.max_timestamp for header in headers)
+    age_ms = latest_ms - first_ms if first_ms >= 0 else now_ms - active.created_ms
+    if age_ms > _age_ms_max(config) - active.jitter_ms:
+        return True
+    return active.index_full(config.segment_index_bytes)
+
+
+def _age_ms_max(config: TopicConfig) -> int:
+    """How old a segment gets; the last one is never compacted, so that bounds it too."""
+    if config.compacts:
+        return min(config.segment_ms, config.max_compaction_lag_ms)
+    return config.segment_ms
