@@ -8,7 +8,8 @@ from typing import Any, Self
 from broker.broker import Broker
 from broker.client.opening import Target
 from broker.client.shared_clients import SharedClients
-from broker.clock import Clock, SystemClock
+from broker.clock import Clock
+from broker.machine import Machine, on_clock
 from broker.server import Server
 from streams.config import StreamsConfig
 from streams.errors import StreamsError
@@ -41,24 +42,29 @@ class StreamsApp:
         *,
         application_id: str,
         broker: Target | SharedRuntime,
+        machine: Machine | None = None,
         clock: Clock | None = None,
         fault: Callable[[str], None] = lambda point: None,
         **settings: object,
     ) -> None:
-        """Nothing runs before `start`. `fault` is called at named points of a commit, for tests."""
+        """Nothing runs before `start`. `fault` is called at named points of a commit, for tests.
+
+        `machine` is where time, randomness, files and databases come from; `clock` is for tests
+        that need only another clock.
+        """
         self.config = StreamsConfig.of(application_id=application_id, **settings)
         self.topology = topology
         shared = broker if isinstance(broker, SharedRuntime) else None
         target = broker.clients if isinstance(broker, SharedRuntime) else broker
         self._broker = target.target if isinstance(target, SharedClients) else target
         self._server: Server | None = None
-        clock = clock or SystemClock()
-        self._states = StateMachine(clock)
+        machine = machine or on_clock(clock)
+        self._states = StateMachine(machine.clock)
         self._instance = Instance(
             topology,
             self.config,
             target,
-            clock=clock,
+            machine=machine,
             states=self._states,
             fault=fault,
             runner_threads=None if shared is None else shared.runner_threads,

@@ -191,6 +191,15 @@ class StreamsConfig:
             if name.startswith(prefix)
         }
 
+    @property
+    def topic_config(self) -> dict[str, str]:
+        """Settings of internal topics, by Kafka's names: those given as "topic.<name>"."""
+        return {
+            name.removeprefix("topic."): str(value)
+            for name, value in self.extra.items()
+            if name.startswith("topic.")
+        }
+
 
 _LEAST = {
     "commit_interval_ms": -1,

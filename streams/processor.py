@@ -148,8 +148,8 @@ class NodeContext(Protocol):
         """Do something as if the current record came from there: for results held back."""
         ...
 
-    def drop(self, reason: str) -> None:
-        """Count the current record as dropped, and log why."""
+    def drop(self, reason: str, *, expected: bool = False) -> None:
+        """Count the current record as dropped, and log why: a warning unless it is expected."""
         ...
 
     def schedule(
@@ -178,6 +178,10 @@ class NodeContext(Protocol):
 
     def before_commit(self, action: Callable[[], None]) -> None:
         """Call this at each commit, before anything is sent; parents' actions come first."""
+        ...
+
+    def after_round(self, action: Callable[[], None]) -> None:
+        """Call this when the task has processed what it takes at a time; parents' come first."""
         ...
 
     def on_close(self, action: Callable[[], None]) -> None:

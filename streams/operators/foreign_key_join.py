@@ -23,10 +23,15 @@ a right row is deleted while its left row changes, nobody answers the successor 
 (ONLY_IF_RIGHT_EXISTS), and the result would stay for ever, as it does in Kafka Streams. So
 deletions name their foreign key in a header: if the left value still refers to it, the result goes.
 Answers of one foreign key come in order, so a later one is not undone.
+
+A right row that changes many times within one round of the task (some chunks of records) notifies
+its left rows once, with its last value: each answer replaces the one before. With a cache of 0
+bytes, where every change is to be seen, it notifies them at each change.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from broker.client.serde import Serde
@@ -44,10 +49,11 @@ from streams.operators.foreign_key_messages import (
 from streams.operators.joiner import Joiner, key_serde_or_default, value_serde_or_default
 from streams.operators.views import TableView
 from streams.processor import NodeContext, Process
-from streams.record import Change, Headers
+from streams.record import Change, Headers, Position
 from streams.state.store import TimestampedKeyValueStore
 
 OUT_OF_ORDER = "an out-of-order change of a versioned table does not change the join"
+LEFT_HAS_CHANGED = "the left record has changed since it asked for its right value"
 NO_FOREIGN_KEY = "a record without a foreign key cannot be joined"
 
 # The header of an answer that tells of a deletion: the foreign key that was deleted.
@@ -248,9 +254,11 @@ class NotifySubscribers:
 
     def open(self, context: NodeContext) -> Process:
         """The node's code, inside one task."""
-        forward, drop, latest_only = context.forward, context.drop, self.latest_only
-        store = cast("TimestampedKeyValueStore[bytes, bytes]", context.store(self.store))
+        drop, latest_only = context.drop, self.latest_only
         convert = self.serdes.open(context, self.topic)
+        notify = self._open_notify(context, convert)
+        if context.cache_bytes > 0:
+            notify = _once_a_round(context, notify)
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
             new, _, latest = cast("Change", value)
@@ -264,13 +272,48 @@ class NotifySubscribers:
             foreign_key = convert.foreign_key(key)
             if new is None:
                 headers = (*headers, (DELETED_HEADER, foreign_key))
+            notify(foreign_key, answer, timestamp_ms, headers)
+
+        return process
+
+    def _open_notify(self, context: NodeContext, convert: "_Bytes") -> "_Notify":
+        forward = context.forward
+        store = cast("TimestampedKeyValueStore[bytes, bytes]", context.store(self.store))
+
+        def notify(
+            foreign_key: bytes, answer: bytes | None, timestamp_ms: int, headers: Headers
+        ) -> None:
             for _, (message, _) in store.prefix_scan(subscription_prefix(foreign_key)):
                 subscription = unpacked_subscription(message)
                 response = Response(subscription.hash, subscription.partition, answer)
                 left_key = convert.left_key_of(subscription.left_key)
                 forward(left_key, packed_response(response), timestamp_ms, headers)
 
-        return process
+        return notify
+
+
+# The foreign key, the right value, timestamp_ms and headers of what all its left rows are told.
+_Notify = Callable[[bytes, bytes | None, int, Headers], None]
+
+
+def _once_a_round(context: NodeContext, notify: _Notify) -> _Notify:
+    """Tells only the last value of each foreign key, when the round ends or the task commits."""
+    held: dict[bytes, tuple[bytes | None, int, Headers, Position | None]] = {}
+
+    def hold(foreign_key: bytes, answer: bytes | None, timestamp_ms: int, headers: Headers) -> None:
+        held.pop(foreign_key, None)  # in the order of the last changes
+        held[foreign_key] = (answer, timestamp_ms, headers, context.position)
+
+    def release() -> None:
+        while held:
+            foreign_key = next(iter(held))
+            answer, timestamp_ms, headers, position = held.pop(foreign_key)
+            context.at(position, partial(notify, foreign_key, answer, timestamp_ms, headers))
+
+    context.after_round(release)
+    context.before_commit(release)
+    context.on_close(held.clear)
+    return hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +354,7 @@ class ResolveResponses:
                 if not left_join and refers_to(key, left, deleted):
                     forward(key, None, timestamp_ms, headers)
                     return
-                drop("the left record has changed since it asked for its right value")
+                drop(LEFT_HAS_CHANGED, expected=True)
                 return
             result = None
             if left is not None and (response.value is not None or left_join):

@@ -21,7 +21,7 @@ from streams.operators.emitting import Emit
 from streams.operators.window_aggregate import emit_nothing, late
 from streams.processor import NO_TIME, NodeContext, Process
 from streams.record import Headers, Windowed
-from streams.state.store import TimestampedWindowStore
+from streams.state.store import REFUSED, TimestampedWindowStore
 from streams.windows import SlidingWindows
 
 # The aggregate of a window and the time of its last record.
@@ -216,5 +216,8 @@ class _OneRecord:
 
     def _put(self, start: int, aggregate: object, old: object, timestamp_ms: int) -> None:
         size = self.table.put(self.key, aggregate, timestamp_ms, start)
+        if size == REFUSED:
+            self.drop(f"the store no longer keeps the window that starts at {start}")
+            return
         window = Windowed(self.key, start, start + self.difference)
         self.emit(window, aggregate, old, timestamp_ms, self.headers, size)

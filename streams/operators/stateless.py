@@ -5,10 +5,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
+from streams.operators.pairs import checked_pair, no_pairs
 from streams.processor import NodeContext, Process, ProcessRows, Rows
 from streams.record import Headers
 
 Predicate = Callable[[object, object], object]
+
+EACH = "flat_map, for each result"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,13 @@ class Map:
         mapper, forward = self.mapper, context.forward
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
-            new_key, new_value = mapper(key, value)
+            pair = mapper(key, value)
+            if type(pair) is not tuple:
+                pair = checked_pair(pair, mapper, "map")
+            try:
+                new_key, new_value = pair
+            except ValueError:
+                new_key, new_value = checked_pair(pair, mapper, "map")
             forward(new_key, new_value, timestamp_ms, headers)
 
         return process
@@ -105,7 +114,13 @@ class Map:
 
         def process_rows(rows: Rows) -> Rows:
             for key, value, timestamp_ms, headers in rows:
-                new_key, new_value = mapper(key, value)
+                pair = mapper(key, value)
+                if type(pair) is not tuple:
+                    pair = checked_pair(pair, mapper, "map")
+                try:
+                    new_key, new_value = pair
+                except ValueError:
+                    new_key, new_value = checked_pair(pair, mapper, "map")
                 yield new_key, new_value, timestamp_ms, headers
 
         return process_rows
@@ -156,7 +171,16 @@ class FlatMap:
         mapper, forward = self.mapper, context.forward
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
-            for new_key, new_value in mapper(key, value):
+            pairs = mapper(key, value)
+            if pairs is None:
+                raise no_pairs(mapper)
+            for pair in pairs:
+                if type(pair) is not tuple:
+                    pair = checked_pair(pair, mapper, EACH)
+                try:
+                    new_key, new_value = pair
+                except ValueError:
+                    new_key, new_value = checked_pair(pair, mapper, EACH)
                 forward(new_key, new_value, timestamp_ms, headers)
 
         return process

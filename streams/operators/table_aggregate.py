@@ -19,6 +19,7 @@ from streams.operators.aggregate import (
     open_table,
 )
 from streams.operators.emitting import open_emit
+from streams.operators.pairs import checked_pair
 from streams.processor import NodeContext, Process
 from streams.record import Change, Headers
 
@@ -45,9 +46,11 @@ class TableSelect:
             if value is None:
                 return None
             chosen = select(key, value)
-            if chosen is None or chosen[0] is None or chosen[1] is None:
+            if chosen is None:
                 return None
-            return chosen
+            if type(chosen) is not tuple or len(chosen) != 2:
+                chosen = checked_pair(chosen, select, "group_by of a table")
+            return None if chosen[0] is None or chosen[1] is None else chosen
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
             new, old, is_latest = cast("Change", value)

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 from streams.errors import StreamsError, TopologyError
+from streams.operators.pairs import described
 from streams.processor import (
     Cancellable,
     NodeContext,
@@ -36,7 +38,15 @@ class _Context:
 
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
         way = self._forward if child is None else self._node.forward_to(child)
-        way(record.key, record.value, record.timestamp_ms, record.headers)
+        try:
+            parts = (record.key, record.value, record.timestamp_ms, record.headers)
+        except AttributeError:
+            raise StreamsError(
+                f"forward was given {record!r}, a {type(record).__name__}, not a Record",
+                at=f'node "{self._node.node}"',
+                hint="give Record(key, value, timestamp_ms), or record.with_value(...)",
+            ) from None
+        way(*parts)
 
     def store(self, name: str) -> Any:
         return self._node.store(name)
@@ -94,6 +104,21 @@ class _SameKeyContext(_Context):
         super().forward(record, child)
 
 
+# What somebody returns who takes it for a result; a process() with `yield` or `async` does nothing.
+_RESULTS = (Record, tuple, list, dict, GeneratorType, CoroutineType, AsyncGeneratorType)
+
+
+def _check_returned(returned: object, process: Callable[..., object]) -> None:
+    """Refuse results that nobody would see; a number or the like that a last call gave is none."""
+    if isinstance(returned, _RESULTS):
+        if isinstance(returned, CoroutineType):
+            returned.close()
+        raise StreamsError(
+            f"{described(process)} returned a {type(returned).__name__}, which goes nowhere",
+            hint="process() returns nothing: call context.forward(record) for each result",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class UserProcessor:
     """Calls a Processor, a new one for each task."""
@@ -141,7 +166,9 @@ class UserProcessor:
         process = processor.process
 
         def call(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
-            process(Record(key, value, timestamp_ms, headers))
+            returned = process(Record(key, value, timestamp_ms, headers))
+            if returned is not None:
+                _check_returned(returned, process)
 
         return call
 
@@ -167,6 +194,8 @@ class UserValueProcessor:
 
         def call(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
             same_key.key = key
-            process(FixedKeyRecord(key, value, timestamp_ms, headers))
+            returned = process(FixedKeyRecord(key, value, timestamp_ms, headers))
+            if returned is not None:
+                _check_returned(returned, process)
 
         return call

@@ -82,6 +82,9 @@ class WindowAggregate:
                 if send_old and aggregate is old:  # the adder may have changed it in place
                     old = cast("tuple[object, int]", get(key, start))[0]
             written = put(key, aggregate, newest_ms, start)
+            if written == REFUSED:
+                drop(f"the store no longer keeps the window that starts at {start}")
+                return
             emit(windowed((key, start, end)), aggregate, old, newest_ms, headers, written)
 
         return process

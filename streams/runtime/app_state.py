@@ -9,11 +9,11 @@ CREATED ------> REBALANCING <---------------> RUNNING
 """
 
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
 
+from broker import concurrency
 from broker.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class StateMachine:
     def __init__(self, clock: Clock) -> None:
         """Created."""
         self._clock = clock
-        self._changed = threading.Condition()
+        self._changed = concurrency.Condition()
         self._state = AppState.CREATED
         self._listeners: list[StateListener] = []
         self._untold: deque[tuple[AppState, AppState]] = deque()

@@ -7,11 +7,11 @@ owner; the rebalance that follows gives it to the new one.
 """
 
 import json
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from broker import concurrency
 from broker.client.assignors.api import MemberAssignment, MemberSubscription
 from broker.errors import MillstreamError
 from streams.runtime.assignment import UNKNOWN_LAG, Rules, Runner, Share, assign
@@ -43,6 +43,13 @@ class TaskAssignment:
     probing: bool = False  # somebody warms up: another rebalance should follow
     error: str = ""  # why the application cannot run
     shutdown: bool = False  # an instance asked all to stop
+    incarnation: str = ""  # what the member said when this was decided; empty: by an older leader
+
+    def still_right(self, layout: Layout) -> bool:
+        """Whether nothing has to be divided again because an instance is back after a crash."""
+        told = {task for host in self.hosts for task in host.active}
+        unsettled = self.handing_over or self.probing or self.error or self.shutdown
+        return not unsettled and told == set(layout.tasks())
 
 
 @dataclass(slots=True)
@@ -53,7 +60,7 @@ class ProcessReport:
     host: str = ""
     positions: dict[TaskId, int] = field(default_factory=dict)
     shutdown: bool = False
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: concurrency.Lock = field(default_factory=lambda: concurrency.Lock())
 
     def set_position(self, task: TaskId, position: int) -> None:
         """The stores of a task are so far, all their changelogs together."""
@@ -84,8 +91,12 @@ class TaskAssignor:
         *,
         lay_out: Callable[[Mapping[str, int]], Layout],
         end_positions: Callable[[Layout, Iterable[TaskId]], Mapping[TaskId, int]],
+        incarnation: str,
     ) -> None:
-        """`lay_out` is over partition counts; `end_positions` are sums over a task's changelogs."""
+        """`lay_out` is over partition counts; `end_positions` are sums over a task's changelogs.
+
+        `incarnation` tells this run of the process from those before it.
+        """
         self._report = report
         self._rules = rules
         self._lay_out = lay_out
@@ -93,6 +104,12 @@ class TaskAssignor:
         self.standbys: frozenset[TaskId] = frozenset()  # kept by the runner
         self.rebalancing = True  # from the join to the new assignment: nothing can be committed
         self.received = TaskAssignment()
+        self._incarnation = incarnation
+
+    @property
+    def is_from_before(self) -> bool:
+        """Whether the assignment was made for the process that had our place until it died."""
+        return self.received.incarnation not in ("", self._incarnation)
 
     # --- each member --------------------------------------------------------------------------
 
@@ -105,6 +122,7 @@ class TaskAssignor:
             "positions": {str(task): at for task, at in self._report.snapshot().items()},
             "standbys": [str(task) for task in sorted(self.standbys)],
             "shutdown": self._report.shutdown,
+            "incarnation": self._incarnation,
         }
         return json.dumps(data, separators=(",", ":")).encode()
 
@@ -121,12 +139,12 @@ class TaskAssignor:
         """Divide the tasks among all members."""
         told = {member.member_id: _read_member(member) for member in members}
         if any(data["shutdown"] for data in told.values()):
-            return _tell_all(members, {"shutdown": True})
+            return _tell_all(told, {"shutdown": True})
         try:
             layout = self._lay_out(partition_counts)
             return self._divide(layout, members, told)
         except MillstreamError as error:
-            return _tell_all(members, {"error": str(error)})
+            return _tell_all(told, {"error": str(error)})
 
     def _divide(
         self,
@@ -168,6 +186,7 @@ class TaskAssignor:
                 "warming": sorted(map(str, share.standby & decided.warming)),
                 "handing_over": bool(held),
                 "probing": bool(decided.warming),
+                "incarnation": told[member.member_id]["incarnation"],
             }
             partitions = sorted({tp for task in active for tp in layout.inputs(task)})
             answers[member.member_id] = MemberAssignment(tuple(partitions), _encode(data))
@@ -222,9 +241,14 @@ def _host(
 
 
 def _tell_all(
-    members: Iterable[MemberSubscription], data: dict[str, Any]
+    told: Mapping[str, dict[str, Any]], data: dict[str, Any]
 ) -> dict[str, MemberAssignment]:
-    return {member.member_id: MemberAssignment((), _encode(data)) for member in members}
+    return {
+        member_id: MemberAssignment(
+            (), _encode({**data, "incarnation": told[member_id]["incarnation"]})
+        )
+        for member_id in told
+    }
 
 
 def _encode(data: Mapping[str, Any]) -> bytes:
@@ -240,6 +264,7 @@ def _read_member(member: MemberSubscription) -> dict[str, Any]:
         "positions": data.get("positions", {}),
         "standbys": data.get("standbys", []),
         "shutdown": data.get("shutdown", False),
+        "incarnation": data.get("incarnation", ""),
     }
 
 
@@ -260,6 +285,7 @@ def decode_assignment(user_data: bytes | None) -> TaskAssignment:
         data.get("probing", False),
         data.get("error", ""),
         data.get("shutdown", False),
+        data.get("incarnation", ""),
     )
 
 

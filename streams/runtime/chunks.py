@@ -3,21 +3,24 @@
 What was fetched waits here as it came, one buffer per batch; only the next few batches of each
 partition are decoded, so that memory holds about `records_max` decoded records of a partition.
 Whole batches are decoded, so a task may get some more.
+
+A batch that cannot be read keeps its place: the task hears of it when it has processed all that
+came before.
 """
 
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from broker.batch.codec import decode_lists
 from broker.client.api import FetchedBatch
+from broker.errors import CorruptBatchError
 from broker.model import TopicPartition
 from streams.record import Chunk
 
 
 def to_chunk(batch: FetchedBatch, next_offset: int) -> Chunk | None:
     """The records of a batch that were not taken before; None when there are none."""
-    offsets, timestamps, keys, values, headers = decode_lists(batch.data)
+    offsets, timestamps, keys, values, headers = batch.lists()
     first = bisect_left(offsets, batch.start_offset)
     if first == len(offsets):
         return None
@@ -34,13 +37,16 @@ def to_chunk(batch: FetchedBatch, next_offset: int) -> Chunk | None:
     )
 
 
+_Batch = tuple[FetchedBatch, int]  # and the position after it, if it is the last of a poll
+
+
 class FetchedInput:
     """Batches of all partitions of a runner that no task has taken yet."""
 
     def __init__(self, records_max: int) -> None:
         """Let tasks have about so many decoded records of each partition."""
         self._records_max = records_max
-        self._waiting: dict[TopicPartition, deque[tuple[FetchedBatch, int]]] = {}
+        self._waiting: dict[TopicPartition, deque[_Batch | CorruptBatchError]] = {}
 
     def add(
         self, batches: Iterable[FetchedBatch], position: Callable[[TopicPartition], int]
@@ -55,21 +61,40 @@ class FetchedInput:
             self._waiting.setdefault(tp, deque()).append((batch, 0))
             touched.add(tp)
         for tp in touched:
-            last, _ = self._waiting[tp].pop()
-            self._waiting[tp].append((last, position(tp)))
+            last = self._waiting[tp].pop()
+            assert not isinstance(last, CorruptBatchError), "batches were just added"
+            self._waiting[tp].append((last[0], position(tp)))
         return touched
+
+    def add_unreadable(self, error: CorruptBatchError) -> None:
+        """Keep the place of a batch that the consumer could not read."""
+        tp = TopicPartition(error.topic, error.partition)
+        self._waiting.setdefault(tp, deque()).append(error)
 
     def feed(
         self,
         tp: TopicPartition,
         buffered: int,
         add: Callable[[Chunk], None],
+        unreadable: Callable[[CorruptBatchError], None],
     ) -> int:
         """Decode what a task has room for, which has `buffered` records; returns how many."""
         waiting = self._waiting.get(tp)
         fed = 0
         while waiting and buffered + fed < self._records_max:
-            chunk = to_chunk(*waiting.popleft())
+            head = waiting[0]
+            if isinstance(head, CorruptBatchError):
+                if buffered + fed:
+                    break
+                waiting.popleft()
+                unreadable(head)
+                continue
+            try:
+                chunk = to_chunk(*head)
+            except CorruptBatchError as error:
+                waiting[0] = error
+                continue
+            waiting.popleft()
             if chunk is not None:
                 add(chunk)
                 fed += len(chunk)

@@ -24,8 +24,15 @@ PRODUCER_LINGER_MS = 0  # whole batches are sent: nothing is gained by waiting
 class Clients:
     """Opens clients on one broker or cluster; settings with prefixes go to them as they are."""
 
-    def __init__(self, target: Target, config: StreamsConfig, process_id: str) -> None:
-        """`process_id` tells the transactions of instances apart."""
+    def __init__(
+        self, target: Target, config: StreamsConfig, process_id: str, *, lasting_id: bool = False
+    ) -> None:
+        """`process_id` tells the transactions of instances apart.
+
+        With a lasting id the instance keeps its place in the group when it is killed: the next
+        process that has it, the lock on its file says that there is one at most, goes on at once.
+        """
+        self._lasting_id = lasting_id
         self._target = target
         self._config = config
         self._process_id = process_id
@@ -50,6 +57,9 @@ class Clients:
         }
         if config.group_instance_id is not None:
             settings["group_instance_id"] = f"{config.group_instance_id}-{runner}"
+        elif self._lasting_id:
+            settings["group_instance_id"] = f"{self._process_id}-{runner}"
+            settings["leave_group_on_close"] = True  # one that is stopped makes room at once
         settings |= config.prefixed("consumer.") | config.prefixed("main.consumer.")
         return client.consumer(self._target, **settings)
 

@@ -11,9 +11,12 @@ QUIET_MS = 10_000
 
 
 class DropLog:
-    """Warns of the first record a node drops, then now and then of how many; the rest: debug."""
+    """Logs the first record a node drops, then now and then how many; the rest: debug.
 
-    __slots__ = ("_clock", "_current", "_node", "_task_id", "_untold", "_warn_at_ms")
+    It warns, unless the drop is expected: one that is part of how the operator works.
+    """
+
+    __slots__ = ("_clock", "_current", "_log_at_ms", "_node", "_task_id", "_untold")
 
     def __init__(self, node: str, task_id: str, current: Current, clock: Clock) -> None:
         """Nothing was dropped yet."""
@@ -21,21 +24,22 @@ class DropLog:
         self._task_id = task_id
         self._current = current
         self._clock = clock
-        self._untold = 0
-        self._warn_at_ms: int | None = None
+        self._untold = {logging.WARNING: 0, logging.INFO: 0}
+        self._log_at_ms: dict[int, int] = {}
 
-    def add(self, reason: str) -> None:
+    def add(self, reason: str, *, expected: bool = False) -> None:
         """The current record is dropped."""
-        self._untold += 1
+        level = logging.INFO if expected else logging.WARNING
+        self._untold[level] = count = self._untold[level] + 1
         now_ms = self._clock.monotonic_ms()
-        level = logging.DEBUG
         number = "a record"
-        if self._warn_at_ms is None or now_ms >= self._warn_at_ms:
-            level = logging.WARNING
-            if self._untold > 1:
-                number = f"{self._untold} records since it was last said"
-            self._untold = 0
-            self._warn_at_ms = now_ms + QUIET_MS
+        if now_ms >= self._log_at_ms.get(level, now_ms):
+            if count > 1:
+                number = f"{count} records since it was last said"
+            self._untold[level] = 0
+            self._log_at_ms[level] = now_ms + QUIET_MS
+        else:
+            level = logging.DEBUG
         if logger.isEnabledFor(level):
             logger.log(
                 level,

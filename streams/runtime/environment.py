@@ -1,14 +1,15 @@
 """Environment: what the runners of one process share."""
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from broker import concurrency
 from broker.client.administration.values import ConfigResource
 from broker.client.api import Admin
 from broker.clock import Clock
-from broker.errors import MillstreamError
+from broker.errors import ConnectionFailed, MillstreamError, RequestTimeout
+from broker.machine import Machine
 from broker.model import TopicPartition
 from streams.config import StreamsConfig
 from streams.runtime.assignment import Rules
@@ -21,6 +22,7 @@ from streams.runtime.state_directories import StateDirectories
 from streams.topology import Topology
 
 BATCH_MARGIN_BYTES = 128
+BATCH_LIMITS = ("max.message.bytes", "segment.bytes")  # of a topic
 
 
 @dataclass(slots=True)
@@ -31,7 +33,7 @@ class Environment:
     topology: Topology
     clients: Clients
     admin: Admin
-    clock: Clock
+    machine: Machine
     directories: StateDirectories
     report: ProcessReport
     layout: Layout
@@ -41,7 +43,12 @@ class Environment:
     hosts: tuple[HostTasks, ...] = ()  # where everything runs, as of the last rebalance
     _batch_limits: dict[str, int] = field(default_factory=dict)
     _clean_at_ms: int | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: concurrency.Lock = field(default_factory=lambda: concurrency.Lock())
+
+    @property
+    def clock(self) -> Clock:
+        """The machine's."""
+        return self.machine.clock
 
     def assignor(self) -> TaskAssignor:
         """A new assignor for one runner."""
@@ -50,7 +57,11 @@ class Environment:
             config.num_standby_replicas, config.acceptable_recovery_lag, config.max_warmup_replicas
         )
         return TaskAssignor(
-            self.report, rules, lay_out=self._lay_out_over, end_positions=self.end_positions
+            self.report,
+            rules,
+            lay_out=self._lay_out_over,
+            end_positions=self.end_positions,
+            incarnation=self.machine.uuid().hex[:12],
         )
 
     def _lay_out_over(self, counts: Mapping[str, int]) -> Layout:
@@ -69,6 +80,7 @@ class Environment:
                 self.config.application_id,
                 replication_factor=self.config.replication_factor,
                 window_retention_extra_ms=self.config.windowstore_changelog_additional_retention_ms,
+                topic_config=self.config.topic_config,
             )
             return self.layout
 
@@ -105,7 +117,7 @@ class Environment:
                 self.report.forget(task)
 
     def batch_limit(self, topic: str) -> int:
-        """How large a batch for a topic may be: below what the topic takes."""
+        """How large a batch for a topic may be: below what the topic takes, and fits a segment."""
         with self._lock:
             known = self._batch_limits.get(topic)
         if known is not None:
@@ -113,8 +125,11 @@ class Environment:
         limit = BATCH_BYTES
         resource = ConfigResource("topic", topic)
         try:
-            entries = self.admin.describe_configs([resource], ["max.message.bytes"])[resource]
-            limit = min(limit, int(entries["max.message.bytes"].value or limit))
+            entries = self.admin.describe_configs([resource], BATCH_LIMITS)[resource]
+            for name in BATCH_LIMITS:
+                limit = min(limit, int(entries[name].value or limit))
+        except (RequestTimeout, ConnectionFailed):
+            return BATCH_BYTES - BATCH_MARGIN_BYTES  # another runner may ask again
         except (MillstreamError, KeyError):
             limit = BATCH_BYTES  # a cluster that does not tell its settings has Kafka's defaults
         with self._lock:

@@ -4,15 +4,15 @@ The stores are loaded completely before the first task starts, by the same node 
 to date. They are made anew at each start: a global store has no changelog but its topic.
 """
 
-import shutil
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from broker.client.api import Consumer
+from broker import concurrency
+from broker.client.api import Consumer, FetchedBatch
 from broker.client.record_consumer import WokenUp
-from broker.clock import Clock
+from broker.errors import CorruptBatchError
+from broker.machine import Machine
 from broker.model import TopicPartition
 from streams.config import StreamsConfig
 from streams.errors import StreamsError
@@ -20,6 +20,7 @@ from streams.record import Headers
 from streams.runtime.chunks import to_chunk
 from streams.runtime.global_task import GlobalTask
 from streams.runtime.task_metrics import TaskMetrics
+from streams.state.databases import databases_of
 from streams.state.task_state import TaskState
 from streams.topology import Topology
 
@@ -49,7 +50,7 @@ class GlobalRunner:
         self,
         topology: Topology,
         config: StreamsConfig,
-        clock: Clock,
+        machine: Machine,
         *,
         directory: Path,
         cache_bytes: int,
@@ -61,10 +62,11 @@ class GlobalRunner:
         self._open_consumer = open_consumer
         self._on_failure = on_failure
         self._topics = sorted({store.topic for store in topology.global_stores.values()})
-        shutil.rmtree(directory, ignore_errors=True)
+        machine.files.remove_folder(str(directory))
         self.state = TaskState(
             [store.spec for store in topology.global_stores.values()],
             directory=directory,
+            databases=databases_of(machine),
             default_key_serde=config.default_key_serde,
             default_value_serde=config.default_value_serde,
             buffer_bytes=cache_bytes,
@@ -75,15 +77,15 @@ class GlobalRunner:
             application_id=config.application_id,
             state=self.state,
             output=_NoOutput(),
-            clock=clock,
+            clock=machine.clock,
             config=config,
             metrics=self.metrics,
         )
         self._consumer: Consumer | None = None
-        self._stop = threading.Event()
-        self._loaded = threading.Event()
+        self._stop = concurrency.Event()
+        self._loaded = concurrency.Event()
         self._failure: BaseException | None = None
-        self._thread = threading.Thread(
+        self._thread = concurrency.Thread(
             target=self._run, name=f"{config.application_id}-global", daemon=True
         )
 
@@ -136,13 +138,24 @@ class GlobalRunner:
                 batches = consumer.poll_batches(self._config.poll_ms)
             except WokenUp:
                 continue
+            except CorruptBatchError as error:
+                self._task.unreadable(error)
+                consumer.seek(TopicPartition(error.topic, error.partition), error.next_offset)
+                batches = []
             for batch in batches:
-                chunk = to_chunk(batch, 0)
-                if chunk is not None:
-                    self._task.apply(chunk)
+                self._apply(batch)
             if batches:
                 self._task.commit()
             if not self._loaded.is_set() and all(
                 consumer.position(tp) >= end for tp, end in ends.items()
             ):
                 self._loaded.set()
+
+    def _apply(self, batch: FetchedBatch) -> None:
+        try:
+            chunk = to_chunk(batch, 0)
+        except CorruptBatchError as error:
+            self._task.unreadable(error)
+            return
+        if chunk is not None:
+            self._task.apply(chunk)

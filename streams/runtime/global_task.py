@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from broker.clock import Clock
+from broker.errors import CorruptBatchError
 from broker.model import TopicPartition
 from streams.config import StreamsConfig
 from streams.record import Chunk
@@ -63,6 +64,10 @@ class GlobalTask:
         self._task.add(chunk)
         while self._task.buffered_total:
             self._task.process(len(chunk))
+
+    def unreadable(self, error: CorruptBatchError) -> None:
+        """Ask the handler about a batch that cannot be read."""
+        self._task.unreadable(error)
 
     def positions(self) -> dict[TopicPartition, int]:
         """The next offset of each partition that was read."""

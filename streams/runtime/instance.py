@@ -2,15 +2,15 @@
 
 import itertools
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from broker import concurrency
 from broker.client.api import Admin
 from broker.client.opening import Target
 from broker.client.shared_threads import SharedThreads
-from broker.clock import Clock
 from broker.errors import MillstreamError
+from broker.machine import Machine
 from streams.config import StreamsConfig
 from streams.errors import StateDirectoryLocked, StoreNotReady, StreamsError
 from streams.runtime.app_state import ALIVE, ENDED, AppState, StateMachine
@@ -26,9 +26,9 @@ from streams.runtime.runner_state import OnFailure, RunnerState, ShutdownRequest
 from streams.runtime.runner_tasks import cache_share_bytes, open_state
 from streams.runtime.state_directories import StateDirectories
 from streams.runtime.task_metrics import TaskMetrics
+from streams.state.databases import databases_of
 from streams.state.plain_query import without_times
 from streams.state.query import query
-from streams.state.rocks import limit_memory
 from streams.state.task_state import TaskState
 from streams.topology import Topology
 
@@ -55,7 +55,7 @@ class Instance:
         config: StreamsConfig,
         target: Target,
         *,
-        clock: Clock,
+        machine: Machine,
         states: StateMachine,
         child: int | None = None,
         fault: Fault = lambda point: None,
@@ -65,12 +65,14 @@ class Instance:
         self._topology = topology
         self._config = config
         self._target = target
-        self._clock = clock
+        self._machine = machine
+        self._clock = machine.clock
+        self.databases = databases_of(machine)
         self._states = states
         self._fault = fault
         self._runner_threads = runner_threads
         self.on_failure: FailureHandler = stop_this_instance
-        self.directories = StateDirectories(config.state_dir, config.application_id, clock, child)
+        self.directories = StateDirectories(config.state_dir, config.application_id, machine, child)
         self.runners: list[TaskRunner] = []
         self.failed_runners = 0
         self.error: BaseException | None = None
@@ -78,7 +80,7 @@ class Instance:
         self._global: GlobalRunner | None = None
         self._admin: Admin | None = None
         self._numbers = itertools.count(1)
-        self._lock = threading.RLock()
+        self._lock = concurrency.RLock()
         self._paused = False
 
     # --- start and end ------------------------------------------------------------------------
@@ -100,8 +102,11 @@ class Instance:
     def _open(self) -> None:
         config, topology = self._config, self._topology
         process_id = self.directories.claim_process_id()
-        limit_memory(config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes)
-        clients = Clients(self._target, config, process_id)
+        self.databases.limit_memory(
+            config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes
+        )
+        lasting_id = self.directories.has_lasting_id
+        clients = Clients(self._target, config, process_id, lasting_id=lasting_id)
         self._admin = clients.admin()
         layout = prepare_topics(
             self._admin,
@@ -109,13 +114,14 @@ class Instance:
             config.application_id,
             replication_factor=config.replication_factor,
             window_retention_extra_ms=config.windowstore_changelog_additional_retention_ms,
+            topic_config=config.topic_config,
         )
         global_stores: Mapping[str, Any] = {}
         if topology.global_stores:
             self._global = GlobalRunner(
                 topology,
                 config,
-                self._clock,
+                self._machine,
                 directory=self.directories.of_global_stores(),
                 cache_bytes=cache_share_bytes(topology, layout, config),
                 open_consumer=clients.global_consumer,
@@ -130,7 +136,7 @@ class Instance:
             topology,
             clients,
             self._admin,
-            self._clock,
+            self._machine,
             self.directories,
             report,
             layout,
@@ -149,7 +155,8 @@ class Instance:
             except StateDirectoryLocked:
                 continue
             try:
-                state = open_state(self._topology, layout, self._config, task, directory.path)
+                path = directory.path
+                state = open_state(layout, self._config, task, path, self.databases)
                 positions = [state.position(store) or 0 for store in layout.changelogs(task)]
                 state.close()
                 report.set_position(task, sum(positions))
@@ -334,7 +341,7 @@ class Instance:
             finally:
                 self._states.enter(AppState.ERROR)
 
-        threading.Thread(target=stop, name=f"{self._config.application_id}-stop").start()
+        concurrency.Thread(target=stop, name=f"{self._config.application_id}-stop").start()
 
     @property
     def application_id(self) -> str:

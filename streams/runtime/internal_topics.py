@@ -1,6 +1,7 @@
 """Internal topics: repartition topics and changelogs are made before the first task starts."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from broker.client.administration.values import NewTopic
 from broker.client.api import Admin
@@ -30,11 +31,15 @@ def prepare_topics(
     *,
     replication_factor: int = -1,
     window_retention_extra_ms: int,
+    topic_config: Mapping[str, str] = MappingProxyType({}),
 ) -> Layout:
-    """Lay the application out and make its internal topics; those that exist must fit."""
+    """Lay the application out and make its internal topics; those that exist must fit.
+
+    `topic_config` is for all internal topics; what the user has set for a store wins.
+    """
     existing = existing_topics(admin)
     layout = lay_out(topology, application_id, existing)
-    wanted = _wanted(layout, window_retention_extra_ms)
+    wanted = _wanted(layout, window_retention_extra_ms, topic_config)
     _check_existing({name: count for name, (count, _) in wanted.items()}, existing)
     missing = [
         NewTopic(name, count, replication_factor, configs)
@@ -46,18 +51,21 @@ def prepare_topics(
     return layout
 
 
-def _wanted(layout: Layout, window_extra_ms: int) -> dict[str, tuple[int, Mapping[str, str]]]:
+def _wanted(
+    layout: Layout, window_extra_ms: int, topic_config: Mapping[str, str]
+) -> dict[str, tuple[int, Mapping[str, str]]]:
     """Count and settings of each internal topic."""
     topology = layout.topology
     wanted: dict[str, tuple[int, Mapping[str, str]]] = {
-        name: (count, REPARTITION_CONFIG) for name, count in layout.repartition_topics.items()
+        name: (count, {**REPARTITION_CONFIG, **topic_config})
+        for name, count in layout.repartition_topics.items()
     }
     for store, spec in topology.stores.items():
         if store not in topology.changelogs or store in topology.source_changelogs:
             continue
         name = changelog_topic(topology, layout.application_id, store)
         if name in layout.changelog_topics:
-            configs = changelog_config(spec, window_extra_ms)
+            configs = changelog_config(spec, window_extra_ms, topic_config)
             wanted[name] = (layout.changelog_topics[name], configs)
     return wanted
 

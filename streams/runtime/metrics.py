@@ -12,7 +12,6 @@ from streams.runtime.app_state import AppState
 from streams.runtime.owned_task import OwnedTask, Phase
 from streams.runtime.runner_metrics import RunnerMetrics
 from streams.runtime.task_metrics import PROCESSED, TaskMetrics
-from streams.state.rocks import shared_memory
 from streams.state.task_state import TaskState
 from streams.topology import SinkNode, SourceNode, Topology
 
@@ -128,7 +127,7 @@ def metrics_text(instance: "Instance", state: AppState) -> str:
     runners = list(instance.runners)
     page.add("runners_alive", len(runners), application=application)
     page.add("runners_failed_total", instance.failed_runners, application=application)
-    page.add("rocksdb_memory_bytes", shared_memory().used_bytes, application=application)
+    page.add("rocksdb_memory_bytes", instance.databases.memory_bytes, application=application)
     for runner in runners:
         _add_runner(page, {"application": application, "runner": runner.name}, runner.metrics)
     topology = instance.topology

@@ -50,6 +50,7 @@ class Surroundings:
     committed_times: dict[str, int] = field(default_factory=dict)  # by short name
     shared: dict[str, object] = field(default_factory=dict)
     before_commit: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
+    after_round: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     on_close: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     # Schedules made while nodes are opened, children first: kept back, to be added parents first.
     early_schedules: list[tuple[int, PunctuationType, Schedule]] | None = field(
@@ -90,6 +91,7 @@ class Surroundings:
         for _, kind, schedule in sorted(early, key=lambda entry: entry[0]):
             self.add_schedule(kind, schedule)
         self.before_commit.sort(key=lambda entry: entry[0])
+        self.after_round.sort(key=lambda entry: entry[0])
         self.on_close.sort(key=lambda entry: entry[0])
 
 
@@ -239,10 +241,10 @@ class TaskNodeContext:
         finally:
             current.chunk, current.held = chunk, held
 
-    def drop(self, reason: str) -> None:
+    def drop(self, reason: str, *, expected: bool = False) -> None:
         """Count the current record as dropped, and log why (not every one of many)."""
         self._dropped.value += 1
-        self._drops.add(reason)
+        self._drops.add(reason, expected=expected)
 
     def schedule(
         self, interval_ms: int, kind: PunctuationType, punctuator: Punctuator
@@ -272,6 +274,10 @@ class TaskNodeContext:
     def before_commit(self, action: Callable[[], None]) -> None:
         """Call this at each commit, before anything is sent; parents' actions come first."""
         self._with.before_commit.append((self._index, action))
+
+    def after_round(self, action: Callable[[], None]) -> None:
+        """Call this when the task has processed what it takes at a time; parents' come first."""
+        self._with.after_round.append((self._index, action))
 
     def on_close(self, action: Callable[[], None]) -> None:
         """Call this when the task closes, parents first."""

@@ -6,11 +6,11 @@ waits until everything is acknowledged; it also learns where each partition ende
 changelogs is where a later restore goes on.
 """
 
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from broker import concurrency
 from broker.batch.codec import Record, decode_records, encode_batch
 from broker.batch.records import Row
 from broker.client.api import Producer, RecordMetadata
@@ -112,7 +112,7 @@ class OutputBuffer:
         self._transactional = transactional
         self._dead_letter_topic = dead_letter_topic
         self._routes: dict[str, _Route] = {}
-        self._lock = threading.Lock()  # callbacks come from the producer's thread
+        self._lock = concurrency.Lock()  # callbacks come from the producer's thread
         self._failed: deque[_Refused] = deque()
         self._ends: dict[TopicPartition, int] = {}
         self.pending_bytes = 0  # since the last commit

@@ -6,7 +6,6 @@ RESTORING --stores are at the end of their changelogs--> RESTORED --opened--> RU
 STANDBY: stores follow their changelogs, nothing runs; becomes RESTORING when it takes over
 """
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -57,19 +56,20 @@ class OwnedTask:
         """Let others have the stores."""
         try:
             self.state.close()
-            os.utime(self.directory.path)  # clean-up looks at when it was used last
+            self.directory.mark_used()
         finally:
             self.directory.release()
 
     def note_ends(self, consumer: Consumer) -> None:
         """Note where the inputs end and how far they are processed, for who watches."""
-        offsets = self.running().offsets()
+        task = self.running()
         for tp in self.inputs:
             lag = consumer.current_lag(tp)
             if lag is not None:
                 position = consumer.position(tp)
+                processed = task.position(tp)
                 known = self.committed.get(tp, position)
-                self.processed[tp] = offsets[tp].offset if tp in offsets else known
+                self.processed[tp] = known if processed is None else processed
                 self.ends[tp] = position + lag
 
     def position_sum(self) -> int:

@@ -15,12 +15,12 @@ import logging
 import os
 import signal
 import socket
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import IO
 
-from broker.clock import SystemClock
+from broker import concurrency
+from broker.machine import Machine
 from streams.config import StreamsConfig
 from streams.errors import StreamsError
 from streams.runtime.app_state import ENDED, AppState, StateMachine
@@ -32,6 +32,7 @@ from streams.runtime.instance import (
     stop_this_instance,
 )
 from streams.runtime.metrics import Page, metrics_text
+from streams.state.rocks import has_threads
 from streams.topology import Topology
 
 logger = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ class _Child:
     error: str = ""
     deaths: int = 0
     metrics: str = ""
-    told: threading.Condition = field(default_factory=threading.Condition)
+    told: concurrency.Condition = field(default_factory=lambda: concurrency.Condition())
 
 
 class Processes:
@@ -73,9 +74,9 @@ class Processes:
         self._states = states
         self._bootstrap = bootstrap
         self._fault = fault
-        self._lock = threading.RLock()
+        self._lock = concurrency.RLock()
         self._children: dict[int, _Child] = {}
-        self._watchers: list[threading.Thread] = []
+        self._watchers: list[concurrency.Thread] = []
         self._stopping = False
         self.paused = False
         self.on_failure: FailureHandler = stop_this_instance
@@ -85,11 +86,12 @@ class Processes:
 
     def start(self) -> None:
         """Fork all children."""
+        _check_fork()
         self._states.enter(AppState.REBALANCING)
         for number in range(self._config.processes):
             self._children[number] = self._fork(number)
         for number in self._children:
-            watcher = threading.Thread(
+            watcher = concurrency.Thread(
                 target=self._watch,
                 args=(number,),
                 name=f"{self._config.application_id}-child-{number}",
@@ -119,7 +121,7 @@ class Processes:
         return done
 
     def _join_watchers(self, timeout_s: float) -> bool:
-        others = [each for each in self._watchers if each is not threading.current_thread()]
+        others = [each for each in self._watchers if each is not concurrency.current_thread()]
         for watcher in others:
             watcher.join(timeout_s)
         return not any(watcher.is_alive() for watcher in others)
@@ -168,6 +170,7 @@ class Processes:
     # --- children -----------------------------------------------------------------------------
 
     def _fork(self, number: int) -> _Child:
+        _check_fork()
         ours, theirs = socket.socketpair()
         bootstrap = self._bootstrap()
         with self._lock:
@@ -210,7 +213,11 @@ class Processes:
             with self._lock:
                 if self._stopping:
                     return
-                self._children[number] = self._fork(number)
+                try:
+                    self._children[number] = self._fork(number)
+                except StreamsError as error:
+                    self._fail(error)
+                    return
                 self._children[number].deaths = child.deaths + 1
             self._states.enter(AppState.REBALANCING)
 
@@ -250,7 +257,16 @@ class Processes:
             self._stop(CLOSE_TIMEOUT_MS)
             self._states.enter(AppState.ERROR)
 
-        threading.Thread(target=stop, name=f"{self._config.application_id}-stop").start()
+        concurrency.Thread(target=stop, name=f"{self._config.application_id}-stop").start()
+
+
+def _check_fork() -> None:
+    if has_threads():
+        raise StreamsError(
+            "processes cannot be forked: this process has opened stores in RocksDB itself, whose "
+            "threads do not survive a fork",
+            hint="run applications with processes=N in a process without other applications",
+        )
 
 
 class _ChildSide:
@@ -263,20 +279,20 @@ class _ChildSide:
         self._config = replace(config, processes=0)
         self._channel = channel
         self._fault = fault
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
 
     def run(self, number: int, bootstrap: str, on_failure: FailureHandler) -> int:
         """Run an instance until told to stop, or alone in the world; the exit code."""
         # Who interrupts the parent interrupts us, too; but it is the parent who says when to stop.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda *_: self._channel.shutdown(socket.SHUT_RD))
-        clock = SystemClock()
-        states = StateMachine(clock)
+        machine = Machine()
+        states = StateMachine(machine.clock)
         instance = Instance(
             self._topology,
             self._config,
             bootstrap,
-            clock=clock,
+            machine=machine,
             states=states,
             child=number,
             fault=self._fault,

@@ -5,13 +5,17 @@ follow theirs for ever, and wait while others restore. Each step takes what one 
 runner goes on with its other tasks and stays in its group.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from broker.batch.codec import decode_records
 from broker.client.api import Consumer, FetchedBatch
+from broker.errors import CorruptBatchError
 from broker.model import TopicPartition
+from streams.errors import StreamsError
 from streams.runtime.owned_task import OwnedTask, Phase
+
+logger = logging.getLogger(__name__)
 
 EVERYTHING = 1 << 62
 
@@ -122,13 +126,43 @@ class Restorer:
         self._pause_what_waits()
         if any(not each.done for each in self._reading.values()):
             consumer = self._opened()
-            for batch in consumer.poll_batches(timeout_ms):
-                self._apply(batch)
+            for batch in self._poll(consumer, timeout_ms):
+                try:
+                    self._apply(batch)
+                except CorruptBatchError as error:
+                    self._pass(error)
             for tp, changelog in self._reading.items():
                 if not changelog.done:
                     # Markers and aborted records at the end count as read.
                     changelog.position = max(changelog.position, self._stands_at(tp))
         return self._take_finished()
+
+    def _poll(self, consumer: Consumer, timeout_ms: int) -> list[FetchedBatch]:
+        try:
+            return consumer.poll_batches(timeout_ms)
+        except CorruptBatchError as error:
+            self._pass(error)
+            consumer.seek(TopicPartition(error.topic, error.partition), error.next_offset)
+            return []
+
+    def _pass(self, error: CorruptBatchError) -> None:
+        """Go on after a batch that cannot be read, where the task has done so before.
+
+        A source topic is read as far as was committed: the handler has let the batch go. What a
+        changelog holds cannot be had from anywhere else.
+        """
+        changelog = self._reading.get(TopicPartition(error.topic, error.partition))
+        if changelog is None:
+            return
+        if changelog.store not in changelog.owned.source_stores:
+            raise StreamsError(
+                f'the changelog of store "{changelog.store}" cannot be read: {error.message}',
+                at=error.at,
+                hint="reset the application: its stores are then made again from its input",
+            ) from error
+        logger.warning("a restore leaves out a batch: %s", error)
+        changelog.position = min(error.next_offset, changelog.end)
+        changelog.owned.positions[changelog.store] = changelog.position
 
     def _stands_at(self, tp: TopicPartition) -> int:
         consumer = self._opened()
@@ -149,7 +183,7 @@ class Restorer:
         if changelog is None:
             return
         start, end = batch.start_offset, changelog.end
-        records = decode_records(batch.data)
+        records = batch.records()
         rows = [(r.key, r.value, r.timestamp_ms) for r in records if start <= r.offset < end]
         position = min(batch.header.next_offset, end)
         changelog.owned.state.restore(changelog.store, rows, position)
@@ -160,9 +194,9 @@ class Restorer:
             self._opened().seek(changelog.tp, end)
 
     def _take_finished(self) -> list[OwnedTask]:
-        restoring = {
+        restoring = dict.fromkeys(  # in their order
             each.owned for each in self._reading.values() if each.owned.phase is Phase.RESTORING
-        }
+        )
         finished = []
         for owned in restoring:
             mine = [each for each in self._reading.values() if each.owned is owned]

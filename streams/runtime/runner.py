@@ -3,10 +3,10 @@
 It runs in a thread of its own, or in turns on threads that the runners of many applications share.
 """
 
-import threading
+import logging
 from collections.abc import Callable, Iterator
 
-from broker import garbage
+from broker import concurrency, garbage
 from broker.client.api import Consumer
 from broker.client.shared_threads import SharedThreads, Work
 from streams.runtime import freed_memory
@@ -15,6 +15,8 @@ from streams.runtime.runner_loop import RunnerLoop
 from streams.runtime.runner_metrics import RunnerMetrics
 from streams.runtime.runner_state import OnFailure, RunnerState
 from streams.runtime.runner_tasks import RunnerTasks
+
+logger = logging.getLogger(__name__)
 
 
 class TaskRunner:
@@ -44,11 +46,11 @@ class TaskRunner:
         self._on_state = on_state
         self._on_error = on_error
         self._on_end = on_end
-        self.stopping = threading.Event()
-        self.paused = threading.Event()
+        self.stopping = concurrency.Event()
+        self.paused = concurrency.Event()
         self.consumer: Consumer | None = None
         self._shared = shared
-        self._thread: threading.Thread | None = None
+        self._thread: concurrency.Thread | None = None
         self._work: Work | None = None
         self._turns = self._live()
 
@@ -60,7 +62,7 @@ class TaskRunner:
             self._work = self._shared.run(self._turn)
             return
         name = f"{self._config.application_id}-{self.name}"
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = concurrency.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -72,14 +74,15 @@ class TaskRunner:
         """Wait for the end; False when the time was up first."""
         if self._work is not None:
             return self._work.join(timeout_s)
-        if self._thread is None or self._thread is threading.current_thread():
+        if self._thread is None or self._thread is concurrency.current_thread():
             return True
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def pause(self) -> None:
-        """Process nothing until resumed; the runner stays in its group."""
+        """Commit, then process and fetch nothing until resumed; the runner stays in its group."""
         self.paused.set()
+        self._wake()
 
     def resume(self) -> None:
         """Process again."""
@@ -113,25 +116,42 @@ class TaskRunner:
     def _live(self) -> Iterator[int]:
         """The whole life; after each turn, in how many milliseconds the next one is due."""
         freed_memory.keep_freed_memory()
-        garbage.rounds_began()
+        rounds_ended = garbage.rounds_began()
+        try:
+            yield from self._live_until_it_ends()
+        finally:
+            rounds_ended()
+
+    def _live_until_it_ends(self) -> Iterator[int]:
+        loop: RunnerLoop | None = None
         error: BaseException | None = None
         answer: OnFailure | None = None
         try:
             loop = RunnerLoop(self._around, self)
-            try:
-                yield from loop.run()
-            except BaseException as failure:
-                error = failure
-                answer = self._on_error(self, failure)
-                loop.tell_shutdown()
-            finally:
-                loop.close()
+            yield from loop.run()
+        except GeneratorExit:
+            return  # dropped with the threads that it shared: nobody is left to tell
         except BaseException as failure:
-            error = error or failure
+            error = failure
+        try:
+            if loop is not None:
+                answer = self._close(loop, error)
         finally:
-            garbage.rounds_ended()
             self.enter(RunnerState.DEAD)
             self._on_end(self, error, answer)
+
+    def _close(self, loop: RunnerLoop, error: BaseException | None) -> OnFailure | None:
+        """Let go of everything; what to do about the error, if there was one."""
+        answer: OnFailure | None = None
+        try:
+            if error is not None:
+                answer = self._on_error(self, error)
+                loop.tell_shutdown()
+        except Exception as later:
+            logger.warning("%s could not tell that it failed: %s", self.name, later)
+        finally:
+            loop.close()
+        return answer
 
     def enter(self, state: RunnerState) -> None:
         """Change the state and tell; the runner's thread only."""

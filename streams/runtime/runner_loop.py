@@ -7,18 +7,24 @@ it. What was fetched but not yet processed is simply fetched again by the next o
 """
 
 import logging
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
-from time import perf_counter_ns
+from time import perf_counter_ns  # for metrics only: decisions are by the clock
 from typing import Protocol
 
-from broker import garbage
+from broker import concurrency, garbage
 from broker.client.api import Consumer, Producer, RebalanceListener
 from broker.client.record_consumer import WokenUp
-from broker.errors import ConnectionFailed, MillstreamError, RequestTimeout
+from broker.errors import (
+    ConnectionFailed,
+    CorruptBatchError,
+    MillstreamError,
+    RequestTimeout,
+)
 from broker.model import TopicPartition
 from streams.errors import StreamsError, TaskMigrated
+from streams.runtime.assignor import TaskAssignment
 from streams.runtime.chunks import FetchedInput
 from streams.runtime.commit import Commit
 from streams.runtime.environment import Environment
@@ -54,8 +60,8 @@ class Steering(Protocol):
     metrics: RunnerMetrics
     tasks: RunnerTasks | None
     consumer: Consumer | None
-    stopping: threading.Event
-    paused: threading.Event
+    stopping: concurrency.Event
+    paused: concurrency.Event
 
     @property
     def takes_turns(self) -> bool: ...
@@ -100,6 +106,8 @@ class RunnerLoop:
             fault=around.fault,
         )
         self._input = FetchedInput(config.buffered_records_per_partition)
+        self._resting = False  # paused by the user
+        self._rejoin = False  # what was taken over from a process that died is not all there is
         self._held: set[TopicPartition] = set()  # paused: enough of them is buffered
         self._failing_since_ms: int | None = None  # no commit was taken
         self._silent_since_ms: int | None = None  # the broker did not answer
@@ -185,6 +193,10 @@ class RunnerLoop:
 
     def _turn(self, busy: bool) -> bool:
         """One turn of the loop; whether there is more to do at once."""
+        if self._runner.paused.is_set():
+            self._rest()
+        elif self._resting:
+            self._go_on()
         self._poll(0 if busy or self._takes_turns else self._wait_ms(self._config.poll_ms))
         try:
             self._settle(busy)
@@ -192,7 +204,7 @@ class RunnerLoop:
         except (RequestTimeout, ConnectionFailed) as error:
             self._silent_since_ms = self._tried_since(self._silent_since_ms, error)
             logger.warning("%s tries again: %s", self._runner.name, error)
-        if self._runner.paused.is_set():
+        if self._resting:
             self._look_after()
             return False
         busy = self._process()
@@ -202,6 +214,21 @@ class RunnerLoop:
         self._look_after()
         garbage.collect_when_due()
         return busy
+
+    def _rest(self) -> None:
+        """Paused: what was done is committed and nothing is fetched; the group is still served."""
+        self._resting = True
+        reading = self._consumer.assignment() - self._consumer.paused()
+        if reading:
+            self._consumer.pause(reading)
+        if not self._assignor.rebalancing:
+            self._commit_now()
+
+    def _go_on(self) -> None:
+        """Read again, but not yet what tasks have no room for."""
+        self._resting = False
+        for owned in self._tasks.running():
+            self._consumer.resume([tp for tp in owned.inputs if tp not in self._held])
 
     def _leave_in_order(self) -> None:
         """Commit what was done and close all tasks."""
@@ -229,8 +256,11 @@ class RunnerLoop:
         if not self._tasks.settled:
             return LOCKED_WAIT_MS
         now_ms = self._clock.monotonic_ms()
-        if any(owned.touched for owned in self._tasks.running()):
+        # While the group rebalances no commit is possible, however long it has been due.
+        if not self._assignor.rebalancing and any(owned.touched for owned in self._tasks.running()):
             wait_ms = min(wait_ms, self._commit_at_ms - now_ms)
+        if self._resting:
+            return max(0, wait_ms)
         if self._held_since_ms is not None:
             wait_ms = min(wait_ms, self._held_since_ms + self._results_wait_ms - now_ms)
         wall_ms = self._clock.now_ms()
@@ -245,6 +275,11 @@ class RunnerLoop:
             batches = consumer.poll_batches(timeout_ms)
         except WokenUp:
             return
+        except CorruptBatchError as error:
+            # Its task is told in its place; what follows it can be read meanwhile.
+            self._input.add_unreadable(error)
+            consumer.seek(TopicPartition(error.topic, error.partition), error.next_offset)
+            return
         metrics.polled(perf_counter_ns() - started_ns)
         if not batches:
             return
@@ -257,6 +292,8 @@ class RunnerLoop:
     def _assigned(self, partitions: frozenset[TopicPartition]) -> None:
         received = self._assignor.received
         self._metrics.rebalances_total += 1
+        if self._assignor.is_from_before:
+            received = self._take_over(received)
         if received.shutdown:
             raise ShutdownRequested("an instance asked the whole application to stop")
         if received.error:
@@ -270,6 +307,21 @@ class RunnerLoop:
         probing_ms = self._config.probing_rebalance_interval_ms
         self._probe_at_ms = self._clock.monotonic_ms() + probing_ms if received.probing else None
         self._around.report_hosts(received.hosts)
+
+    def _take_over(self, received: TaskAssignment) -> TaskAssignment:
+        """What of an assignment from before a crash can be done; the rest is divided again.
+
+        The group has noticed neither the crash nor what may have changed since: other topics,
+        another topology, a task that was just being handed over.
+        """
+        layout = self._around.layout
+        if not received.still_right(layout):
+            self._rejoin = True
+        if received.active <= set(layout.tasks()) and (
+            set(topics_of_tasks(layout, received.active)) == self._consumer.assignment()
+        ):
+            return replace(received, error="", shutdown=False)
+        return TaskAssignment()
 
     def _learn_layout(self, active: frozenset[TaskId]) -> None:
         """The leader may know topics or partitions that are new to us."""
@@ -378,27 +430,21 @@ class RunnerLoop:
             return False
         started_ns = perf_counter_ns()
         rounds_ms = SHARED_ROUNDS_MS if self._takes_turns else ROUNDS_MS
-        until_ns = started_ns + rounds_ms * 1_000_000
+        until_ms = self._clock.monotonic_ms() + rounds_ms
         total = 0
         while True:
             done = sum(self._process_task(owned) for owned in running)
             total += done
-            if not done or perf_counter_ns() >= until_ns or self._is_commit_due():
+            if not done or self._clock.monotonic_ms() >= until_ms or self._is_commit_due():
                 break
         self._metrics.processed(total, perf_counter_ns() - started_ns)
         return total > 0
 
     def _process_task(self, owned: OwnedTask) -> int:
         task = owned.running()
-        lags = owned.lags
         for tp in owned.inputs:
             self._feed(owned, tp)
-            lag = self._consumer.current_lag(tp)
-            if lag is None:
-                lags.pop(tp, None)
-            else:
-                lags[tp] = lag
-        if not task.buffered_total or not task.ready(self._clock.monotonic_ms(), lags):
+        if not task.buffered_total or not task.ready(self._clock.monotonic_ms(), self._lags(owned)):
             return 0
         started_ns = perf_counter_ns()
         done = task.process(ROUND_RECORDS)
@@ -407,10 +453,21 @@ class RunnerLoop:
             owned.touched = True
         return done
 
+    def _lags(self, owned: OwnedTask) -> Mapping[TopicPartition, int]:
+        """How much of each input is still at the broker, where that is known."""
+        lags = owned.lags
+        for tp in owned.inputs:
+            lag = self._consumer.current_lag(tp)
+            if lag is None:
+                lags.pop(tp, None)
+            else:
+                lags[tp] = lag
+        return lags
+
     def _feed(self, owned: OwnedTask, tp: TopicPartition) -> None:
         """Give the task what it has room for; a partition that has more waits, paused."""
         task = owned.running()
-        self._input.feed(tp, task.buffered(tp), task.add)
+        self._input.feed(tp, task.buffered(tp), task.add, partial(self._unreadable, owned))
         if self._input.is_waiting(tp):
             if tp not in self._held:
                 self._held.add(tp)
@@ -418,6 +475,10 @@ class RunnerLoop:
         elif tp in self._held:
             self._held.discard(tp)
             self._consumer.resume([tp])
+
+    def _unreadable(self, owned: OwnedTask, error: CorruptBatchError) -> None:
+        owned.running().unreadable(error)
+        owned.touched = True
 
     def _punctuate(self) -> None:
         for owned in self._tasks.running():
@@ -490,15 +551,23 @@ class RunnerLoop:
             for tp, offset in owned.committed.items()
             if tp.topic in internal
         }
-        if before:
+        if not before:
+            return
+        try:
             errors = self._around.admin.delete_records(before).errors
-            for tp, error in errors.items():
-                logger.warning("records of %s were not deleted: %s", tp, error)
+        except (RequestTimeout, ConnectionFailed) as silence:
+            logger.warning("records of repartition topics are deleted later: %s", silence)
+            return
+        for tp, error in errors.items():
+            logger.warning("records of %s were not deleted: %s", tp, error)
 
     # --- now and then -------------------------------------------------------------------------
 
     def _look_after(self) -> None:
         now_ms = self._clock.monotonic_ms()
+        if self._rejoin:
+            self._rejoin = False
+            self._consumer.enforce_rebalance("an instance is back, and something has changed")
         if self._probe_at_ms is not None and now_ms >= self._probe_at_ms:
             self._probe_at_ms = None
             self._consumer.enforce_rebalance("a probing rebalance is due")
@@ -514,11 +583,14 @@ class RunnerLoop:
             owned.note_ends(self._consumer)
         tasks.note_standby_positions()
         self._around.clean_directories()
-        if tasks.standbys():
-            self._look_after_standbys()
-        if now_ms >= self._patterns_at_ms and has_patterns(self._around.topology):
-            self._patterns_at_ms = now_ms + self._topics_check_ms
-            self._match_patterns()
+        try:
+            if tasks.standbys():
+                self._look_after_standbys()
+            if now_ms >= self._patterns_at_ms and has_patterns(self._around.topology):
+                self._patterns_at_ms = now_ms + self._topics_check_ms
+                self._match_patterns()
+        except (RequestTimeout, ConnectionFailed) as error:
+            logger.warning("%s looks at the cluster again later: %s", self._runner.name, error)
 
     def _look_after_standbys(self) -> None:
         sources = self._restorer.source_partitions()

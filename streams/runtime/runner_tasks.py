@@ -20,6 +20,8 @@ from streams.runtime.production import Production
 from streams.runtime.restore_loop import Restorer
 from streams.runtime.task import Task, cache_of_thread
 from streams.runtime.task_metrics import TaskMetrics
+from streams.state.backing import Databases
+from streams.state.databases import databases_of
 from streams.state.task_state import TaskState
 from streams.topology import SourceNode, Topology
 
@@ -37,12 +39,14 @@ def cache_share_bytes(topology: Topology, layout: Layout, config: StreamsConfig)
 
 
 def open_state(
-    topology: Topology, layout: Layout, config: StreamsConfig, task: TaskId, path: Path
+    layout: Layout, config: StreamsConfig, task: TaskId, path: Path, databases: Databases
 ) -> TaskState:
     """The stores of a task, in its folder."""
+    topology = layout.topology
     return TaskState(
         [topology.stores[name] for name in layout.sub_topology(task.sub_topology).stores],
         directory=path,
+        databases=databases,
         default_key_serde=config.default_key_serde,
         default_value_serde=config.default_value_serde,
         application_id=config.application_id,
@@ -182,7 +186,7 @@ class RunnerTasks:
         stores = layout.sub_topology(task.sub_topology).stores
         directory = around.directories.lock(task)
         try:
-            state = open_state(topology, layout, config, task, directory.path)
+            state = open_state(layout, config, task, directory.path, databases_of(around.machine))
         except BaseException:
             directory.release()
             raise

@@ -5,13 +5,11 @@
 <state_dir>/<application id>/global/        global stores
 """
 
-import fcntl
-import os
-import shutil
-import uuid
 from pathlib import Path
+from uuid import UUID
 
-from broker.clock import Clock
+from broker.machine import Machine
+from broker.model import OpenFile
 from streams.runtime.partitions import TaskId
 from streams.state.directory import StateDirectory, TaskDirectory
 
@@ -27,39 +25,44 @@ class StateDirectories:
         self,
         state_dir: str | Path,
         application_id: str,
-        clock: Clock,
+        machine: Machine,
         child: int | None = None,
     ) -> None:
         """Each of several processes on one machine has a folder of its own."""
         within = application_id if child is None else f"{application_id}/process-{child}"
-        self._tasks = StateDirectory(state_dir, within, clock)
+        self._tasks = StateDirectory(state_dir, within, machine)
         self.folder = self._tasks.path
-        self._process_file: int | None = None  # open and locked while the id is ours
+        self._machine = machine
+        self._process_file: OpenFile | None = None  # open and locked while the id is ours
 
     def claim_process_id(self) -> str:
         """The id of this process: the one of its last run, unless another process has that now.
 
         Transactions are named after it, so no two processes may have the same.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        file = os.open(self.folder / PROCESS_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        files = self._machine.files
+        files.make_folder(str(self.folder))
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file = files.lock(str(self.folder / PROCESS_FILE))
         except BlockingIOError:
-            os.close(file)
-            return str(uuid.uuid4())
+            return str(self._machine.uuid())
         self._process_file = file
-        known = os.read(file, PROCESS_ID_BYTES_MAX).decode().strip()
-        if not known:
-            known = str(uuid.uuid4())
-            os.write(file, f"{known}\n".encode())
+        known = _parse_id(files.pread(file, PROCESS_ID_BYTES_MAX, 0))
+        if known is None:  # a new file, or one that lost its bytes with the machine's power
+            known = str(self._machine.uuid())
+            files.truncate(file, 0)
+            files.write_all(file, f"{known}\n".encode(), 0)
+            files.fsync(file)
         return known
+
+    @property
+    def has_lasting_id(self) -> bool:
+        """Whether the next run will have the same id; nobody else has it while we live."""
+        return self._process_file is not None
 
     def release_process_id(self) -> None:
         """Let the next process have the id."""
-        file, self._process_file = self._process_file, None
-        if file is not None:
-            os.close(file)
+        self._process_file = None  # closed with the last reference
 
     def lock(self, task: TaskId) -> TaskDirectory:
         """Take the folder of a task; StateDirectoryLocked when another has it."""
@@ -83,4 +86,12 @@ class StateDirectories:
 
     def remove_all(self) -> None:
         """Delete everything of the application; no instance may run."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._machine.files.remove_folder(str(self.folder))
+
+
+def _parse_id(data: bytes) -> str | None:
+    """What the file says; None when that is not an id."""
+    try:
+        return str(UUID(data.decode("ascii").strip()))
+    except ValueError:
+        return None

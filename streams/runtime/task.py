@@ -13,11 +13,12 @@ from itertools import count
 
 from broker.client.api import OffsetAndMetadata
 from broker.clock import Clock
+from broker.errors import CorruptBatchError
 from broker.model import TopicPartition
 from streams.config import StreamsConfig
 from streams.errors import StreamsError
 from streams.processor import NO_TIME, CacheBudget, Punctuator
-from streams.record import Chunk
+from streams.record import Chunk, Position
 from streams.runtime.guard import SETTLED, find_failed
 from streams.runtime.input_buffer import InputBuffer, PartitionQueue
 from streams.runtime.node_context import Surroundings
@@ -94,6 +95,18 @@ class Task:
             self._open_input(chunk.topic, chunk.partition)
         self._input.add(chunk)
 
+    def unreadable(self, error: CorruptBatchError) -> None:
+        """Ask the handler about a batch that cannot be read; if it goes on, so does the input.
+
+        Nothing of its partition may wait: the batch comes next.
+        """
+        tp = TopicPartition(error.topic, error.partition)
+        queue = self._input.queues.get(tp) or self._open_input(*tp)
+        self._with.current.failed = (error, Position(*tp, error.offset))
+        source = self._source_of(tp.topic).name
+        self._with.failures.deserialization(source, error, queue.time_ms)
+        queue.position = error.next_offset
+
     def buffered(self, tp: TopicPartition) -> int:
         """How many records of a partition wait."""
         queue = self._input.queues.get(tp)
@@ -139,6 +152,7 @@ class Task:
                     break
         finally:
             self._with.current.chunk = None
+        self._end_round(done)
         return done
 
     def punctuate_stream_time(self) -> int:
@@ -178,12 +192,19 @@ class Task:
     def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """What to commit: positions and times of all inputs that were read, if any changed."""
         operators = {name: time.ms for name, time in self._with.times.items()}
+        queues = [queue for queue in self._input.queues.values() if queue.position is not None]
+        texts = encode_times([queue.time_ms for queue in queues], operators)
         found = {
-            tp: OffsetAndMetadata(queue.position, metadata=encode_times(queue.time_ms, operators))
-            for tp, queue in self._input.queues.items()
+            queue.topic_partition: OffsetAndMetadata(queue.position, metadata=text)
+            for queue, text in zip(queues, texts, strict=True)
             if queue.position is not None
         }
         return {} if found == self._committed else found
+
+    def position(self, tp: TopicPartition) -> int | None:
+        """The next offset of an input to process; None if nothing was read."""
+        queue = self._input.queues.get(tp)
+        return None if queue is None else queue.position
 
     def resume_from(self, committed: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Go on from a commit: positions, and the times in its metadata."""
@@ -253,7 +274,15 @@ class Task:
 
     def _punctuated(self, ran: int) -> int:
         self.metrics.counter(PUNCTUATED).add(ran)
+        if self._with.current.chunk is None:
+            self._end_round(ran)
         return ran
+
+    def _end_round(self, done: int) -> None:
+        """Let nodes forward what they held back for the end of the round, parents first."""
+        if done:
+            for index, action in self._with.after_round:
+                self._guard(action, self._sub_topology.nodes[index].name)
 
     def _punctuate(self, node: str, punctuator: Punctuator, time_ms: int) -> None:
         """Run a punctuator: it belongs to no record."""

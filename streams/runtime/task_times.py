@@ -1,19 +1,32 @@
 """Times in the metadata of committed offsets, so that they survive a crash or a move.
 
     1;<partition time>;<largest time>;<name>=<age>;<name>=<age>...
+    2;<partition time>;<largest time>;<age>=<name><name>...;<age>=<name>...
 
-All numbers in base 36. A name is the CRC-32 of an operator's name, an age how much smaller its time
-is than the largest. Text that does not look so is somebody else's and is ignored.
+All numbers in base 36. A name is the CRC-32 of an operator's name (in version 2 padded to
+NAME_CHARS characters), an age how much smaller its time is than the largest. Text that does not
+look so is somebody else's and is ignored.
+
+Version 1 says everything to each partition. Tasks with so many operators that it would be longer
+than TEXT_AIM use version 2; if that is too long as well, each input partition of the task has a
+part of the operators. All partitions of a task are committed together, and read together.
 """
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 from zlib import crc32
 
 from streams.processor import NO_TIME
 
+logger = logging.getLogger(__name__)
+
 VERSION = "1"
-TEXT_MAX = 1024
+VERSION_BY_AGE = "2"
+TEXT_AIM = 1024
+TEXT_MAX = 4096  # what Kafka's brokers take: offset.metadata.max.bytes
+NAME_CHARS = 7
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -29,38 +42,83 @@ def short_name(name: str) -> str:
     return _base36(crc32(name.encode()))
 
 
-def encode_times(partition_ms: int, operators: Mapping[str, int]) -> str:
-    """The text for a partition; operators that have seen no record are left out.
+def encode_times(partitions: Sequence[int], operators: Mapping[str, int]) -> list[str]:
+    """The text of each partition, given their times; operators that saw no record are left out."""
+    known = {short_name(name): ms for name, ms in operators.items() if ms >= 0}
+    whole = [_by_name(time_ms, known) for time_ms in partitions]
+    if max(map(len, whole), default=0) <= TEXT_AIM:
+        return whole
+    whole = [_by_age(time_ms, known) for time_ms in partitions]
+    if max(map(len, whole)) <= TEXT_AIM:
+        return whole
+    ordered = sorted(known, key=lambda name: (known[name], name))
+    count = -(-len(ordered) // len(partitions))
+    texts = []
+    for number, time_ms in enumerate(partitions):
+        part = ordered[number * count : (number + 1) * count]
+        text = _by_age(time_ms, {name: known[name] for name in part})
+        while len(text) > TEXT_MAX:
+            left_out = len(part) // 2 + 1
+            _warn(left_out)
+            part = part[left_out:]  # the largest times are at the end
+            text = _by_age(time_ms, {name: known[name] for name in part})
+        texts.append(text)
+    return texts
 
-    Should there be hundreds of operators, the last ones do not fit and begin again after a move.
-    """
-    known = {name: ms for name, ms in operators.items() if ms >= 0}
+
+@cache
+def _warn(count: int) -> None:
+    """Once, not at each commit."""
+    logger.warning(
+        "the stream times of %d operators do not fit into %d bytes of offset metadata: after a "
+        "restart they take records that are too late",
+        count,
+        TEXT_MAX,
+    )
+
+
+def _by_name(partition_ms: int, known: Mapping[str, int]) -> str:
     if partition_ms < 0 and not known:
         return ""
     largest = max(known.values(), default=0)
-    text = f"{VERSION};{_base36(partition_ms)};{_base36(largest)}"
+    parts = [VERSION, _base36(partition_ms), _base36(largest)]
+    return ";".join(parts + [f"{name}={_base36(largest - ms)}" for name, ms in known.items()])
+
+
+def _by_age(partition_ms: int, known: Mapping[str, int]) -> str:
+    largest = max(known.values(), default=0)
+    ages: dict[int, list[str]] = {}
     for name, ms in known.items():
-        part = f";{short_name(name)}={_base36(largest - ms)}"
-        if len(text) + len(part) > TEXT_MAX:
-            break
-        text += part
-    return text
+        ages.setdefault(largest - ms, []).append(name.rjust(NAME_CHARS, "0"))
+    parts = [VERSION_BY_AGE, _base36(partition_ms), _base36(largest)]
+    return ";".join(parts + [f"{_base36(age)}={''.join(names)}" for age, names in ages.items()])
 
 
 def decode_times(text: str) -> Times:
     """What a text says; nothing when it is not ours."""
     parts = text.split(";")
-    if len(parts) < 3 or parts[0] != VERSION:
+    if len(parts) < 3 or parts[0] not in (VERSION, VERSION_BY_AGE):
         return Times()
     try:
         partition_ms, largest = int(parts[1], 36), int(parts[2], 36)
-        operators = {}
-        for part in parts[3:]:
-            name, _, age = part.partition("=")
-            operators[name] = largest - int(age, 36)
+        pairs = _by_name_of(parts[3:]) if parts[0] == VERSION else _by_age_of(parts[3:])
+        operators = {name: largest - int(age, 36) for name, age in pairs}
     except ValueError:
         return Times()
     return Times(partition_ms, operators)
+
+
+def _by_name_of(parts: Iterable[str]) -> list[tuple[str, str]]:
+    pairs = (part.partition("=") for part in parts)
+    return [(name, age) for name, _, age in pairs]
+
+
+def _by_age_of(parts: Iterable[str]) -> list[tuple[str, str]]:
+    return [
+        (names[at : at + NAME_CHARS].lstrip("0") or "0", age)
+        for age, _, names in (part.partition("=") for part in parts)
+        for at in range(0, len(names), NAME_CHARS)
+    ]
 
 
 def _base36(number: int) -> str:

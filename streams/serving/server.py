@@ -16,7 +16,7 @@ passes it on. A question about many keys is put to all instances and their answe
 `local=true` asks only this instance; `stale=true` takes standbys and restoring stores, too.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import merge
 from typing import Any, cast
 from urllib.parse import parse_qsl
@@ -62,8 +62,13 @@ class QueryServer:
     ...     app.wait()
     """
 
-    def __init__(self, app: StreamsApp, *, listen: str | None = None) -> None:
-        """Serve on `listen`, "host:port", or on the address the other instances are told."""
+    def __init__(
+        self, app: StreamsApp, *, listen: str | None = None, allowed_hosts: Iterable[str] = ()
+    ) -> None:
+        """Serve on `listen`, "host:port", or on the address that the other instances know.
+
+        `allowed_hosts` are more names under which clients may ask.
+        """
         self._app = app
         address = listen or app.config.application_server
         try:
@@ -79,11 +84,19 @@ class QueryServer:
                 hint="its stores are in the children; use threads, or start several instances",
             )
         self._address = address
+        known, _, _ = app.config.application_server.rpartition(":")
+        self._allowed_hosts = [*allowed_hosts, known]
         self._server: HttpServer | None = None
 
     def start(self) -> None:
         """Listen; returns when questions are taken."""
-        server = HttpServer(self._routes(), listen=self._address, name="queries")
+        server = HttpServer(
+            self._routes(),
+            listen=self._address,
+            name="queries",
+            allowed_hosts=self._allowed_hosts,
+            refusal=lambda _, message: {"error": message},
+        )
         try:
             self._server = server.start()
         except ConfigError as error:

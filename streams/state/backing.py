@@ -1,8 +1,12 @@
 """Backing, Database: where the rows of stores are between commits."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+FIRST_BLOCK_ROWS = 8  # a scan asks for more and more
+LAST_BLOCK_ROWS = 4096
 
 
 class Backing(Protocol):
@@ -68,6 +72,56 @@ class Database(Protocol):
     def close(self) -> None:
         """Let go of files; rows cannot be read any more."""
         ...
+
+
+@runtime_checkable
+class Databases(Protocol):
+    """Opens databases: RocksDB's, or those of a simulation; see `streams.state.databases`."""
+
+    def open(self, path: Path, stores: Sequence[str]) -> Database:
+        """The database in a folder, a new one if there is none or it is damaged.
+
+        Stores that are no longer asked for are deleted.
+        """
+        ...
+
+    def limit_memory(self, cache_bytes: int, write_buffer_bytes: int) -> None:
+        """Let databases that are opened from now on use so much memory together."""
+        ...
+
+    @property
+    def memory_bytes(self) -> int:
+        """How much memory all databases of the process use."""
+        ...
+
+
+Row = tuple[bytes, bytes]
+ReadBlock = Callable[[bytes | None, bytes | None, int], Sequence[Row]]
+
+
+def scan_in_blocks(
+    read: ReadBlock, first: bytes | None, before: bytes | None, *, backwards: bool
+) -> Iterator[Row]:
+    """Rows from `first` up to, not including, `before`, read block by block.
+
+    `read` gives at most so many rows from `first` on, or backwards from before `before`; it may
+    pass the other end.
+    """
+    size = FIRST_BLOCK_ROWS
+    while True:
+        rows = read(first, before, size)
+        if backwards:
+            inside = [row for row in rows if first is None or row[0] >= first]
+        else:
+            inside = [row for row in rows if before is None or row[0] < before]
+        yield from inside
+        if len(inside) < size:
+            return
+        if backwards:
+            before = inside[-1][0]
+        else:
+            first = inside[-1][0] + b"\0"
+        size = min(size * 8, LAST_BLOCK_ROWS)
 
 
 def fact_key(what: str, store: str) -> bytes:

@@ -8,6 +8,9 @@ The records of a changelog have the keys of `key_layout` without segments, plain
 timestamp the time of the value (of a version: from when it is valid).
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from streams.state.store import NO_LIMIT, StoreKind, StoreSpec
 
 ADDITIONAL_RETENTION_MS = 24 * 60 * 60 * 1000
@@ -21,9 +24,14 @@ def changelog_name(store: str) -> str:
 
 
 def changelog_config(
-    spec: StoreSpec, additional_retention_ms: int = ADDITIONAL_RETENTION_MS
+    spec: StoreSpec,
+    additional_retention_ms: int = ADDITIONAL_RETENTION_MS,
+    topic_config: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
-    """Settings of a store's changelog topic; what the user has set for the store wins."""
+    """Settings of a store's changelog topic; what the user has set for the store wins.
+
+    `topic_config` is what the user has set for all internal topics.
+    """
     config = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
     if spec.kind in _BY_TIME and spec.retention_ms != NO_LIMIT:
         config["cleanup.policy"] = "compact,delete"
@@ -34,4 +42,4 @@ def changelog_config(
         config["min.compaction.lag.ms"] = str(
             min(spec.history_ms + additional_retention_ms, (1 << 63) - 1)
         )
-    return config | dict(spec.topic_config)
+    return config | dict(topic_config) | dict(spec.topic_config)

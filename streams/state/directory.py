@@ -9,16 +9,13 @@ went elsewhere leave their folders: if they come back, only the newest part of t
 read. Clean-up removes folders that nobody has locked and nobody has used for long.
 """
 
-import fcntl
-import os
 import re
-import shutil
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection
 from pathlib import Path
 
-from broker.clock import Clock
-from streams.errors import StateDirectoryLocked
+from broker.machine import Machine
+from broker.model import OpenFile
+from streams.errors import StateDirectoryLocked, StoreError
 
 LOCK = ".lock"
 TASK = re.compile(r"\d+_\d+")
@@ -27,92 +24,83 @@ TASK = re.compile(r"\d+_\d+")
 class TaskDirectory:
     """A task's folder, locked until `release`."""
 
-    def __init__(self, path: Path, lock: int) -> None:
+    def __init__(self, path: Path, lock: OpenFile, mark_used: Callable[[], None]) -> None:
         """Hold an open, locked file."""
         self.path = path
-        self._lock: int | None = lock
+        self.mark_used = mark_used  # clean-up looks at when the folder was used last
+        self._lock: OpenFile | None = lock
 
     def release(self) -> None:
         """Let another process use the folder."""
-        lock, self._lock = self._lock, None
-        if lock is not None:
-            os.close(lock)
+        self._lock = None  # closed with the last reference
 
 
 class StateDirectory:
     """The folders of one application. Several processes may use the same one."""
 
-    def __init__(self, state_dir: str | Path, application_id: str, clock: Clock) -> None:
+    def __init__(self, state_dir: str | Path, application_id: str, machine: Machine) -> None:
         """Nothing is made before a task needs it."""
         self.path = Path(state_dir) / application_id
-        self._clock = clock
+        self._clock = machine.clock
+        self._files = machine.files
 
     def lock(self, task: str) -> TaskDirectory:
         """Take a task's folder for this process; StateDirectoryLocked when another has it."""
         path = self.path / task
         while True:
-            path.mkdir(parents=True, exist_ok=True)
-            lock = _try_lock(path / LOCK)
-            if lock is None:
+            self._files.make_folder(str(path))
+            try:
+                lock = self._files.lock(str(path / LOCK))
+            except FileNotFoundError:
+                continue  # clean-up removed the folder between our two steps
+            except BlockingIOError as error:
                 raise StateDirectoryLocked(
                     f'the state of task "{task}" is in use',
                     at=str(path),
                     hint="another process or runner has the task; give each process a state_dir",
-                )
-            if _is_still_there(path / LOCK, lock):
-                now = self._clock.now_ms() / 1000
-                os.utime(path, (now, now))
-                return TaskDirectory(path, lock)
-            # Clean-up removed the folder between our two steps.
-            os.close(lock)
+                ) from error
+            if self._files.is_named(lock, str(path / LOCK)):
+                self._mark_used(path)
+                return TaskDirectory(path, lock, lambda: self._mark_used(path))
+
+    def _mark_used(self, path: Path) -> None:
+        self._files.set_modified_ms(str(path), self._clock.now_ms())
 
     def tasks(self) -> list[str]:
         """Tasks that have a folder, used or not."""
-        if not self.path.is_dir():
+        try:
+            names = self._files.list_folder(str(self.path))
+        except FileNotFoundError:
             return []
-        return sorted(each.name for each in self.path.iterdir() if TASK.fullmatch(each.name))
+        return sorted(name for name in names if TASK.fullmatch(name))
 
     def clean(self, *, unused_for_ms: int, keep: Collection[str] = ()) -> list[str]:
         """Remove folders that no process has locked and that were last used so long ago."""
-        removed = []
-        latest_s = (self._clock.now_ms() - unused_for_ms) / 1000
-        for task in self.tasks():
-            if task not in keep and self._remove(task, latest_s):
-                removed.append(task)
-        return removed
+        latest_ms = self._clock.now_ms() - unused_for_ms
+        return [task for task in self.tasks() if task not in keep and self._remove(task, latest_ms)]
 
     def remove(self, task: str) -> bool:
         """Remove the folder of a task; False when a process has it locked."""
-        return self._remove(task, float("inf"))
+        return self._remove(task, None)
 
-    def _remove(self, task: str, latest_s: float) -> bool:
+    def _remove(self, task: str, latest_ms: int | None) -> bool:
         path = self.path / task
-        with suppress(FileNotFoundError):
-            if path.stat().st_mtime > latest_s:
-                return False
-            lock = _try_lock(path / LOCK)
-            if lock is None:
-                return False
-            try:
-                shutil.rmtree(path)
-            finally:
-                os.close(lock)
+        used_ns = self._files.modified_ns(str(path))
+        if used_ns is None:
+            return True
+        if latest_ms is not None and used_ns > latest_ms * 1_000_000:
+            return False
+        try:
+            lock = self._files.lock(str(path / LOCK))
+        except BlockingIOError:
+            return False
+        except FileNotFoundError:
+            return True
+        self._files.remove_folder(str(path))
+        if self._files.is_named(lock, str(path / LOCK)):
+            raise StoreError(
+                f'the state of task "{task}" cannot be deleted',
+                at=str(path),
+                hint="the process must be allowed to write in the folder and its parent",
+            )
         return True
-
-
-def _try_lock(path: Path) -> int | None:
-    """An open, locked file; None when another has the lock."""
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        return None
-    return lock
-
-
-def _is_still_there(path: Path, lock: int) -> bool:
-    try:
-        return path.stat().st_ino == os.fstat(lock).st_ino
-    except FileNotFoundError:
-        return False

@@ -5,10 +5,10 @@ between the task's thread, which writes, and threads of queries, which scan.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from threading import Lock
 
 from sortedcontainers import SortedList
 
+from broker import concurrency
 from streams.errors import StoreNotReady
 from streams.state.backing import Backing, Write
 
@@ -24,7 +24,7 @@ class MemoryBacking:
         """Begin empty."""
         self._rows: dict[bytes, bytes] = {}
         self._sorted: SortedList | None = None
-        self._lock = Lock()
+        self._lock = concurrency.Lock()
         self._bytes = 0
         self._is_open = True
         self.get: Callable[[bytes], bytes | None] = self._rows.get

@@ -1,20 +1,19 @@
 """RocksDatabase: the persistent stores of one task in one RocksDB; the only door to rocksdict.
 
-Each store is a column family named after it; facts (changelog positions, observed times) are in
-the default one. A commit is one WriteBatch over all of them, so after a kill all stores, and what
-is known about them, are those of one commit.
+Each store is a column family named after it ("default" is in "store/default"); facts, which are
+changelog positions and observed times, are in the default one. A commit is one WriteBatch over all
+of them, so after a kill all stores, and what is known about them, are those of one commit.
 
 The write-ahead log is written but not synced: a commit survives the end of the process, and the
-changelog, which is the truth, survives the machine. A database that cannot be opened, or that was
-found damaged while reading, is deleted and logged; its stores come back from their changelogs.
+changelog, which is the truth, survives the machine. For what is damaged see DatabaseFolder.
 """
 
-import logging
-import shutil
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from threading import Lock
 from typing import cast
 
 from rocksdict import (
@@ -28,28 +27,17 @@ from rocksdict import (
     WriteBufferManager,
 )
 
-from streams.errors import StateDirectoryLocked, StoreError, StoreNotReady
-from streams.state.backing import Backing, Write, is_fact_of
+from broker import concurrency
+from broker.files import FileSystem
+from streams.errors import StoreError, StoreNotReady
+from streams.state.backing import Backing, Write, is_fact_of, scan_in_blocks
+from streams.state.database_folder import DatabaseFolder, closed
 
-logger = logging.getLogger(__name__)
-
-DAMAGED = "damaged"  # a file of this name beside the database: delete it before opening
 CACHE_BYTES = 64 << 20
 WRITE_BUFFER_BYTES = 32 << 20
 DEFAULT_FAMILY = "default"
+STORE_PREFIX = "store/"  # of the column family of a store called "default"
 BLOOM_BITS = 10
-FIRST_BLOCK_ROWS = 8  # a scan asks for more and more
-LAST_BLOCK_ROWS = 4096
-
-# Errors that a new database would have too, or that say nothing about the files.
-_NOT_DAMAGE = (
-    "No space left",
-    "Permission denied",
-    "Too many open files",
-    "Read-only file system",
-    "Cannot allocate memory",
-)
-_LOCKED = ("lock hold by current process", "LOCK: Resource temporarily unavailable")
 
 
 class RocksMemory:
@@ -97,7 +85,7 @@ class RocksMemory:
 class _Shared:
     """The memory of this process."""
 
-    lock = Lock()
+    lock = concurrency.Lock()
     memory: RocksMemory | None = None
 
 
@@ -152,21 +140,8 @@ class RocksBacking:
         Rows are read in blocks. An iterator of RocksDB that somebody still holds would keep the
         database open, and locked, after it was closed.
         """
-        size = FIRST_BLOCK_ROWS
-        while True:
-            rows = self._block(first, before, size, backwards=backwards)
-            if backwards:
-                inside = [row for row in rows if first is None or row[0] >= first]
-            else:
-                inside = [row for row in rows if before is None or row[0] < before]
-            yield from inside
-            if len(inside) < size:
-                return
-            if backwards:
-                before = inside[-1][0]
-            else:
-                first = inside[-1][0] + b"\0"
-            size = min(size * 8, LAST_BLOCK_ROWS)
+        read = partial(self._block, backwards=backwards)
+        return scan_in_blocks(read, first, before, backwards=backwards)
 
     def _block(
         self, first: bytes | None, before: bytes | None, size: int, *, backwards: bool
@@ -178,7 +153,7 @@ class RocksBacking:
             rows = cast("list[tuple[bytes, bytes]]", list(islice(items, size + backwards)))
             if len(rows) < size + backwards:
                 start = before if backwards else first
-                self._check_end(family, start, rows, backwards=backwards)
+                _check_end(family, start, rows, backwards=backwards)
         except StoreNotReady:
             raise
         except Exception as error:  # rocksdict has no error of its own
@@ -189,21 +164,6 @@ class RocksBacking:
             return rows[:size]
         # Outside of the except: an error holds on to frames, and those to RocksDB's iterators.
         raise self._database.failed(problem, self._name)
-
-    @staticmethod
-    def _check_end(
-        family: Rdict, start: bytes | None, rows: Sequence[tuple[bytes, bytes]], *, backwards: bool
-    ) -> None:
-        """Raise if rows ended because they cannot be read: rocksdict's iterator does not say."""
-        at = family.iter()
-        place = rows[-1][0] if rows else start
-        if place is None:
-            (at.seek_to_last if backwards else at.seek_to_first)()
-        else:
-            (at.seek_for_prev if backwards else at.seek)(place)
-        if rows and at.valid():
-            (at.prev if backwards else at.next)()
-        at.status()
 
     def count(self) -> int:
         """About how many rows there are."""
@@ -224,52 +184,106 @@ class RocksBacking:
 
     def _open(self) -> Rdict:
         if self._family is None:
-            raise StoreNotReady(
-                f'store "{self._name}" is closed',
-                hint="its task has stopped or moved; ask again, maybe another instance",
-            )
+            raise closed(self._name)
         return self._family
+
+
+def _check_end(
+    family: Rdict, start: bytes | None, rows: Sequence[tuple[bytes, bytes]], *, backwards: bool
+) -> None:
+    """Raise if rows ended because they cannot be read: rocksdict's iterator does not say."""
+    at = family.iter()
+    place = rows[-1][0] if rows else start
+    if place is None:
+        (at.seek_to_last if backwards else at.seek_to_first)()
+    else:
+        (at.seek_for_prev if backwards else at.seek)(place)
+    if rows and at.valid():
+        (at.prev if backwards else at.next)()
+    at.status()
+
+
+_opened_in: int | None = None  # the process that has opened a database
+
+
+def has_threads() -> bool:
+    """Whether RocksDB has threads in this process.
+
+    They do not survive a fork: in the child a flush or a close would wait for them for ever.
+    """
+    return _opened_in == os.getpid()
 
 
 class RocksDatabase:
     """The persistent stores of one task."""
 
     def __init__(
-        self, path: Path, stores: Sequence[str], memory: RocksMemory | None = None
+        self,
+        path: Path,
+        stores: Sequence[str],
+        memory: RocksMemory | None = None,
+        *,
+        files: FileSystem | None = None,
     ) -> None:
         """Open the database, or make a new one when there is none or it is damaged.
 
-        Stores that are no longer asked for are deleted.
+        Stores that are no longer asked for are deleted. RocksDB reaches its files by itself; what
+        is done around them is done by `files`.
         """
         self._path = path
-        self._damaged = path.with_name(f"{path.name}.{DAMAGED}")
+        self._files = files or FileSystem()
+        self._folder = DatabaseFolder(self._files, path)
         self._memory = memory or shared_memory()
-        if self._damaged.exists():
-            self._rebuild("a read found damage")
+        self._rows: Rdict | None = None
+        self._handles: dict[str, ColumnFamily] = {}
+        self._backings: dict[str, RocksBacking] = {}
+        self._folder.delete_damaged()
         try:
             self._open(stores)
+            self._read_facts()  # without them no store can be opened
         except Exception as error:  # rocksdict has no error of its own
-            self._raise_unless_damage(error)
-            self._rebuild(str(error))
-            self._open(stores)
+            problem = str(error)
+            self._folder.raise_unless_damage(error)
+        else:
+            return
+        # Outside of the except: an error holds on to frames, and those to RocksDB's files.
+        with suppress(Exception):  # it cannot write what it is about to lose
+            self.close()
+        self._folder.rebuild(problem)
+        self._open(stores)
 
     def _open(self, stores: Sequence[str]) -> None:
+        global _opened_in
+        _opened_in = os.getpid()
         path = str(self._path)
-        self._path.mkdir(parents=True, exist_ok=True)
-        present = Rdict.list_cf(path) if (self._path / "CURRENT").exists() else []
-        families = {name: self._memory.options() for name in {*stores, *present} - {DEFAULT_FAMILY}}
-        self._rows: Rdict | None = Rdict(path, self._memory.options(), families)
-        self._handles: dict[str, ColumnFamily] = {
-            name: self._rows.get_column_family_handle(name) for name in stores
+        self._files.make_folder(path)
+        is_there = self._files.modified_ns(str(self._path / "CURRENT")) is not None
+        present = Rdict.list_cf(path) if is_there else []
+        wanted = {_family_of(name): name for name in stores}
+        families = {name: self._memory.options() for name in {*wanted, *present} - {DEFAULT_FAMILY}}
+        rows = self._rows = Rdict(path, self._memory.options(), families)
+        self._handles = {
+            name: rows.get_column_family_handle(family) for family, name in wanted.items()
         }
         self._backings = {
-            name: RocksBacking(self, name, self._rows.get_column_family(name)) for name in stores
+            name: RocksBacking(self, name, rows.get_column_family(family))
+            for family, name in wanted.items()
         }
-        for name in sorted(set(present) - {*stores, DEFAULT_FAMILY}):
-            # Facts first: rows without facts are never taken for good.
-            gone = {key: None for key in self.facts() if is_fact_of(key, name)}
-            self.write(Write(facts=dict(gone)))
-            self._rows.drop_column_family(name)
+        for family in sorted(set(present) - {*wanted, DEFAULT_FAMILY}):
+            self._forget(_store_of(family))
+            rows.drop_column_family(family)
+        if DEFAULT_FAMILY in stores and present and _family_of(DEFAULT_FAMILY) not in present:
+            self._forget(DEFAULT_FAMILY)  # its rows were once among the facts
+
+    def _forget(self, store: str) -> None:
+        """Delete the facts of a store before its rows: rows without facts are never taken for good.
+
+        Durably, as the rows: facts without rows would be those of an empty store.
+        """
+        assert self._rows is not None
+        gone = {key: None for key in self.facts() if is_fact_of(key, store)}
+        self.write(Write(facts=dict(gone)))
+        self._rows.flush()
 
     def backing(self, store: str) -> Backing:
         """The rows of a store."""
@@ -277,11 +291,16 @@ class RocksDatabase:
 
     def facts(self) -> dict[bytes, bytes]:
         """What was written beside the rows."""
-        assert self._rows is not None
         try:
-            return dict(cast("Iterator[tuple[bytes, bytes]]", self._rows.items()))
+            return self._read_facts()
         except Exception as error:  # rocksdict has no error of its own
             raise self.failed(str(error), "facts") from error
+
+    def _read_facts(self) -> dict[bytes, bytes]:
+        assert self._rows is not None
+        found = dict(cast("Iterator[tuple[bytes, bytes]]", self._rows.items()))
+        _check_end(self._rows, None, list(found.items())[-1:], backwards=False)
+        return found
 
     def write(self, write: Write) -> None:
         """Change everything or nothing."""
@@ -323,38 +342,34 @@ class RocksDatabase:
 
     def failed(self, problem: str, store: str) -> StoreError:
         """The error to raise; damage is noted, so that the next start makes a new database."""
-        if self._rows is None:
-            return StoreNotReady(
-                f'store "{store}" is closed',
-                hint="its task has stopped or moved; ask again, maybe another instance",
-            )
-        hint = "free space, or look at the disk; nothing is lost, the changelog has it"
-        if not any(text in problem for text in _NOT_DAMAGE):
-            self._damaged.touch()
-            logger.error("state in %s is damaged: %s", self._path, problem)
-            hint = "start the task again: the store is rebuilt from its changelog"
-        return StoreError(f'store "{store}" failed: {problem}', at=str(self._path), hint=hint)
+        return closed(store) if self._rows is None else self._folder.failed(problem, store)
 
-    def _raise_unless_damage(self, error: Exception) -> None:
-        text = str(error)
-        if any(words in text for words in _LOCKED):
-            raise StateDirectoryLocked(
-                "the state of the task is in use",
-                at=str(self._path),
-                hint="another process or runner has it open; give each its own state_dir",
-            ) from error
-        if any(words in text for words in _NOT_DAMAGE):
-            raise StoreError(
-                f"cannot open the state of the task: {text}",
-                at=str(self._path),
-                hint="free space or mend the rights of the directory; nothing is lost",
-            ) from error
 
-    def _rebuild(self, reason: str) -> None:
-        logger.warning(
-            "state in %s cannot be used (%s): it is deleted and restored from the changelogs",
-            self._path,
-            reason,
-        )
-        shutil.rmtree(self._path, ignore_errors=True)
-        self._damaged.unlink(missing_ok=True)
+def _family_of(store: str) -> str:
+    """The column family of a store; the one that has the facts cannot be any store's."""
+    return f"{STORE_PREFIX}{store}" if store == DEFAULT_FAMILY else store
+
+
+def _store_of(family: str) -> str:
+    return family.removeprefix(STORE_PREFIX)
+
+
+class RocksDatabases:
+    """Opens databases of RocksDB; they share the memory of the process."""
+
+    def __init__(self, files: FileSystem | None = None) -> None:
+        """`files` are for what is done around RocksDB's own files."""
+        self._files = files
+
+    def open(self, path: Path, stores: Sequence[str]) -> RocksDatabase:
+        """The database in a folder; see Databases."""
+        return RocksDatabase(path, stores, files=self._files)
+
+    def limit_memory(self, cache_bytes: int, write_buffer_bytes: int) -> None:
+        """Let databases that are opened from now on use so much memory together."""
+        limit_memory(cache_bytes, write_buffer_bytes)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Cached blocks and write buffers of the process."""
+        return shared_memory().used_bytes

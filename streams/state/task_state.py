@@ -20,7 +20,7 @@ from typing import Any, assert_never
 from broker.client.serde import Serde
 from streams.errors import StoreNotFound
 from streams.serdes import serde_or_default
-from streams.state.backing import Database, Write, fact_key
+from streams.state.backing import Database, Databases, Write, fact_key
 from streams.state.changelog import changelog_name
 from streams.state.codec import Codec
 from streams.state.expiry import NO_TIME, Expiry
@@ -40,7 +40,7 @@ from streams.state.open_store import (
     RestoredRow,
     StoreParts,
 )
-from streams.state.rocks import RocksDatabase
+from streams.state.rocks import RocksDatabases
 from streams.state.row_groups import RowGroups
 from streams.state.session import SessionStoreOfTask
 from streams.state.store import StoreKind, StoreSpec
@@ -57,11 +57,12 @@ _BY_TIME = frozenset({StoreKind.WINDOW, StoreKind.TIMESTAMPED_WINDOW, StoreKind.
 class TaskState:
     """The stores of one task. Only the task's thread uses it; other threads have views."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what stores must be given
         self,
         specs: Sequence[StoreSpec],
         *,
         directory: Path | Database | None,
+        databases: Databases | None = None,
         default_key_serde: Serde[Any],
         default_value_serde: Serde[Any],
         application_id: str = "",
@@ -69,32 +70,45 @@ class TaskState:
     ) -> None:
         """Open the stores: persistent ones in `directory`, all in memory when it is None.
 
-        A database of another kind in its place has all of them. `buffer_bytes` is for committed
-        rows that are kept in memory, over all stores.
+        A database of another kind in its place has all of them. `databases` opens the one in the
+        directory, RocksDB's if not given. `buffer_bytes` is for committed rows that are kept in
+        memory, over all stores.
         """
         self.record_time = RecordTime()
         self._specs = {spec.name: spec for spec in specs}
-        self._databases = list(_databases(specs, directory))
+        self._databases = list(_databases(specs, directory, databases or RocksDatabases()))
         self._positions: dict[str, int] = {}
         self._stores: dict[str, OpenStore] = {}
         cache_bytes = buffer_bytes // max(1, len(self._specs))
         prefix = f"{application_id}-" if application_id else ""
-        for database, names in self._databases:
-            facts = database.facts()
-            for name in names:
-                spec = self._specs[name]
-                codec = Codec.of(
-                    name,
-                    prefix + changelog_name(name),
-                    serde_or_default(spec.key_serde, default_key_serde),
-                    serde_or_default(spec.value_serde, default_value_serde),
-                )
-                buffer = WriteBuffer(database.backing(name), cache_bytes=cache_bytes)
-                expiry = Expiry(_lifetime_ms(spec))
-                groups = _groups(spec, buffer, expiry, cache_bytes // 2)
-                parts = StoreParts(spec, codec, buffer, groups, expiry, self.record_time)
-                self._load(parts, facts, database)
-                self._stores[name] = _open(parts)
+
+        def codec_of(spec: StoreSpec) -> Codec:
+            return Codec.of(
+                spec.name,
+                prefix + changelog_name(spec.name),
+                serde_or_default(spec.key_serde, default_key_serde),
+                serde_or_default(spec.value_serde, default_value_serde),
+            )
+
+        try:
+            for database, names in self._databases:
+                facts = database.facts()
+                for name in names:
+                    spec = self._specs[name]
+                    parts = self._parts(spec, database, codec_of(spec), cache_bytes)
+                    self._load(parts, facts, database)
+                    self._stores[name] = _open(parts)
+        except BaseException:
+            self.close()  # or they stay locked
+            raise
+
+    def _parts(
+        self, spec: StoreSpec, database: Database, codec: Codec, cache_bytes: int
+    ) -> StoreParts:
+        buffer = WriteBuffer(database.backing(spec.name), cache_bytes=cache_bytes)
+        expiry = Expiry(_lifetime_ms(spec))
+        groups = _groups(spec, buffer, expiry, cache_bytes // 2)
+        return StoreParts(spec, codec, buffer, groups, expiry, self.record_time)
 
     # Any, because who asks knows the kind of the store by its name.
     def store(self, name: str) -> Any:
@@ -262,7 +276,7 @@ def _open(parts: StoreParts) -> OpenStore:
 
 
 def _databases(
-    specs: Sequence[StoreSpec], directory: Path | Database | None
+    specs: Sequence[StoreSpec], directory: Path | Database | None, databases: Databases
 ) -> Iterator[tuple[Database, list[str]]]:
     """Where the stores are, each database with the names of those that it has."""
     names = [spec.name for spec in specs]
@@ -271,7 +285,7 @@ def _databases(
         return
     on_disk = [] if directory is None else [spec.name for spec in specs if _is_on_disk(spec)]
     if directory is not None and on_disk:
-        yield RocksDatabase(directory / DATABASE, on_disk), on_disk
+        yield databases.open(directory / DATABASE, on_disk), on_disk
     in_memory = [name for name in names if name not in set(on_disk)]
     if in_memory:
         yield MemoryDatabase(in_memory), in_memory

@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from broker.client.partitioner import partition_for_key
 from streams.dsl.builder import StreamsBuilder
 from streams.errors import TopologyError
-from streams.windows import FOR_EVER_MS, TimeWindows, UnlimitedWindows, hopping, tumbling, unlimited
+from streams.processor import CacheBudget
+from streams.windows import (
+    FOR_EVER_MS,
+    TimeWindows,
+    UnlimitedWindows,
+    hopping,
+    sliding,
+    tumbling,
+    unlimited,
+)
 from tests.streams.aggregates.running import (
     AnyTable,
     Given,
@@ -20,6 +29,7 @@ from tests.streams.aggregates.running import (
     grouped,
     join_texts,
 )
+from tests.streams.engine.harness import LoneTask
 
 
 def appending(windows: TimeWindows | UnlimitedWindows) -> Any:
@@ -87,6 +97,37 @@ def test_stream_time_survives_a_restart() -> None:
     run.driver.restart()
     assert run.feed(("a", "2", 19)) == []
     assert run.dropped == 1
+
+
+def test_the_stream_times_of_many_operators_survive_a_restart() -> None:
+    def build(builder: StreamsBuilder) -> AnyTable:
+        grouped = builder.stream("in", key=str, value=str).group_by_key()
+        return [grouped.windowed_by(tumbling(10)).count() for _ in range(300)][-1]
+
+    run = Running(build)
+    run.feed(("a", "1", 25))
+    run.driver.restart()
+    assert run.feed(("a", "2", 19)) == []
+    assert run.dropped == 300
+
+
+@pytest.mark.parametrize(
+    "windows", [tumbling(10), hopping(10, 5), sliding(10, grace=0)], ids=lambda each: str(each)[:10]
+)
+def test_a_window_that_the_store_no_longer_keeps_gives_no_result(windows: Any) -> None:
+    """As when the time of the operator is lost: only the store knows that it is too late."""
+    builder = StreamsBuilder()
+    appending(windows)(builder).to_stream().map(lambda key, value: (str(key), value)).to("out")
+    lone = LoneTask(builder.build(), cache=CacheBudget(0))
+    lone.add("in", [("a", b"1", 10_000_000_000)])
+    lone.run()
+    before = len(lone.outbox.sent)
+    for time in lone.task._with.times.values():
+        time.ms = -1
+    lone.add("in", [("a", b"2", 5)], offset=1)
+    lone.run()
+    assert len(lone.outbox.sent) == before
+    assert lone.task.metrics.total("dropped-records-total") > 0
 
 
 def test_windowed_count_and_reduce_do_not_skip_null_values() -> None:

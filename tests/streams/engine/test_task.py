@@ -226,16 +226,45 @@ def test_times_in_metadata_are_read_as_written() -> None:
         "join": 1_700_000_000_123,
         "x": -1,
     }
-    text = encode_times(1_700_000_000_200, operators)
+    [text] = encode_times([1_700_000_000_200], operators)
     found = decode_times(text)
     assert found.partition_ms == 1_700_000_000_200
     assert found.operators == {short_name(name): ms for name, ms in operators.items() if ms >= 0}
     assert len(text) < 60
 
 
+@pytest.mark.parametrize("partitions", [1, 3, 40])
+@pytest.mark.parametrize("count", [0, 1, 50, 60, 140, 400])
+def test_the_times_of_many_operators_are_read_as_written(partitions: int, count: int) -> None:
+    operators = {f"operator {n}": 1_700_000_000_000 + n % 7 for n in range(count)}
+    times = list(range(1_700_000_000_000, 1_700_000_000_000 + partitions))
+    texts = encode_times(times, operators)
+    assert max(map(len, texts)) <= TEXT_MAX
+    assert [decode_times(text).partition_ms for text in texts] == times
+    found: dict[str, int] = {}
+    for text in texts:
+        found |= decode_times(text).operators
+    assert found == {short_name(name): ms for name, ms in operators.items()}
+
+
+def test_times_of_releases_before_are_read() -> None:
+    found = decode_times("1;loyw3v28;loyw3v28;1xyz=0;zzzzzz=2s")
+    assert found == (int("loyw3v28", 36), {"1xyz": found[0], "zzzzzz": found[0] - 100})
+
+
 def test_metadata_has_a_limit_and_text_of_others_is_ignored() -> None:
-    assert len(encode_times(1, {f"operator {n}": n * 10**9 for n in range(1000)})) <= TEXT_MAX
-    for text in ("", "AQAAAYlu", "2;1;1", "1;", "1;x y;1", "1;1;1;abc", "1;1;1;abc=?"):
+    [text] = encode_times([1], {f"operator {n}": n * 10**9 for n in range(1000)})
+    assert len(text) <= TEXT_MAX
+    for text in (
+        "",
+        "AQAAAYlu",
+        "3;1;1",
+        "2;1;1;?=abc",
+        "1;",
+        "1;x y;1",
+        "1;1;1;abc",
+        "1;1;1;abc=?",
+    ):
         assert decode_times(text).partition_ms == -1, text
 
 

@@ -1,5 +1,6 @@
 """Tables joined by a foreign key: left values are "payload|foreign key", or have no key."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +22,8 @@ from streams.operators.foreign_key_messages import (
     unpacked_response,
     unpacked_subscription,
 )
+from streams.processor import CacheBudget
+from tests.streams.engine.harness import LoneTask
 from tests.streams.joins.driving import Output, pair, running, table
 
 DROPPED = "dropped-records-total"
@@ -359,3 +362,78 @@ def test_answers_that_come_late_do_not_spoil_the_result(
             for k, v in tables["left"].items()
             if method == "left_join" or after_bar(v) in tables["right"]
         }
+
+
+# --- many changes at a time -----------------------------------------------------------------------
+
+SUBSCRIPTIONS = "app-KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-0000000006-topic"
+LEFT_KEYS = ("k", "l", "m")
+
+
+def right_side(cache_bytes: int) -> LoneTask:
+    """The task of the right table, uncached; three left rows refer to its key x."""
+    builder = StreamsBuilder()
+    joined("join", right={"caching": False})(builder).to_stream().to("out", key=str, value=str)
+    topology = builder.build()
+    sides = [sub for sub in topology.sub_topologies if "right" in sub.source_topics]
+    cache = CacheBudget(cache_bytes)
+    lone = LoneTask(replace(topology, sub_topologies=tuple(sides)), cache=cache)
+    found, instruction = hash_of(b"A|x"), Instruction.PROPAGATE_ONLY_IF_RIGHT_EXISTS
+    rows = [
+        ("x", packed_subscription(Subscription(found, instruction, 0, key.encode())), 1)
+        for key in LEFT_KEYS
+    ]
+    lone.add(SUBSCRIPTIONS, rows)
+    lone.run()
+    assert not lone.outbox.sent
+    return lone
+
+
+def answers(lone: LoneTask) -> list[tuple[str, bytes | None, int]]:
+    taken, lone.outbox.sent = lone.outbox.sent, []
+    return [
+        (bytes(sent.key or b"").decode(), unpacked_response(bytes(sent.value or b"")).value, time)
+        for sent in taken
+        for time in (sent.timestamp_ms,)
+    ]
+
+
+def test_a_right_row_that_changes_often_at_a_time_tells_its_last_value_only() -> None:
+    lone = right_side(cache_bytes=1_000_000)
+    changes = [("x", b"value %d" % number, number) for number in range(100)]
+    lone.add("right", changes)
+    assert lone.task.process(1000) == 100
+    assert answers(lone) == [(key, b"value 99", 99) for key in LEFT_KEYS]
+    lone.add("right", [("x", b"again", 200)], offset=100)
+    lone.run()
+    assert answers(lone) == [(key, b"again", 200) for key in LEFT_KEYS], "without a commit"
+
+
+def test_a_right_row_that_comes_and_goes_at_a_time_is_told_as_it_is_in_the_end() -> None:
+    lone = right_side(cache_bytes=1_000_000)
+    lone.add("right", [("x", b"X", 10), ("y", b"Y", 11), ("x", None, 12)])
+    lone.run()
+    assert answers(lone) == [(key, None, 12) for key in LEFT_KEYS]
+    lone.add("right", [("x", None, 13), ("x", b"Z", 14)], offset=3)
+    lone.run()
+    assert answers(lone) == [(key, b"Z", 14) for key in LEFT_KEYS]
+
+
+def test_without_a_cache_every_change_of_a_right_row_is_told() -> None:
+    lone = right_side(cache_bytes=0)
+    lone.add("right", [("x", b"X", 10), ("x", b"Y", 11)])
+    lone.run()
+    expected = [(key, value, time) for value, time in ((b"X", 10), (b"Y", 11)) for key in LEFT_KEYS]
+    assert answers(lone) == expected
+
+
+def test_an_answer_that_comes_too_late_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "streams")
+    with running(joined("join")) as run:
+        run.run([("right", "x", "X", 100)])
+        lefts = run.driver.create_input_topic("left", key=str, value=str)
+        rows = [lefts.row("k", f"{number}|x", number) for number in range(1, 50)]
+        run.driver.pipe_batch(rows)
+        assert run.driver.metric(DROPPED) > 10
+    told = [record for record in caplog.records if "has changed since it asked" in record.message]
+    assert [record.levelname for record in told] == ["INFO"]

@@ -2,6 +2,8 @@
 
 import gc
 import re
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,11 @@ import pytest
 
 from broker.broker import Broker
 from broker.client import admin
+from broker.client.administration.values import ConfigResource, NewTopic
 from broker.client.serde import IntegerSerde, StringSerde
+from broker.errors import ClientError
 from broker.model import TopicPartition
+from streams import StreamsBuilder
 from streams.app import AppState, StreamsApp
 from streams.errors import DeserializationFailed, StoreNotFound, StreamsError, TopologyError
 from streams.runtime.clients import log_bounds
@@ -54,6 +59,35 @@ def test_records_go_through_a_topology_without_state(broker: Broker, tmp_path: P
         assert ("c", "Z") in reader.until(3)
         reader.close()
     assert app.state is AppState.NOT_RUNNING
+
+
+class LossySerde(StringSerde):
+    """Loses the last value when it decodes many at once."""
+
+    def encoder(self, topic: str) -> Callable[[str], bytes]:
+        return str.encode
+
+    def decoder(self, topic: str) -> Callable[[bytes], str]:
+        return bytes.decode
+
+    def chunk_decoder(self, topic: str) -> Callable[[Sequence[bytes]], list[str | None]]:
+        return lambda data: [each.decode() for each in data[:-1]]
+
+
+def test_a_serde_that_returns_too_few_values_loses_no_record(
+    broker: Broker, tmp_path: Path
+) -> None:
+    make_topics(broker, **{"in": 1, "out": 1})
+    rows = [(f"k{number}", f"v{number}") for number in range(50)]
+    write(broker, "in", rows)
+    builder = StreamsBuilder()
+    source = builder.stream("in", key=StringSerde(), value=LossySerde())
+    source.map_values(lambda value: value).to("out", value=StringSerde())
+    with app_of(builder.build(), broker, tmp_path) as app:
+        assert app.wait_for(AppState.RUNNING, timeout_ms=DEADLINE_MS)
+        reader = Reader(broker, "out")
+        assert reader.until(50) == rows
+        reader.close()
 
 
 def test_results_do_not_wait_for_a_commit_that_is_far_away(broker: Broker, tmp_path: Path) -> None:
@@ -137,6 +171,62 @@ def test_a_paused_application_processes_nothing_until_it_is_resumed(
         reader.close()
 
 
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+def test_a_paused_application_commits_and_fetches_nothing(
+    broker: Broker, tmp_path: Path, guarantee: str
+) -> None:
+    make_topics(broker, **{"in": 2, "out": 1})
+    settings = {"processing_guarantee": guarantee, "commit_interval_ms": 3_600_000}
+    with app_of(upper_topology(), broker, tmp_path, **settings) as app:
+        runner = app.runners[0]
+        reader = Reader(broker, "out")
+        write(broker, "in", [(key, "x") for key in "abcd"])
+        wait_until(lambda: runner.metrics.records_processed_total == 4, "all are processed")
+        app.pause()
+        assert len(reader.until(4)) == 4
+        wait_until(lambda: runner.metrics.commits_total == 1, "a commit, though none is due")
+        consumer = runner.consumer
+        assert consumer is not None
+        assert consumer.paused() == consumer.assignment() != set()
+        consumed = runner.metrics.records_consumed_total
+        for _ in range(20):
+            write(broker, "in", [(key, "y" * 10_000) for key in "abcd" * 5])
+        polls = runner.metrics.polls_total
+        wait_until(lambda: runner.metrics.polls_total > polls + 3, "more polls")
+        assert runner.metrics.records_consumed_total == consumed
+        assert runner.metrics.commits_total == 1
+        assert app.state is AppState.RUNNING
+        app.resume()
+        wait_until(lambda: runner.metrics.records_processed_total == 404, "all are processed")
+        app.pause()
+        assert len(reader.until(404)) == 404
+        app.resume()
+        reader.close()
+
+
+def test_a_paused_application_does_not_spin_when_a_punctuator_is_due(
+    broker: Broker, tmp_path: Path
+) -> None:
+    make_topics(broker, **{"in": 1, "out": 1})
+    other = StreamsApp(
+        tick_topology(1), application_id="other", broker=broker, state_dir=tmp_path / "other"
+    )
+    with app_of(tick_topology(1), broker, tmp_path, poll_ms=1_000) as app, other:
+        ticks, clock = app.runners[0].metrics, other.runners[0].metrics
+        wait_until(lambda: ticks.punctuations_total > 2 < clock.punctuations_total, "both tick")
+        app.pause()
+        consumer = app.runners[0].consumer
+        assert consumer is not None
+        wait_until(lambda: consumer.paused() == consumer.assignment() != set(), "it rests")
+        ticked, polls, now = ticks.punctuations_total, ticks.polls_total, clock.punctuations_total
+        began = time.monotonic()
+        wait_until(lambda: clock.punctuations_total > now + 100, "time goes by")
+        assert ticks.polls_total - polls <= time.monotonic() - began + 3, "a poll waits for 1 s"
+        assert ticks.punctuations_total == ticked
+        app.resume()
+        wait_until(lambda: ticks.punctuations_total > ticked, "it ticks again")
+
+
 def test_states_are_told_in_order(broker: Broker, tmp_path: Path) -> None:
     make_topics(broker, **{"in": 1, "out": 1})
     seen: list[AppState] = []
@@ -157,6 +247,12 @@ def test_a_missing_source_topic_is_named(broker: Broker, tmp_path: Path) -> None
     with pytest.raises(TopologyError, match='source topics do not exist: "orders"'):
         app.start()
     assert app.state is AppState.ERROR
+
+
+def test_a_broker_that_was_never_started_is_said_at_once(tmp_path: Path) -> None:
+    app = app_of(upper_topology(), Broker(data_directory=str(tmp_path / "data")), tmp_path)
+    with pytest.raises(ClientError, match="never started"):
+        app.start()
 
 
 def test_stores_can_be_read_while_the_application_runs(broker: Broker, tmp_path: Path) -> None:
@@ -315,3 +411,29 @@ def test_stores_ahead_of_their_changelog_are_made_anew(broker: Broker, tmp_path:
     with app_of(count_topology(), broker, tmp_path):
         assert by_key(reader.until(20)) == {"a": 2 * expected_counts(rows)["a"]}
         reader.close()
+
+
+def test_settings_of_internal_topics_are_used(broker: Broker, tmp_path: Path) -> None:
+    make_topics(broker, **{"in": 1, "out": 1})
+    settings = {"topic.segment.bytes": "20000", "topic.retention.ms": 5_000}
+    with app_of(count_topology(), broker, tmp_path, **settings) as app:
+        assert app.wait_for(AppState.RUNNING, timeout_ms=DEADLINE_MS)
+    resource = ConfigResource("topic", "app-counts-changelog")
+    with admin(broker) as cluster:
+        entries = cluster.describe_configs([resource])[resource]
+    assert entries["segment.bytes"].value == "20000"
+    assert entries["retention.ms"].value == "5000"
+    assert entries["cleanup.policy"].value == "compact"
+
+
+def test_results_are_sent_in_batches_that_fit_a_segment(broker: Broker, tmp_path: Path) -> None:
+    make_topics(broker, **{"in": 1})
+    with admin(broker) as cluster:
+        small = NewTopic("out", 1, configs={"segment.bytes": "2000"})
+        assert not cluster.create_topics([small]).errors
+    write(broker, "in", [("a", "x" * 100)] * 200)
+    with app_of(upper_topology(), broker, tmp_path) as app:
+        reader = Reader(broker, "out")
+        assert len(reader.until(200)) == 200
+        reader.close()
+    assert app.error is None

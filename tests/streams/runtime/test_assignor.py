@@ -1,6 +1,7 @@
 """TaskAssignor: what members tell the leader and what the leader tells them."""
 
 from collections.abc import Mapping
+from uuid import uuid4
 
 from broker.client.assignors.api import MemberAssignment, MemberSubscription
 from broker.model import TopicPartition
@@ -33,6 +34,7 @@ class Group:
             Rules(acceptable_lag=10),
             lay_out=lambda counts: lay_out(count_topology(), "app", counts),
             end_positions=lambda layout, tasks: dict.fromkeys(tasks, 100),
+            incarnation=uuid4().hex,
         )
 
     def rebalance(self, counts: Mapping[str, int] | None = None) -> dict[str, TaskAssignment]:

@@ -2,11 +2,16 @@
 
 from broker.batch.codec import encode_batch, read_header
 from broker.client.api import FetchedBatch
+from broker.errors import CorruptBatchError
 from broker.model import TopicPartition
 from streams.record import Chunk
 from streams.runtime.chunks import FetchedInput, to_chunk
 
 TP = TopicPartition("in", 0)
+
+
+def no_errors(error: CorruptBatchError) -> None:
+    raise error
 
 
 def batch(first: int, count: int, *, start: int | None = None) -> FetchedBatch:
@@ -38,7 +43,7 @@ def test_the_last_batch_ends_where_the_consumer_stands() -> None:
     waiting = FetchedInput(1000)
     waiting.add([batch(0, 2), batch(2, 2)], lambda tp: 9)
     chunks: list[Chunk] = []
-    waiting.feed(TP, 0, chunks.append)
+    waiting.feed(TP, 0, chunks.append, no_errors)
     assert [chunk.next_offset for chunk in chunks] == [2, 9]
 
 
@@ -46,8 +51,8 @@ def test_only_as_much_is_decoded_as_a_task_has_room_for() -> None:
     waiting = FetchedInput(3)
     waiting.add([batch(0, 2), batch(2, 2), batch(4, 2)], lambda tp: 6)
     chunks: list[Chunk] = []
-    assert waiting.feed(TP, 0, chunks.append) == 4
+    assert waiting.feed(TP, 0, chunks.append, no_errors) == 4
     assert waiting.is_waiting(TP)
-    assert waiting.feed(TP, 4, chunks.append) == 0
-    assert waiting.feed(TP, 2, chunks.append) == 2
+    assert waiting.feed(TP, 4, chunks.append, no_errors) == 0
+    assert waiting.feed(TP, 2, chunks.append, no_errors) == 2
     assert not waiting.is_waiting(TP)

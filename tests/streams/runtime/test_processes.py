@@ -1,7 +1,5 @@
 """Applications in processes: killed without warning, and several for one application."""
 
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from broker.broker import Broker
-from streams.app import AppState, StreamsApp
+from streams.app import StreamsApp
+from streams.errors import StreamsError
+from streams.state.rocks import RocksDatabase
 from tests.streams.runtime.apps import (
-    DEADLINE_MS,
     Reader,
     by_key,
     count_topology,
@@ -21,8 +20,9 @@ from tests.streams.runtime.apps import (
     write,
 )
 from tests.streams.runtime.conftest import SETTINGS
+from tests.support.apache_kafka import ApacheKafka
 from tests.support.millstream_broker import MillstreamBroker
-from tests.support.peer import REPOSITORY, wait_until
+from tests.support.peer import REPOSITORY, PeerMissing, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -37,10 +37,12 @@ def bootstrap(tmp_path: Path) -> Iterator[str]:
         yield broker.bootstrap
 
 
-def start_counting(bootstrap: str, state: Path, guarantee: str) -> "subprocess.Popen[str]":
+def start_counting(
+    bootstrap: str, state: Path, guarantee: str, topology: str = "plain"
+) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "tests.streams.runtime.counting"]
     return subprocess.Popen(
-        [*command, bootstrap, str(state), guarantee],
+        [*command, bootstrap, str(state), guarantee, topology],
         cwd=REPOSITORY,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -68,6 +70,63 @@ def test_after_kills_without_warning_committed_counts_are_exact(
     assert counts == expected_counts(ROWS)
 
 
+def kafka_or_skip(tmp_path: Path) -> ApacheKafka:
+    try:
+        return ApacheKafka(tmp_path / "kafka", settings={"group.initial.rebalance.delay.ms": "0"})
+    except PeerMissing as missing:
+        pytest.skip(f"no Apache Kafka: {missing}")
+
+
+@pytest.mark.peer
+def test_an_instance_that_was_killed_is_back_at_once_on_apache_kafka(tmp_path: Path) -> None:
+    with kafka_or_skip(tmp_path) as kafka:
+        make_topics(kafka.bootstrap, **{"in": 2, "out": 2})
+        reader = Reader(kafka.bootstrap, "out")
+        for count in (100, 200, 300):
+            write(kafka.bootstrap, "in", ROWS[count - 100 : count])
+            process = start_counting(kafka.bootstrap, tmp_path / "state", "exactly_once_v2")
+            reader.until(count)
+            process.kill()
+            process.communicate()
+        assert by_key(reader.rows) == expected_counts(ROWS[:300])
+        reader.close()
+
+
+def test_an_instance_that_stops_makes_room_at_once(bootstrap: str, tmp_path: Path) -> None:
+    make_topics(bootstrap, **{"in": 2, "out": 2})
+    reader = Reader(bootstrap, "out")
+    first = start_counting(bootstrap, tmp_path / "first", "exactly_once_v2")
+    write(bootstrap, "in", ROWS[:100])
+    reader.until(100)
+    second = start_counting(bootstrap, tmp_path / "second", "exactly_once_v2")
+    first.communicate("")  # sessions last for ten minutes
+    write(bootstrap, "in", ROWS[100:200])
+    assert by_key(reader.until(200)) == expected_counts(ROWS[:200])
+    second.communicate("")
+    reader.close()
+    assert (first.returncode, second.returncode) == (0, 0)
+
+
+def test_another_topology_is_laid_out_again_though_the_group_saw_no_crash(
+    bootstrap: str, tmp_path: Path
+) -> None:
+    make_topics(bootstrap, **{"in": 2, "out": 2})
+    reader = Reader(bootstrap, "out")
+    write(bootstrap, "in", ROWS[:100])
+    process = start_counting(bootstrap, tmp_path / "state", "at_least_once")
+    reader.until(100)
+    process.kill()
+    process.communicate()
+    # This one has one more sub-topology, whose tasks nobody was given before.
+    process = start_counting(bootstrap, tmp_path / "state", "at_least_once", "repartitioned")
+    before = len(reader.rows)
+    write(bootstrap, "in", ROWS[100:200])
+    reader.until(before + 100)
+    process.communicate("")
+    reader.close()
+    assert process.returncode == 0
+
+
 def test_at_least_once_loses_nothing_when_killed(bootstrap: str, tmp_path: Path) -> None:
     make_topics(bootstrap, **{"in": 2, "out": 2})
     reader = Reader(bootstrap, "out")
@@ -91,32 +150,28 @@ def test_at_least_once_loses_nothing_when_killed(bootstrap: str, tmp_path: Path)
     reader.close()
 
 
-def test_two_processes_share_an_embedded_broker(broker: Broker, tmp_path: Path) -> None:
-    make_topics(broker, **{"in": 4, "out": 1})
+def test_two_processes_share_an_embedded_broker(tmp_path: Path) -> None:
+    """In a process of its own: one that has opened stores before, as tests have, cannot fork."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.streams.runtime.pair", str(tmp_path)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_processes_are_refused_where_rocksdb_has_threads(broker: Broker, tmp_path: Path) -> None:
+    RocksDatabase(tmp_path / "other", ["store"]).close()
     app = StreamsApp(
         count_topology(),
         application_id="pair",
         broker=broker,
         state_dir=tmp_path / "state",
-        processing_guarantee="exactly_once_v2",
         processes=2,
-        heartbeat_interval_ms=100,
-        session_timeout_ms=6_000,
     )
-    with app:
-        assert app.wait_for(AppState.RUNNING, timeout_ms=DEADLINE_MS)
-        reader = Reader(broker, "out")
-        write(broker, "in", ROWS[:400])
-        reader.until(400)
-        wait_until(lambda: 'process="1"' in app.metrics_text(), "metrics of the second child")
-        first = app.child_pids[0]
-        os.kill(first, signal.SIGKILL)
-        wait_until(lambda: app.child_pids[0] != first, "a new child")
-        write(broker, "in", ROWS[400:])
-        assert by_key(reader.until(len(ROWS))) == expected_counts(ROWS)
-        pids = app.child_pids
-        reader.close()
-    assert app.state is AppState.NOT_RUNNING
-    for pid in pids:
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
+    with pytest.raises(StreamsError, match="threads do not survive a fork"):
+        app.start()
+    app.close()

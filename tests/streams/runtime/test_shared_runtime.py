@@ -14,11 +14,12 @@ from streams.app import AppState, OnFailure, SharedRuntime, StreamsApp
 from streams.processor import NodeContext, Process
 from streams.record import Headers
 from streams.runtime.commit import FAULT_POINTS
-from streams.topology import ProcessorNode, SourceNode, SubTopology, Topology
+from streams.topology import ProcessorNode, SinkNode, SourceNode, SubTopology, Topology
 from tests.streams.runtime.apps import (
     DEADLINE_MS,
     TEXT,
     Reader,
+    Upper,
     by_key,
     count_topology,
     expected_counts,
@@ -145,6 +146,42 @@ def test_a_paused_application_goes_on_where_it_was(
         assert len(reader.until(20)) == 20
         reader.close()
         other.close()
+
+
+def two_inputs_topology() -> Topology:
+    nodes = (
+        SourceNode("source", ("in",), key_serde=TEXT, value_serde=TEXT),
+        SourceNode("other", ("idle",), key_serde=TEXT, value_serde=TEXT),
+        ProcessorNode("upper", Upper(), ("source", "other")),
+        SinkNode("sink", "both", ("upper",), key_serde=TEXT, value_serde=TEXT),
+    )
+    return Topology((SubTopology(0, nodes, ()),), {})
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+def test_an_input_that_has_nothing_new_does_not_keep_the_others_waiting(
+    broker: Broker, shared: SharedRuntime, tmp_path: Path, guarantee: str
+) -> None:
+    """A fetch that has nothing to bring waits for an hour here: nobody may wait for its answer."""
+    make_topics(broker, **{"in": 1, "idle": 1, "out": 1, "both": 1})
+    settings: dict[str, Any] = {
+        "processing_guarantee": guarantee,
+        "main.consumer.fetch_max_wait_ms": 3_600_000,
+    }
+    reader, both = Reader(broker, "out"), Reader(broker, "both")
+    write(broker, "in", ROWS)
+    with app_of(upper_topology(), shared, tmp_path, "first", **settings):
+        reader.until(len(ROWS))  # all of "in" has been read, and is kept for the next
+        with app_of(two_inputs_topology(), shared, tmp_path, "second", **settings):
+            assert len(both.until(len(ROWS))) == len(ROWS)
+            for number in range(1, 6):
+                write(broker, "in", ROWS)
+                reader.until(len(ROWS) * (number + 1))
+                assert len(both.until(len(ROWS) * (number + 1))) == len(ROWS) * (number + 1)
+            write(broker, "idle", ROWS)
+            assert len(both.until(len(ROWS) * 7)) == len(ROWS) * 7
+    reader.close()
+    both.close()
 
 
 def test_two_runners_of_an_application_share_its_partitions(

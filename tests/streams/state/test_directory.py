@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker.clock import ManualClock
+from broker.machine import Machine
 from streams.errors import StateDirectoryLocked
 from streams.state.directory import StateDirectory
 
@@ -20,7 +21,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def directory(tmp_path: Path, clock: ManualClock) -> StateDirectory:
-    return StateDirectory(tmp_path, "app", clock)
+    return StateDirectory(tmp_path, "app", Machine(clock=clock))
 
 
 def test_a_task_has_a_folder_of_its_own(tmp_path: Path, directory: StateDirectory) -> None:
@@ -47,8 +48,8 @@ def test_a_folder_is_locked_until_it_is_released(directory: StateDirectory) -> N
 def test_a_lock_ends_with_its_process(tmp_path: Path, directory: StateDirectory) -> None:
     program = (
         "import sys; from streams.state.directory import StateDirectory\n"
-        "from broker.clock import ManualClock\n"
-        "held = StateDirectory(sys.argv[1], 'app', ManualClock()).lock('0_0')\n"
+        "from broker.machine import Machine\n"
+        "held = StateDirectory(sys.argv[1], 'app', Machine()).lock('0_0')\n"
         "print('held', flush=True); sys.stdin.read()\n"
     )
     process = subprocess.Popen(

@@ -6,13 +6,21 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from rocksdict import Rdict
 
 from broker.client.serde import BytesSerde
 from streams.errors import StateDirectoryLocked, StoreError, StoreNotReady
-from streams.state.rocks import RocksMemory, share_memory, shared_memory
+from streams.state.rocks import (
+    RocksDatabase,
+    RocksDatabases,
+    RocksMemory,
+    share_memory,
+    shared_memory,
+)
 from streams.state.store import StoreKind, StoreSpec
 from streams.state.task_state import TaskState
 
@@ -136,6 +144,53 @@ def test_damage_is_found_and_rebuilt(
         assert "restored from the changelogs" in caplog.text
 
 
+def test_damaged_facts_are_found_when_the_database_is_opened(tmp_path: Path) -> None:
+    state = opened(tmp_path)
+    state.commit({"plain": 7, "windows": 7})
+    state.close()
+    (file,) = (tmp_path / "rocksdb").glob("*.sst")
+    data = bytearray(file.read_bytes())
+    data[20] ^= 0xFF
+    file.write_bytes(data)
+    state = opened(tmp_path)
+    assert state.position("plain") is None
+    write_commit(state, 3)
+    state.close()
+    state = opened(tmp_path)
+    assert check_is_one_commit(state) == 3
+    state.close()
+
+
+def test_stores_that_cannot_be_opened_are_not_left_locked(tmp_path: Path) -> None:
+    state = opened(tmp_path)
+    write_commit(state, 3)
+    state.close()
+
+    class Unreadable(RocksDatabase):
+        def facts(self) -> dict[bytes, bytes]:
+            raise StoreError("a read failed")
+
+    class AllUnreadable(RocksDatabases):
+        def open(self, path: Path, stores: Sequence[str]) -> RocksDatabase:
+            return Unreadable(path, stores)
+
+    kept: list[StoreError] = []
+    try:
+        TaskState(
+            SPECS,
+            directory=tmp_path,
+            databases=AllUnreadable(),
+            default_key_serde=BytesSerde(),
+            default_value_serde=BytesSerde(),
+        )
+    except StoreError as error:
+        kept.append(error)  # with its frames, which hold the database
+    assert len(kept) == 1
+    state = opened(tmp_path)
+    assert check_is_one_commit(state) == 3
+    state.close()
+
+
 def start_until_it_reads(directory: Path) -> int | None:
     """The position, once everything can be read; two starts must do."""
     for _ in range(2):
@@ -223,4 +278,61 @@ def test_expired_segments_are_gone_from_the_disk(tmp_path: Path) -> None:
     backing = windows.parts.buffer.committed_reads
     assert len(list(backing.scan(None, None))) <= 2
     assert [start for start, _ in windows.fetch(b"k", 0, 1 << 40)] == [540_000]
+    state.close()
+
+
+def test_a_store_may_be_called_default(tmp_path: Path) -> None:
+    for number in range(2):
+        state = TaskState(
+            [StoreSpec("default", StoreKind.KEY_VALUE), *SPECS],
+            directory=tmp_path,
+            default_key_serde=BytesSerde(),
+            default_value_serde=BytesSerde(),
+        )
+        assert list(state.store("default").all()) == [(b"k", b"v")] * number
+        assert state.position("default") == (5 if number else None)
+        state.store("default").put(b"k", b"v")
+        state.commit({"default": 5})
+        state.close()
+
+
+def test_a_database_with_a_store_called_default_among_the_facts_is_restored(tmp_path: Path) -> None:
+    old = Rdict(str(tmp_path / "rocksdb"), shared_memory().options(), {})
+    old[b"k"] = b"v"
+    old[b"shape/default"] = b"key-value 0"
+    old[b"position/default"] = (5).to_bytes(8, "big")
+    old.close()
+    state = TaskState(
+        [StoreSpec("default", StoreKind.KEY_VALUE)],
+        directory=tmp_path,
+        default_key_serde=BytesSerde(),
+        default_value_serde=BytesSerde(),
+    )
+    assert state.position("default") is None
+    assert list(state.store("default").all()) == []
+    state.close()
+
+
+@pytest.mark.slow
+def test_a_store_that_is_dropped_and_comes_back_is_empty_also_after_a_power_loss(
+    tmp_path: Path,
+) -> None:
+    first = opened(tmp_path / "a")
+    write_commit(first, 7)
+    first.close()
+    dropped = TaskState(
+        SPECS[:1],
+        directory=tmp_path / "a",
+        default_key_serde=BytesSerde(),
+        default_value_serde=BytesSerde(),
+    )
+    # The machine loses its power now: the log of the database was not synced since.
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    dropped.close()
+    for log in (tmp_path / "b" / "rocksdb").glob("*.log"):
+        os.truncate(log, 0)
+    state = opened(tmp_path / "b")
+    assert state.position("plain") == 7
+    assert state.position("windows") is None
+    assert list(state.store("windows").all()) == []
     state.close()

@@ -1,0 +1,88 @@
+"""DatabaseFolder: what becomes of a database that is damaged, locked or without space.
+
+    <task>/rocksdb/          the database
+    <task>/rocksdb.damaged   a read has found damage: the next start deletes the database
+
+A database that cannot be opened, or that was found damaged while reading, is deleted and logged;
+its stores come back from their changelogs.
+"""
+
+import logging
+from contextlib import suppress
+from pathlib import Path
+
+from broker.files import FileSystem
+from streams.errors import StateDirectoryLocked, StoreError, StoreNotReady
+
+logger = logging.getLogger(__name__)
+
+DAMAGED = "damaged"  # a file of this name beside the database: delete it before opening
+
+# Errors that a new database would have too, or that say nothing about the files.
+_NOT_DAMAGE = (
+    "No space left",
+    "Permission denied",
+    "Too many open files",
+    "Read-only file system",
+    "Cannot allocate memory",
+)
+_LOCKED = ("lock hold by current process", "LOCK: Resource temporarily unavailable")
+
+
+class DatabaseFolder:
+    """The folder of one database."""
+
+    def __init__(self, files: FileSystem, path: Path) -> None:
+        """Nothing is touched before it is needed."""
+        self.path = path
+        self.files = files
+        self._marker = str(path.with_name(f"{path.name}.{DAMAGED}"))
+
+    def delete_damaged(self) -> None:
+        """Delete the database if a read has found damage."""
+        if self.files.modified_ns(self._marker) is not None:
+            self.rebuild("a read found damage")
+
+    def rebuild(self, reason: str) -> None:
+        """Delete the database; a new one is made in its place."""
+        logger.warning(
+            "state in %s cannot be used (%s): it is deleted and restored from the changelogs",
+            self.path,
+            reason,
+        )
+        self.files.remove_folder(str(self.path))
+        self.files.unlink(self._marker)
+
+    def raise_unless_damage(self, error: Exception) -> None:
+        """Raise what says nothing about the files: somebody else has them, or the disk is full."""
+        problem = str(error)
+        if any(words in problem for words in _LOCKED):
+            raise StateDirectoryLocked(
+                "the state of the task is in use",
+                at=str(self.path),
+                hint="another process or runner has it open; give each its own state_dir",
+            ) from error
+        if any(words in problem for words in _NOT_DAMAGE):
+            raise StoreError(
+                f"cannot open the state of the task: {problem}",
+                at=str(self.path),
+                hint="free space or mend the rights of the directory; nothing is lost",
+            ) from error
+
+    def failed(self, problem: str, store: str) -> StoreError:
+        """The error to raise; damage is noted, so that the next start makes a new database."""
+        hint = "free space, or look at the disk; nothing is lost, the changelog has it"
+        if not any(words in problem for words in _NOT_DAMAGE):
+            with suppress(OSError):  # without the marker, a read finds the damage again
+                self.files.write_file(self._marker, b"", durable=False)
+            logger.error("state in %s is damaged: %s", self.path, problem)
+            hint = "start the task again: the store is rebuilt from its changelog"
+        return StoreError(f'store "{store}" failed: {problem}', at=str(self.path), hint=hint)
+
+
+def closed(store: str) -> StoreNotReady:
+    """The error of a read after the database was closed."""
+    return StoreNotReady(
+        f'store "{store}" is closed',
+        hint="its task has stopped or moved; ask again, maybe another instance",
+    )
