@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from broker.errors import MillstreamError
+from broker.errors import MillstreamError, failure_text
 from connect.connector_file import ConnectorFile, read_connector
 from connect.errors import ConfigError
 from connect.server import ConnectServer
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         connectors = [read_connector(file) for file in options.connectors]
         serve(WorkerConfig.parse(settings), connectors)
     except (MillstreamError, OSError) as error:
-        sys.stderr.write(f"millstream connect: {error}\n")
+        sys.stderr.write(f"millstream connect: {failure_text(error)}\n")
         return FAILED
     return 0
 
@@ -56,7 +56,7 @@ def serve(config: WorkerConfig, connectors: Sequence[ConnectorFile]) -> None:
         server.create(connectors)
         sys.stdout.write(f"listening on {server.url}\n")
         sys.stdout.flush()
-        _wait(asked)
+        _wait(asked, server)
 
 
 def _stop_signals() -> "SimpleQueue[int]":
@@ -67,9 +67,11 @@ def _stop_signals() -> "SimpleQueue[int]":
     return asked
 
 
-def _wait(asked: "SimpleQueue[int]") -> None:
+def _wait(asked: "SimpleQueue[int]", server: ConnectServer) -> None:
     """Wait for a signal. Another thread may get it, so the main one has to look by itself."""
     while True:
+        if server.failure is not None:
+            raise server.failure
         try:
             asked.get(timeout=LOOK_S)
             return

@@ -6,12 +6,12 @@ methods of one task at the same time, except `stop` of a source task.
 """
 
 import enum
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Protocol, runtime_checkable
 
+from broker import concurrency
 from broker.client.api import RecordMetadata
 from broker.model import TopicPartition
 from connect.config_def import ConfigDef
@@ -86,7 +86,7 @@ class SourceTaskContext(Protocol):
         """The task's configuration."""
         ...
 
-    def stopping(self) -> threading.Event:
+    def stopping(self) -> concurrency.Event:
         """Set when the task shall end: `poll` may wait on it instead of sleeping."""
         ...
 
@@ -97,7 +97,8 @@ class ErrantRecordReporter(Protocol):
     def report(self, record: SinkRecord, error: Exception) -> Future[None]:
         """Gives a record to the dead letter topic and the log, before its offset is committed.
 
-        The future ends when it is written; there is no need to wait for it.
+        The future ends when it is written. Only a task that keeps its own offsets must wait for
+        it before it moves them past the record.
         """
         ...
 
@@ -157,6 +158,13 @@ class Connector(ABC):
     def validate(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]] | None:
         """Errors by setting that `config` cannot tell, such as a table that is not there."""
         return None
+
+    def local_paths(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        """The files and folders that it opens, by the setting that names them.
+
+        The worker refuses those that are not in one of its `connector.allowed.paths`.
+        """
+        return {}
 
     @abstractmethod
     def start(self, config: Mapping[str, str]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from connect.config_def import ConfigKey, ConfigType, ConfigValue, text_of
+from connect.hidden_values import hide_value, is_secret_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,11 @@ def value_info(value: ConfigValue, type_: ConfigType | None) -> dict[str, object
     """What was found out about the value of one setting."""
     # What is offered for a list are its entries.
     offered = ConfigType.STRING if type_ is ConfigType.LIST else type_
+    text = text_of(value.value, type_)
+    hidden = type_ is None and is_secret_name(value.name)
     return {
         "name": value.name,
-        "value": text_of(value.value, type_),
+        "value": None if text is None else hide_value(value.name, text, password=hidden),
         "recommended_values": [text_of(each, offered) for each in value.recommended_values],
         "errors": list(value.errors),
         "visible": value.visible,

@@ -5,8 +5,11 @@
     ${env:DB_PASSWORD}                              an environment variable
 
 Only providers that the worker's configuration names can be used: whoever may create a connector
-could otherwise read every file that the worker can. Stores and the REST API hold the references;
-connectors and tasks get the values. A reference that leads nowhere stays as it is written.
+could otherwise read every file that the worker can. For the same reason the providers of files find
+only what is in their `allowed.paths`, or, without that, in the worker's `connector.allowed.paths`;
+references in the worker's own settings are its owner's. Stores and the REST API hold the
+references; connectors and tasks get the values. A reference that leads nowhere stays as it is
+written.
 """
 
 import os
@@ -16,9 +19,12 @@ from pathlib import Path
 from typing import Protocol
 
 from broker.errors import ConfigError as PropertiesError
+from broker.linear_patterns import compile_pattern
 from broker.properties_file import read_properties
+from connect.allowed_paths import AllowedPaths
 from connect.errors import ConfigError
 
+EVERYWHERE = AllowedPaths(["/"])
 REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}]*?):)?([^}]*)\}")
 JAVA_PACKAGE = "org.apache.kafka.common.config.provider."
 PREFIX = "config.providers"
@@ -35,12 +41,12 @@ class ConfigProvider(Protocol):
 class FileProvider:
     """Settings of properties files; with `allowed.paths` only of those and below them."""
 
-    def __init__(self, parameters: Mapping[str, str]) -> None:
-        self._allowed = _allowed_paths(parameters)
+    def __init__(self, parameters: Mapping[str, str], default: AllowedPaths) -> None:
+        self._allowed = _Allowed(parameters, default)
 
     def find(self, path: str, key: str) -> str | None:
         """The setting of a properties file."""
-        if not _is_allowed(path, self._allowed):
+        if not self._allowed.allow(path):
             return None
         try:
             return read_properties(Path(path).read_text(), name=path).get(key)
@@ -51,13 +57,13 @@ class FileProvider:
 class DirectoryProvider:
     """Files whose whole content is a value; with `allowed.paths` only those and below them."""
 
-    def __init__(self, parameters: Mapping[str, str]) -> None:
-        self._allowed = _allowed_paths(parameters)
+    def __init__(self, parameters: Mapping[str, str], default: AllowedPaths) -> None:
+        self._allowed = _Allowed(parameters, default)
 
     def find(self, path: str, key: str) -> str | None:
         """The content of the file `key` in the folder `path`; never of one outside of it."""
         file = Path(path) / key
-        if file.parent != Path(path) or not _is_allowed(path, self._allowed):
+        if file.parent != Path(path) or not self._allowed.allow(str(file)):
             return None
         try:
             return file.read_text() if file.is_file() else None
@@ -68,10 +74,11 @@ class DirectoryProvider:
 class EnvironmentProvider:
     """Environment variables; with `allowlist.pattern` only those whose whole name matches."""
 
-    def __init__(self, parameters: Mapping[str, str]) -> None:
+    def __init__(self, parameters: Mapping[str, str], default: AllowedPaths) -> None:
+        del default
         text = parameters.get("allowlist.pattern", ".*")
         try:
-            self._pattern = re.compile(text)
+            self._pattern = compile_pattern(text)
         except re.error as error:
             raise ConfigError(f'"allowlist.pattern" is "{text}", no pattern: {error}') from error
 
@@ -82,7 +89,7 @@ class EnvironmentProvider:
         return os.environ.get(key)
 
 
-PROVIDERS: Mapping[str, Callable[[Mapping[str, str]], ConfigProvider]] = {
+PROVIDERS: Mapping[str, Callable[[Mapping[str, str], AllowedPaths], ConfigProvider]] = {
     "FileConfigProvider": FileProvider,
     "DirectoryConfigProvider": DirectoryProvider,
     "EnvVarConfigProvider": EnvironmentProvider,
@@ -92,10 +99,13 @@ PROVIDERS: Mapping[str, Callable[[Mapping[str, str]], ConfigProvider]] = {
 class ConfigProviders:
     """The providers of a worker, by the names that references use."""
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
-        """Those that the worker's settings declare; ConfigError for one that we do not have."""
+    def __init__(self, settings: Mapping[str, str], allowed: AllowedPaths = EVERYWHERE) -> None:
+        """Those that the worker's settings declare; ConfigError for one that we do not have.
+
+        `allowed` holds for providers without `allowed.paths`.
+        """
         names = [name.strip() for name in settings.get(PREFIX, "").split(",") if name.strip()]
-        self._providers = {name: _provider(name, settings) for name in names}
+        self._providers = {name: _provider(name, settings, allowed) for name in names}
 
     def resolve(self, config: Mapping[str, str]) -> dict[str, str]:
         """The settings with their references replaced by the values."""
@@ -122,7 +132,7 @@ class ConfigProviders:
         return reference[0] if found is None else found
 
 
-def _provider(name: str, settings: Mapping[str, str]) -> ConfigProvider:
+def _provider(name: str, settings: Mapping[str, str], allowed: AllowedPaths) -> ConfigProvider:
     prefix = f"{PREFIX}.{name}."
     class_name = settings.get(f"{prefix}class")
     if not class_name:
@@ -142,15 +152,26 @@ def _provider(name: str, settings: Mapping[str, str]) -> ConfigProvider:
             key.removeprefix(parameters): value
             for key, value in settings.items()
             if key.startswith(parameters)
-        }
+        },
+        allowed,
     )
 
 
-def _allowed_paths(parameters: Mapping[str, str]) -> list[Path] | None:
-    text = parameters.get("allowed.paths", "")
-    return [Path(os.path.normpath(each.strip())) for each in text.split(",")] if text else None
+class _Allowed:
+    """The paths of one provider: its own, or the worker's."""
 
+    def __init__(self, parameters: Mapping[str, str], default: AllowedPaths) -> None:
+        text = parameters.get("allowed.paths", "")
+        self._own = AllowedPaths(each.strip() for each in text.split(",")) if text else None
+        self._default = default
 
-def _is_allowed(path: str, allowed: list[Path] | None) -> bool:
-    normal = Path(os.path.normpath(path))
-    return allowed is None or any(normal.is_relative_to(each) for each in allowed)
+    def allow(self, path: str) -> bool:
+        """Whether it may be read; what the provider itself does not allow is not found."""
+        if self._own is not None:
+            return self._own.allow(path)
+        if not self._default.allow(path):
+            raise ConfigError(
+                self._default.refusal(path),
+                hint="set config.providers.NAME.param.allowed.paths of the worker to allow more",
+            )
+        return True

@@ -15,13 +15,13 @@ connector without a consistent set, and its tasks are cut anew.
 
 import logging
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import orjson
 
+from broker import concurrency
 from broker.client.api import ConsumerRecord
 from connect.state_topic import StateTopic
 from connect.task_state import TargetState, TaskId
@@ -182,7 +182,7 @@ class ConfigStore:
         self._listener = listener
         self._topic = topic
         self._table = ConfigTable()
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
         self._opened = False
 
     def open(self) -> None:

@@ -9,17 +9,17 @@ author starts himself.
 """
 
 import logging
-import queue
-import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
 from typing import TypeVar
 
+from broker import concurrency
 from connect.api import Connector, OffsetReader
 from connect.errors import ConnectError, RetriableError
+from connect.hidden_values import hide_in_text
 from connect.task_state import StatusListener, TargetState
 
 logger = logging.getLogger(__name__)
@@ -56,8 +56,10 @@ class ConnectorThread:
         config: Mapping[str, str],
         make: Callable[[], Connector],
         listener: StatusListener,
+        secrets: Sequence[str] = (),
     ) -> None:
-        """Not started yet; `make` is called in the thread."""
+        """Not started yet; `make` is called in the thread. Secrets are left out of traces."""
+        self._secrets = secrets
         self.name = name
         self.config = config
         self.status = "unassigned"
@@ -66,8 +68,8 @@ class ConnectorThread:
         self._connector: Connector | None = None
         self._running = False  # whether the connector's start was called without its stop
         self._abandoned = False
-        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name=f"connect-{name}", daemon=True)
+        self._jobs: concurrency.SimpleQueue[Callable[[], None] | None] = concurrency.SimpleQueue()
+        self._thread = concurrency.Thread(target=self._run, name=f"connect-{name}", daemon=True)
 
     # --- any thread ----------------------------------------------------------------------------
 
@@ -95,8 +97,8 @@ class ConnectorThread:
 
     def fail(self, error: BaseException) -> None:
         """Note that the connector has failed."""
-        logger.error('connector "%s" failed', self.name, exc_info=error)
-        trace = "".join(traceback.format_exception(error))
+        trace = hide_in_text("".join(traceback.format_exception(error)), self._secrets)
+        logger.error('connector "%s" failed\n%s', self.name, trace)
         self._enter("failed", lambda: self._listener.on_failure(trace))
 
     def stop_soon(self) -> None:

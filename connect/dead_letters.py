@@ -13,24 +13,35 @@ errors.deadletterqueue.context.headers.enable it has these headers too, all of t
     __connect.errors.exception.class.name   the error
     __connect.errors.exception.message      null when the error has none
     __connect.errors.exception.stacktrace
+
+A batch that cannot be read has one dead letter, without key and value. It always has the headers,
+and __connect.errors.next.offset: the batch has the offsets from __connect.errors.offset to before
+that one.
+
+A record is committed only after its letter is acknowledged. A letter that the broker refuses (too
+large, not authorized, no such topic) fails the task, which commits nothing after it.
 """
 
 import logging
 import traceback
 from concurrent.futures import Future
+from dataclasses import dataclass
 
 from broker.client.api import (
     Admin,
     ConsumerRecord,
+    DeliveryCallback,
     NewTopic,
     Producer,
     RecordMetadata,
 )
-from broker.errors import BrokerError, MillstreamError, RequestTimeout
+from broker.errors import BrokerError, CorruptBatchError, MillstreamError, RequestTimeout
 from connect.class_names import class_name
-from connect.error_handling import ErrorSettings, Failure
+from connect.error_handling import ErrorSettings, Failure, Stage, place_of
 from connect.errors import ConnectError
 from connect.metrics import ErrorCounts
+from connect.patience import RETRY_MS, may_pass
+from connect.stop_signal import StopSignal, TaskStopped
 from connect.task_state import TaskId
 from connect.topic_creation import clamped_replication, create_unless_there
 
@@ -38,61 +49,113 @@ logger = logging.getLogger(__name__)
 
 HEADER = "__connect.errors."
 NO_TIMESTAMP = -1
+CHECK_TIMEOUT_MS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterClients:
+    """What dead letters are written with."""
+
+    producer: Producer
+    admin: Admin
+
+
+class DeadLetterRefused(ConnectError):
+    """A record could neither be delivered nor written to the dead letter topic."""
 
 
 class DeadLetters:
-    """Sends records to the dead letter topic; only the task's thread calls it."""
+    """Sends records to the dead letter topic.
+
+    The task's thread calls it, and its other threads may report. A letter that is refused for good
+    fails the task: nothing may be committed any more, or the record would be nowhere.
+    """
 
     def __init__(
         self,
         task_id: TaskId,
         settings: ErrorSettings,
-        producer: Producer,
+        clients: DeadLetterClients,
         counts: ErrorCounts,
+        stop: StopSignal,
     ) -> None:
-        """The producer is closed by whom it belongs to."""
+        """The clients are closed by their owner."""
         self._task_id = task_id
         self._topic = settings.dead_letter_topic
         self._with_context = settings.dead_letter_headers
-        self._producer = producer
+        self._producer = clients.producer
+        self._admin = clients.admin
         self._counts = counts
+        self._stop = stop
         self._unsettled = False
+        self._refused: DeadLetterRefused | None = None  # the first; written by any thread
 
     def report(self, failure: Failure) -> Future[None]:
-        """Send the record; a failure is counted, logged, and the outcome of the future."""
+        """Send the record; a letter that is refused fails the future and `raise_refused`."""
         self._counts.dead_letters += 1
         report: Future[None] = Future()
+        report.set_running_or_notify_cancel()  # a task cannot cancel it
         record = failure.record
         if not isinstance(record, ConsumerRecord):
-            self._failed(report, ConnectError("there is no record to write"))
+            self._failed(failure, report, ConnectError("there is no record to write"))
             return report
-        headers = record.headers
-        if self._with_context:
-            headers = (*headers, *context_headers(failure, self._task_id))
 
         def sent(metadata: RecordMetadata | None, error: BaseException | None) -> None:
             if error is None:
                 report.set_result(None)
             else:
-                self._failed(report, error)
+                self._failed(failure, report, error)
 
-        timestamp_ms = None if record.timestamp_ms == NO_TIMESTAMP else record.timestamp_ms
         try:
-            self._producer.send(
-                self._topic,
-                record.value,
-                record.key,
-                timestamp_ms=timestamp_ms,
-                headers=headers,
-                callback=sent,
-            )
+            self._send(failure, record, sent)
+        except TaskStopped:
+            raise
         except MillstreamError as error:
-            self._failed(report, error)
+            self._failed(failure, report, error)
         else:
             self._unsettled = True
         return report
 
-    def _failed(self, report: Future[None], error: BaseException) -> None:
+    def _send(self, failure: Failure, record: ConsumerRecord, sent: DeliveryCallback) -> None:
+        """Give the letter to the producer, however long the broker is away."""
+        headers = record.headers
+        if self._with_context or failure.stage is Stage.KAFKA_CONSUME:
+            headers = (*headers, *context_headers(failure, self._task_id))
+        timestamp_ms = None if record.timestamp_ms == NO_TIMESTAMP else record.timestamp_ms
+        while True:
+            try:
+                self._producer.send(
+                    self._topic,
+                    record.value,
+                    record.key,
+                    timestamp_ms=timestamp_ms,
+                    headers=headers,
+                    callback=sent,
+                )
+            except MillstreamError as error:
+                if not may_pass(error):
+                    raise
+                self._check_topic()
+                logger.warning("task %s cannot write a dead letter now: %s", self._task_id, error)
+            else:
+                return
+            self._stop.pause(RETRY_MS)
+
+    def _check_topic(self) -> None:
+        """Raise if the brokers answer that there is no dead letter topic: it will not come back."""
+        try:
+            topics = self._admin.list_topics(include_internal=True, timeout_ms=CHECK_TIMEOUT_MS)
+        except MillstreamError as error:
+            if may_pass(error):
+                return  # the brokers are away, which passes
+            raise
+        if self._topic not in topics:
+            raise ConnectError(
+                "there is no such topic, or it may not be described",
+                hint="restart the task, which creates the topic",
+            )
+
+    def _failed(self, failure: Failure, report: Future[None], error: BaseException) -> None:
         self._counts.dead_letter_failures += 1
         logger.error(
             'task %s: cannot write a record to the dead letter topic "%s": %s',
@@ -100,17 +163,45 @@ class DeadLetters:
             self._topic,
             error,
         )
+        if self._refused is None:
+            self._refused = self._refusal(failure, error)
         report.set_exception(error)
 
+    def _refusal(self, failure: Failure | None, error: BaseException) -> DeadLetterRefused:
+        why = error.message if isinstance(error, MillstreamError) else str(error)
+        hint = error.hint if isinstance(error, MillstreamError) else ""
+        refused = DeadLetterRefused(
+            f'cannot write a record to the dead letter topic "{self._topic}": {why}',
+            at="" if failure is None else place_of(failure),
+            hint=hint
+            or "nothing is committed after the last commit; remove the cause and restart the task",
+        )
+        refused.__cause__ = error
+        return refused
+
+    def raise_refused(self) -> None:
+        """Raise DeadLetterRefused if any letter was refused, now and from now on."""
+        if self._refused is not None:
+            raise self._refused
+
     def settle(self, timeout_ms: int) -> bool:
-        """Wait until the fate of all that was sent is known; False when the time is up first."""
-        if not self._unsettled:
-            return True
-        try:
-            self._producer.flush(timeout_ms)
-        except RequestTimeout:
-            return False
-        self._unsettled = False
+        """Wait until all letters are acknowledged; False when the time is up first.
+
+        DeadLetterRefused when one never will be.
+        """
+        if self._unsettled:
+            try:
+                self._producer.flush(timeout_ms)
+            except RequestTimeout:
+                self.raise_refused()
+                try:
+                    self._check_topic()
+                except MillstreamError as error:
+                    self._refused = self._refusal(None, error)
+                    raise self._refused from error
+                return False
+            self._unsettled = False
+        self.raise_refused()
         return True
 
 
@@ -124,6 +215,8 @@ def context_headers(failure: Failure, task_id: TaskId) -> list[tuple[str, bytes 
             ("partition", str(failure.record.partition)),
             ("offset", str(failure.record.offset)),
         ]
+    if isinstance(error, CorruptBatchError):
+        context.append(("next.offset", str(error.next_offset)))
     context += [
         ("connector.name", task_id.connector),
         ("task.id", str(task_id.task)),

@@ -126,7 +126,7 @@ class Reporter(Protocol):
     """Is told of every operation that failed for good."""
 
     def report(self, failure: Failure) -> object:
-        """Write it down; must not raise because of what it cannot write."""
+        """Write it down; what cannot be written is raised when the task next turns or commits."""
         ...
 
 
@@ -185,12 +185,30 @@ class ErrorHandler:
         error = failure.error
         tolerable = failure.stage in ABOUT_THE_RECORD or isinstance(error, RetriableError)
         if not tolerable:
-            raise ConnectError("Unhandled exception in error handler", at=_at(failure)) from error
+            raise ConnectError(
+                "Unhandled exception in error handler", at=place_of(failure)
+            ) from error
         if not self.settings.tolerates_all:
             # Kafka Connect skips the record here when the error was retriable and its retries are
             # used up, whatever the tolerance: a record would be lost that nobody gave up.
-            raise ConnectError("Tolerance exceeded in error handler", at=_at(failure)) from error
+            raise ConnectError(
+                "Tolerance exceeded in error handler", at=place_of(failure)
+            ) from error
+        self.skip(failure)
+
+    def skip(self, failure: Failure) -> None:
+        """Go on without a record whose error was reported and is tolerated."""
         self.counts.skipped += 1
+        skipped = self.counts.skipped
+        if not self.reporters and skipped & (skipped - 1) == 0:
+            # Without any reporter the log would say nothing; now it says 1, 2, 4, 8, ...
+            logger.warning(
+                "%d records skipped so far, the last one (%s): %s; "
+                "errors.log.enable=true shows each of them",
+                skipped,
+                place_of(failure),
+                failure.error,
+            )
 
     def report(self, failure: Failure) -> list[object]:
         """Tell all reporters; returns what they answer."""
@@ -203,7 +221,8 @@ class ErrorHandler:
         return min(delay_ms, self.settings.retry_delay_max_ms)
 
 
-def _at(failure: Failure) -> str:
+def place_of(failure: Failure) -> str:
+    """Which record failed, and where on its way."""
     record = failure.record
     if isinstance(record, ConsumerRecord):
         where = f'topic "{record.topic}" partition {record.partition} offset {record.offset}'

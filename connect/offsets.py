@@ -9,15 +9,16 @@ same in a JSON file: [[key, value], ...].
 """
 
 import base64
-import os
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import orjson
 
+from broker import concurrency
 from broker.client.api import ConsumerRecord, Delivery, Producer
+from broker.files import FileSystem
+from broker.model import OpenFile
 from connect.errors import ConfigError, ConnectError, DataError
 from connect.state_topic import StateTopic
 
@@ -131,7 +132,7 @@ class TopicOffsets:
         """Nothing is read before `open`."""
         self._table = _OffsetTable()
         self._topic = topic
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
 
     @property
     def topic(self) -> str:
@@ -185,19 +186,29 @@ class TopicOffsets:
 class FileOffsets:
     """Offsets in a JSON file, for standalone workers; see OffsetStore."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, files: FileSystem | None = None) -> None:
         """Nothing is read before `open`."""
         self._file = file
+        self._files = files or FileSystem()
         self._table = _OffsetTable()
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
+        self._locked: OpenFile | None = None
 
     def open(self) -> None:
-        """Read the file; there may be none yet."""
+        """Lock the file against other workers, and read it; there may be none yet."""
+        self._lock_file()
         try:
-            content = orjson.loads(self._file.read_bytes())
-            records = [(_json(key), _json(value)) for key, value in content]
-        except FileNotFoundError:
-            return
+            self._read()
+        except BaseException:
+            self.close()
+            raise
+
+    def _read(self) -> None:
+        try:
+            data = self._files.read_file(str(self._file))
+            if data is None:
+                return
+            records = [(_json(key), _json(value)) for key, value in orjson.loads(data)]
         except (OSError, ValueError, TypeError) as error:
             raise ConfigError(
                 f"cannot read the offsets of source connectors: {error}",
@@ -208,7 +219,25 @@ class FileOffsets:
             self._table.apply(key, value)
 
     def close(self) -> None:
-        """Nothing is left open."""
+        """Let another worker have the file."""
+        self._locked = None
+
+    def _lock_file(self) -> None:
+        """The lock is the operating system's: it ends with the process, however that ends."""
+        path = self._file.with_name(f"{self._file.name}.lock")
+        try:
+            self._locked = self._files.lock(str(path))
+        except BlockingIOError:
+            raise ConfigError(
+                "another worker uses this file of offsets",
+                at=str(self._file),
+                hint="stop that worker, or set another offset.storage.file.filename: two workers "
+                "with one file would overwrite each other's offsets",
+            ) from None
+        except OSError as error:
+            raise ConfigError(
+                f"cannot lock the offsets of source connectors: {error.strerror}", at=str(path)
+            ) from error
 
     def get(self, connector: str, partitions: Iterable[Partition]) -> list[Offset | None]:
         """The offsets of some partitions, in their order."""
@@ -229,7 +258,7 @@ class FileOffsets:
                 b"[%s, %s]" % (key, value or b"null") for key, value in self._table.records()
             )
             try:
-                self._replace(b"[%s]\n" % content)
+                self._files.write_file(str(self._file), b"[%s]\n" % content)
             except OSError as error:
                 raise ConnectError(f"cannot write offsets: {error}", at=str(self._file)) from error
 
@@ -240,14 +269,6 @@ class FileOffsets:
         del producer
         self.save(connector, offsets)
         return ()
-
-    def _replace(self, content: bytes) -> None:
-        unfinished = self._file.with_name(f"{self._file.name}.new")
-        with open(unfinished, "wb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        unfinished.replace(self._file)
 
 
 def _json(value: object) -> bytes:

@@ -7,7 +7,9 @@ is: "org.apache.kafka.connect.file.FileStreamSourceConnector", "FileStreamSource
     [project.entry-points."millstream.connectors"]
     weather = "weather_connect.source:WeatherSourceConnector"
 
-These go by the entry point's name too. Any other class is found as "package.module:Class".
+These go by the entry point's name too. Other classes go by "package.module:Class", if their module
+is listed in the worker's `plugin.modules`, or is inside of a package that is: a request can name
+any module, and importing one runs it.
 """
 
 import importlib
@@ -84,8 +86,14 @@ class _Plugin:
 class Plugins:
     """All plugins of a worker; see plugin_finder.PluginFinder. Any thread may ask."""
 
-    def __init__(self, *, entries: Iterable[EntryPoint] | None = None) -> None:
-        """Those that come with the worker, and those of entry points; nothing is imported yet."""
+    def __init__(
+        self, *, entries: Iterable[EntryPoint] | None = None, modules: Iterable[str] = ()
+    ) -> None:
+        """Those that come with the worker, those of entry points, and classes of some modules.
+
+        Nothing is imported yet, but the connectors of entry points.
+        """
+        self._modules = set(modules)
         self._plugins: dict[PluginKind, dict[str, _Plugin]] = {kind: {} for kind in PluginKind}
         self._names: dict[PluginKind, dict[str, str]] = {kind: {} for kind in PluginKind}
         number = _own_version()
@@ -148,7 +156,10 @@ class Plugins:
         known = sorted(name for kind in CONNECTOR_KINDS for name in self._plugins[kind])
         raise ConfigError(
             "Failed to find any class that implements Connector and which name matches "
-            f"{name}, available connectors are: {', '.join(known)}"
+            f"{name}, available connectors are: {', '.join(known)}",
+            hint='classes of other modules need the module in the worker\'s "plugin.modules"'
+            if ":" in name
+            else "",
         )
 
     def task_name(self, connector: str) -> str:
@@ -167,9 +178,20 @@ class Plugins:
         known = self._names[kind].get(name)
         if known is not None:
             return known or None  # an alias of several plugins is none of any
-        if ":" in name and _is_of_kind(_load(name, name, missing_ok=True), kind):
-            return name
-        return None
+        if not self._is_listed(name):
+            return None
+        return name if _is_of_kind(_load(name, name, missing_ok=True), kind) else None
+
+    def allow_module(self, place: str) -> None:
+        """Let a class be used that the owner of the worker names, as "package.module:Class"."""
+        if ":" in place:
+            self._modules.add(place.partition(":")[0])
+
+    def _is_listed(self, name: str) -> bool:
+        module, colon, _ = name.partition(":")
+        parts = module.split(".")
+        packages = (".".join(parts[: end + 1]) for end in range(len(parts)))
+        return bool(colon) and any(package in self._modules for package in packages)
 
     def _add(self, plugin: _Plugin) -> None:
         self._plugins[plugin.kind][plugin.name] = plugin

@@ -50,11 +50,11 @@ class SourceRecord(NamedTuple):
 
     @classmethod
     def of_columns(cls, *columns: Iterable[object]) -> list[Self]:
-        """Many records, from all of their parts in order: the fast way, which checks nothing.
+        """Many records, from all of their parts in order: the fast way, which checks no types.
 
-        Columns may be `itertools.repeat`, but not all: the shortest says how many there are.
+        All columns have the same length, `itertools.repeat` with a count too; ValueError if not.
         """
-        return list(map(partial(tuple.__new__, cls), zip(*columns, strict=False)))
+        return list(map(partial(tuple.__new__, cls), zip(*columns, strict=True)))
 
     def changed(self, **changes: Unpack[Changes]) -> "SourceRecord":
         """A copy with some parts changed."""
@@ -103,7 +103,7 @@ class SinkRecord(_SinkParts):
     @classmethod
     def of_columns(cls, *columns: Iterable[object]) -> list[Self]:
         """Many records, as SourceRecord.of_columns makes them."""
-        return list(map(partial(tuple.__new__, cls), zip(*columns, strict=False)))
+        return list(map(partial(tuple.__new__, cls), zip(*columns, strict=True)))
 
     def changed(self, **changes: Unpack[Changes]) -> "SinkRecord":
         """A copy with some parts changed."""

@@ -4,14 +4,17 @@ with Broker() as broker, ConnectServer(broker, config) as server:
     server.url                                  # "http://127.0.0.1:8083"
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from broker.client.opening import Target, admin
-from broker.clock import Clock, SystemClock
+from broker.client.remote import servers_of
+from broker.clock import Clock
+from broker.machine import Machine, on_clock
 from broker.server.http_server import HttpServer
 from connect.connector_file import ConnectorFile
 from connect.errors import ConfigError, ConnectError
@@ -24,7 +27,11 @@ from connect.state_topic import StateTopic, TopicSpec
 from connect.task_state import TaskId
 from connect.worker import Worker
 from connect.worker_config import WorkerConfig, parse_listener
+from connect.worker_group import GroupTimeouts, WorkerGroup
 
+_CLASS_SETTING = re.compile(
+    r"connector\.class|(key|value|header)\.converter|(transforms|predicates)\..+\.type"
+)
 EVERY_INTERFACE = "0.0.0.0"
 # Topic settings that are settings of the worker, not of the topic.
 NOT_OF_TOPICS = ("topic", "partitions", "replication.factor", "file.filename")
@@ -39,17 +46,23 @@ class ConnectServer:
         config: WorkerConfig,
         *,
         plugins: Plugins | None = None,
+        machine: Machine | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`target` is a broker in this process, or the addresses of brokers."""
+        """`target` is a broker in this process, or the addresses of brokers.
+
+        Time, files and the worker's name are the machine's; `clock` is for one that differs only
+        in its clock. Without listeners there is no REST API.
+        """
         self._target = target
         self._config = config
-        self._plugins = plugins or Plugins()
-        self._clock = clock or SystemClock()
-        self._options = config.own_client_settings(over_network=isinstance(target, str))
+        self._plugins = plugins or Plugins(modules=config.modules)
+        self._machine = machine or on_clock(clock)
+        self._options = config.own_client_settings(over_network=servers_of(target) is not None)
         self._servers: list[HttpServer] = []
         self._opened = ExitStack()
         self._herder: Herder | None = None
+        self.failure: ConnectError | None = None  # why it stopped all connectors by itself
 
     @property
     def urls(self) -> list[str]:
@@ -85,8 +98,12 @@ class ConnectServer:
         self._opened.close()
 
     def create(self, connectors: Iterable[ConnectorFile]) -> None:
-        """Make the connectors of files, as a standalone worker does."""
+        """Make the connectors of files, as a standalone worker does.
+
+        They are the owner's, so they may name classes of any module, and any files.
+        """
         for each in connectors:
+            self._trust(each.config)
             try:
                 self.herder.create(
                     each.name, {**each.config, "name": each.name}, each.initial_state
@@ -95,6 +112,18 @@ class ConnectServer:
                 raise ConfigError(
                     error.message, at=f'connector "{each.name}"', hint=error.hint
                 ) from error
+
+    def _trust(self, config: Mapping[str, str]) -> None:
+        for setting, text in config.items():
+            if _CLASS_SETTING.fullmatch(setting):
+                self._plugins.allow_module(text.strip())
+        try:
+            connector = self._plugins.connector(config.get("connector.class", "").strip())
+        except ConfigError:
+            return  # the validation says more
+        for paths in connector().local_paths(config).values():
+            for path in paths:
+                self._config.allowed_paths.add(path)
 
     def _start(self) -> None:
         offsets = self._offset_store()
@@ -106,7 +135,7 @@ class ConnectServer:
                 self._config,
                 self._plugins,
                 offsets,
-                self._clock,
+                self._machine.clock,
                 self._on_topic,
             )
         )
@@ -119,30 +148,61 @@ class ConnectServer:
                 worker.clients,
                 worker.offset_store,
                 assignment,
-                self._clock,
+                self._machine.clock,
                 config_topic=self._state_topic("config", 1),
                 status_topic=self._state_topic("status", self._config.status_storage_partitions),
             )
         )
-        application = RestApplication(
-            self._herder, cluster_id=self._cluster_id, metrics=worker.metrics
-        )
+        self._listen(self._herder, worker)
+        bound = self._servers[0].address if self._servers else ":0"
+        port = int(bound.rpartition(":")[2])
+        assignment.worker_id = self._config.worker_id(port, self._machine)
+        self._join_group(self._config.member_name(port, self._machine))
+        self._opened.callback(self._herder.stop)
+        self._herder.start()
+
+    def _listen(self, herder: Herder, worker: Worker) -> None:
+        if not self._config.listeners:
+            return
+        application = RestApplication(herder, cluster_id=self._cluster_id, metrics=worker.metrics)
         for listener in self._config.listeners:
             host, port = parse_listener(listener)
             listen = f"[{host}]:{port}" if ":" in host else f"{host or EVERY_INTERFACE}:{port}"
-            server = HttpServer(application, listen=listen, name="connect-rest")
+            server = HttpServer(
+                application,
+                listen=listen,
+                name="connect-rest",
+                allowed_hosts=[
+                    *self._config.rest_allowed_hosts,
+                    self._config.rest_advertised_host_name or "",
+                ],
+            )
             self._servers.append(server.start())
-        bound = self._servers[0].address if self._servers else ":0"
-        assignment.worker_id = self._config.worker_id(int(bound.rpartition(":")[2]))
-        self._opened.callback(self._herder.stop)
-        self._herder.start()
+
+    def _join_group(self, member: str) -> None:
+        """See that no other worker runs the same connectors; ConnectError if one does."""
+        config = self._config
+        if config.group_id is None:
+            return  # a standalone worker has locked its file of offsets
+        timeouts = GroupTimeouts(
+            config.session_timeout_ms, config.heartbeat_interval_ms, config.rebalance_timeout_ms
+        )
+        group = WorkerGroup(self._target, config.group_id, self._options, self._lost, timeouts)
+        group.join(member)
+        self._opened.callback(group.close)
+
+    def _lost(self, error: ConnectError) -> None:
+        """Another worker runs the connectors now: stop ours, and leave its statuses alone."""
+        self.failure = error
+        self.herder.give_up()
 
     def _on_topic(self, task: TaskId, topic: str) -> None:
         self.herder.used_topic(task, topic)
 
     def _offset_store(self) -> TopicOffsets | FileOffsets:
         if not self._config.distributed:
-            return FileOffsets(Path(str(self._config.offset_storage_file_filename)))
+            file = Path(str(self._config.offset_storage_file_filename))
+            return FileOffsets(file, self._machine.files)
         topic = self._state_topic("offset", self._config.offset_storage_partitions)
         assert topic is not None, "a distributed worker has topics"
         return TopicOffsets(topic)

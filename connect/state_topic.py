@@ -9,17 +9,18 @@ count once they are committed. Any thread may call any method; one is served at 
 """
 
 import logging
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from broker import concurrency
 from broker.client.administration.values import ConfigResource, NewTopic
 from broker.client.api import Admin, Consumer, ConsumerRecord, Producer
 from broker.client.opening import Target, admin, consumer, producer
 from broker.errors import ErrorCode, MillstreamError
 from broker.model import TopicPartition
 from connect.errors import ConfigError, ConnectError, RetriableError
+from connect.patience import may_pass
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ class StateTopic:
         self._spec = spec
         self._apply: Callable[[ConsumerRecord], None] = _ignore
         self._options = dict(options or {})
-        self._lock = threading.RLock()
+        self._lock = concurrency.RLock()
         self._reader: Consumer | None = None
         self._writer: Producer | None = None
 
@@ -182,4 +183,5 @@ def _saying(what: str) -> Iterator[None]:
     except ConnectError:
         raise
     except MillstreamError as error:
-        raise RetriableError(f"{what}: {error.message}", at=error.at, hint=error.hint) from error
+        kind = RetriableError if may_pass(error) else ConnectError
+        raise kind(f"{what}: {error.message}", at=error.at, hint=error.hint) from error

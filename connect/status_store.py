@@ -12,11 +12,11 @@ others to see. Losing the last of them does no harm, so nobody waits for a write
 import enum
 import logging
 import re
-import threading
 from dataclasses import dataclass
 
 import orjson
 
+from broker import concurrency
 from broker.client.api import ConsumerRecord
 from broker.clock import Clock
 from connect.state_topic import StateTopic
@@ -70,7 +70,7 @@ class StatusStore:
         """Nothing is read before `open`."""
         self._clock = clock
         self._topic = topic
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
         self._statuses: dict[Subject, Status] = {}
         self._topics: dict[str, set[str]] = {}
 

@@ -1,7 +1,6 @@
 """StopSignal: how a task learns that it shall end, whatever it waits for."""
 
-import threading
-
+from broker import concurrency
 from broker.clock import Clock
 from connect.errors import ConnectError
 
@@ -16,8 +15,8 @@ class StopSignal:
     def __init__(self, clock: Clock) -> None:
         """Not set."""
         self._clock = clock
-        self._changed = threading.Condition()
-        self.event = threading.Event()  # for tasks, which wait on the machine's clock
+        self._changed = concurrency.Condition()
+        self.event = concurrency.Event()  # for tasks, which wait on the machine's clock
 
     def set(self) -> None:
         """End all waits, now and from now on."""

@@ -1,6 +1,5 @@
 """TaskBuilder: makes all that a task needs from its configuration, in the task's thread."""
 
-import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -9,12 +8,13 @@ from typing import Protocol, cast
 from broker.client.api import Admin, Consumer, GroupMetadata
 from broker.client.bulk import BulkProducer
 from broker.clock import Clock
+from broker.linear_patterns import Pattern
 from broker.schema.java_patterns import compile_pattern
 from connect.api import Connector, Converter, HeaderConverter, SinkTask, SourceTask
 from connect.clients import LONGEST_MS, Clients, with_prefix
 from connect.connector_config import sink_topics
 from connect.conversion import Converters, Transform
-from connect.dead_letters import DeadLetters, make_topic
+from connect.dead_letters import DeadLetterClients, DeadLetters, make_topic
 from connect.error_handling import ErrorHandler, ErrorLog, ErrorSettings
 from connect.errors import ConfigError
 from connect.group_offsets import group_of
@@ -84,6 +84,7 @@ class TaskBuilder:
     def build(self, request: TaskRequest, stop: StopSignal) -> TaskBody:
         """The task and all around it; waits while the broker is away."""
         connector = self.plugins.connector(request.connector["connector.class"])
+        self.config.allowed_paths.check(connector, request.connector)
         task = connector().task_class()()
         with ExitStack() as opened:
             if isinstance(task, SourceTask):
@@ -165,8 +166,8 @@ class TaskBuilder:
         if settings.dead_letter_topic:
             admin = self._admin(request, opened)
             patiently("look for the dead letter topic", lambda: make_topic(admin, settings), stop)
-            producer = self._dead_letter_producer(request, opened)
-            dead_letters = DeadLetters(task_id, settings, producer, metrics.errors)
+            writing = DeadLetterClients(self._dead_letter_producer(request, opened), admin)
+            dead_letters = DeadLetters(task_id, settings, writing, metrics.errors, stop)
             handler.reporters.append(dead_letters)
         if settings.logs:
             handler.reporters.append(_error_log(task_id, settings, metrics))
@@ -177,6 +178,7 @@ class TaskBuilder:
             _topics(config),
             self._consumer(request),
             pipeline,
+            handler,
             metrics,
             stop,
             self.clock,
@@ -209,7 +211,7 @@ class TaskBuilder:
                 request.connector,
                 client_id=f"connector-dlq-producer-{request.task_id}",
                 delivery_timeout_ms=LONGEST_MS,
-                max_block_ms=LONGEST_MS,
+                max_block_ms=SEND_BLOCK_MS,
             ),
         )
 
@@ -272,7 +274,7 @@ def _error_log(task_id: TaskId, settings: ErrorSettings, metrics: TaskMetrics) -
     return ErrorLog(task_id, metrics.errors, with_records=settings.logs_records)
 
 
-def _topics(config: Mapping[str, str]) -> list[str] | re.Pattern[str]:
+def _topics(config: Mapping[str, str]) -> list[str] | Pattern:
     """What a sink reads: topics by name, or all whose name matches."""
     pattern = config.get("topics.regex", "").strip()
     if not pattern:

@@ -14,18 +14,20 @@ it does from then on is told to nobody.
 """
 
 import logging
-import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from broker import garbage
+from broker import concurrency, garbage
 from broker.clock import Clock
+from connect.hidden_values import hide_in_text
 from connect.metrics import TaskMetrics
 from connect.stop_signal import StopSignal, TaskStopped
 from connect.task_state import StatusListener, TargetState, TaskId
 
 logger = logging.getLogger(__name__)
+
+STEP_MS = 500
 
 
 class TaskBody(Protocol):
@@ -34,6 +36,11 @@ class TaskBody(Protocol):
     @property
     def polls_while_paused(self) -> bool:
         """Whether turns go on during a pause: a consumer must poll to stay in its group."""
+        ...
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether `step` does anything."""
         ...
 
     @property
@@ -90,22 +97,29 @@ class TaskThread:
     """One task and its thread."""
 
     def __init__(
-        self, task_id: TaskId, build: BuildBody, listener: StatusListener, clock: Clock
+        self,
+        task_id: TaskId,
+        build: BuildBody,
+        listener: StatusListener,
+        clock: Clock,
+        secrets: Sequence[str] = (),
     ) -> None:
-        """Not started yet."""
+        """Not started yet. Secrets are left out of traces."""
+        self._secrets = secrets
         self.task_id = task_id
         self.metrics = TaskMetrics(clock)
         self._build = build
         self._listener = listener
         self._clock = clock
         self._stop = StopSignal(clock)
+        self._steps_over = StopSignal(clock)
         self._body: TaskBody | None = None
         self._target = TargetState.STARTED
         self._paused = False
         self._abandoned = False
-        self._changed = threading.Condition()
+        self._changed = concurrency.Condition()
         self._ended = False
-        self._thread = threading.Thread(target=self._run, name=f"connect-{task_id}", daemon=True)
+        self._thread = concurrency.Thread(target=self._run, name=f"connect-{task_id}", daemon=True)
 
     # --- any thread ----------------------------------------------------------------------------
 
@@ -125,6 +139,7 @@ class TaskThread:
     def stop_soon(self) -> None:
         """End, soon; does not wait."""
         self._stop.set()
+        self._steps_over.set()
         with self._changed:
             self._changed.notify_all()
         body = self._body
@@ -151,14 +166,9 @@ class TaskThread:
         if self._body is not None:
             self._aside("abandon", self._body.abandon)
 
-    def step(self) -> None:
-        """Do what a turn that waits for long leaves undone."""
-        if self._body is not None and not self._stop.is_set():
-            self._body.step()
-
     def _aside(self, what: str, call: Callable[[], None]) -> None:
         name = f"connect-{what}-{self.task_id}"
-        threading.Thread(target=call, name=name, daemon=True).start()
+        concurrency.Thread(target=call, name=name, daemon=True).start()
 
     # --- the task's thread ---------------------------------------------------------------------
 
@@ -200,7 +210,10 @@ class TaskThread:
         body.start()
         self.metrics.states.enter("running")
         self._tell(self._listener.on_startup)
-        garbage.rounds_began()
+        if body.has_steps:
+            # Each task has its own thread: a step may wait for a producer that is blocked.
+            self._aside("offsets", lambda: self._step_regularly(body))
+        rounds_ended = garbage.rounds_began()
         try:
             while not self._stop.is_set():
                 if self._paused or self._target is TargetState.PAUSED:
@@ -214,9 +227,18 @@ class TaskThread:
             self._finish_failed(body)
             raise
         finally:
-            garbage.rounds_ended()
+            self._steps_over.set()
+            rounds_ended()
         if not self._abandoned:
             body.finish(failed=False)
+
+    def _step_regularly(self, body: TaskBody) -> None:
+        """Do what a turn that waits for long leaves undone; in a thread of its own."""
+        while not self._steps_over.wait(STEP_MS):
+            try:
+                body.step()
+            except Exception:
+                logger.exception("task %s: storing offsets failed", self.task_id)
 
     def _finish_failed(self, body: TaskBody) -> None:
         try:
@@ -253,10 +275,11 @@ class TaskThread:
                 self._changed.wait()
 
     def _trace(self, error: BaseException) -> str:
+        trace = hide_in_text("".join(traceback.format_exception(error)), self._secrets)
         logger.error(
-            "task %s failed and will not go on until it is restarted", self.task_id, exc_info=error
+            "task %s failed and will not go on until it is restarted\n%s", self.task_id, trace
         )
-        return "".join(traceback.format_exception(error))
+        return trace
 
     def _tell(self, tell: Callable[[], None]) -> None:
         if self._abandoned:

@@ -11,12 +11,12 @@ of partitions and replication is said by the default group, which takes all topi
 """
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from broker.client.api import Admin, NewTopic
 from broker.errors import BrokerError, ErrorCode
+from broker.linear_patterns import Pattern
 from broker.schema.java_patterns import compile_pattern
 from connect.config_def import REQUIRED, Check, ConfigDef, ConfigType, invalid
 from connect.errors import ConfigError, ConnectError
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 PREFIX = "topic.creation."
 DEFAULT_GROUP = "default"
 BY_BROKER = -1
-_NOTHING = re.compile(r"(?!)")
+_NOTHING = compile_pattern("(?!)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class TopicGroup:
     """How topics with some names are made."""
 
     name: str
-    include: re.Pattern[str]
-    exclude: re.Pattern[str]
+    include: Pattern
+    exclude: Pattern
     partitions: int
     replication_factor: int
     configs: Mapping[str, str] = field(default_factory=dict)
@@ -82,7 +82,7 @@ def _group(name: str, texts: Mapping[str, object]) -> TopicGroup:
     return TopicGroup(name, _any_of(include), _any_of(exclude), partitions, factor, others)
 
 
-def _any_of(patterns: Sequence[str]) -> re.Pattern[str]:
+def _any_of(patterns: Sequence[str]) -> Pattern:
     if not patterns:
         return _NOTHING
     try:

@@ -2,21 +2,21 @@
 
     herder ──► Worker ──► ConnectorThread   start, stop, task_configs of a connector
                   │
-                  ├─────► TaskThread        one per task: SourceRunner or SinkRunner
+                  ├─────► TaskThread        one per task: SourceRunner or SinkRunner; a source has
+                  │                         another thread that stores offsets while its poll waits
                   │
-                  └─────► offsets thread    stores offsets of sources whose polls wait for long
+                  └─────► idle thread       collects garbage while all tasks wait
 
 What starts or stops is told to the listener given for it; nothing here waits for a connector, but
 for its task configurations and, for task.shutdown.graceful.timeout.ms, for its end.
 """
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
-from broker import garbage
+from broker import concurrency, garbage
 from broker.client.opening import Target
 from broker.clock import Clock, SystemClock
 from connect.api import Connector
@@ -25,6 +25,7 @@ from connect.config_def import ConfigDef
 from connect.connector_config import sink_definition
 from connect.connector_thread import ConnectorThread
 from connect.errors import AlreadyExists, ConnectError, NotFound
+from connect.hidden_settings import HiddenSettings
 from connect.metrics_text import ConnectorMetrics, metrics_text
 from connect.offsets import OffsetStore
 from connect.plugin_finder import PluginKind
@@ -39,7 +40,7 @@ from connect.worker_config import WorkerConfig
 
 logger = logging.getLogger(__name__)
 
-OFFSETS_TICK_MS = 500
+IDLE_TICK_MS = 500
 _TASKS = ConfigDef(
     key for name, key in sink_definition().keys.items() if name.startswith("tasks.max")
 )
@@ -64,22 +65,23 @@ class Worker:
         """`offsets` is the worker's store; `on_topic` is told of tasks and their topics."""
         self._config = config
         self._plugins = plugins
+        self._hidden = HiddenSettings(plugins)
         self._clock = clock or SystemClock()
         self._on_topic = on_topic
         self._stores = OffsetStores(target, config, offsets)
         self._builder = TaskBuilder(
             Clients(target, config.originals), config, plugins, self._stores, self._clock
         )
-        self._lock = threading.Lock()  # guards what follows
+        self._lock = concurrency.Lock()  # guards what follows
         self._connectors: dict[str, ConnectorThread] = {}
         self._tasks: dict[TaskId, TaskThread] = {}
         self._connector_starts = StartupCounts()
         self._task_starts = StartupCounts()
         self._stop = StopSignal(self._clock)
-        self._offsets_thread = threading.Thread(
-            target=self._step_tasks, name="connect-offsets", daemon=True
+        self._idle_thread = concurrency.Thread(
+            target=self._collect_garbage, name="connect-idle", daemon=True
         )
-        self._offsets_thread.start()
+        self._idle_thread.start()
 
     @property
     def clients(self) -> Clients:
@@ -104,8 +106,9 @@ class Worker:
         thread = ConnectorThread(
             name,
             config,
-            lambda: self._plugins.connector(config["connector.class"])(),
+            lambda: self._allowed_connector(config),
             CountedStart(listener, self._connector_starts),
+            self._hidden.secrets(config),
         )
         with self._lock:
             if name in self._connectors:
@@ -115,6 +118,11 @@ class Worker:
         offsets = StoredOffsets(name, lambda: self._stores.of(config), self._stop)
         thread.start(offsets, on_reconfigure)
         thread.set_target(target)
+
+    def _allowed_connector(self, config: Mapping[str, str]) -> Connector:
+        found = self._plugins.connector(config["connector.class"])
+        self._config.allowed_paths.check(found, config)
+        return found()
 
     def stop_connector(self, name: str) -> bool:
         """Stop a connector and wait for that, a while; whether it was there."""
@@ -190,6 +198,7 @@ class Worker:
             lambda stop: self._builder.build(request, stop),
             CountedStart(listener, self._task_starts),
             self._clock,
+            self._hidden.secrets({**connector_config, **task_config}),
         )
         with self._lock:
             if task_id in self._tasks:
@@ -214,16 +223,10 @@ class Worker:
         with self._lock:
             return sorted(task_id for task_id in self._tasks if task_id.connector == name)
 
-    def _step_tasks(self) -> None:
-        while not self._stop.wait(OFFSETS_TICK_MS):
-            garbage.collect_when_due()  # tasks may wait for long in a poll, or hang
-            with self._lock:
-                tasks = list(self._tasks.values())
-            for task in tasks:
-                try:
-                    task.step()
-                except Exception:
-                    logger.exception("task %s: storing offsets failed", task.task_id)
+    def _collect_garbage(self) -> None:
+        """Tasks do that between two turns, but may wait for long in a poll, or hang."""
+        while not self._stop.wait(IDLE_TICK_MS):
+            garbage.collect_when_due()
 
     # --- metrics -------------------------------------------------------------------------------
 
@@ -271,7 +274,7 @@ class Worker:
         for name in names:
             self.stop_connector(name)
         self._stop.set()
-        self._offsets_thread.join()
+        self._idle_thread.join()
         self._stores.close()
 
     def __enter__(self) -> Self:

@@ -6,7 +6,6 @@ and of requests until it ends. One with `group.id` keeps everything in three top
 
 import difflib
 import logging
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -16,7 +15,9 @@ import orjson
 
 from broker.client.config import NetworkConfig
 from broker.errors import ConfigError as PropertiesError
+from broker.machine import Machine
 from broker.properties_file import read_properties
+from connect.allowed_paths import AllowedPaths
 from connect.clients import SERVERS, client_settings, is_client_setting
 from connect.config_def import ConfigDef
 from connect.config_providers import ConfigProviders
@@ -24,6 +25,7 @@ from connect.errors import ConfigError
 from connect.worker_settings import (
     IGNORED,
     PREFIXES,
+    PROTECTING,
     distributed_settings,
     standalone_settings,
 )
@@ -32,6 +34,10 @@ logger = logging.getLogger(__name__)
 
 STANDALONE_FILE = "offset.storage.file.filename"
 DEFAULT_PORT = 8083
+
+
+def _here() -> AllowedPaths:
+    return AllowedPaths(["."])
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +57,21 @@ class WorkerConfig:
     listeners: list[str]
     rest_advertised_host_name: str | None
     rest_advertised_port: int | None
+    rest_allowed_hosts: list[str]
     topic_tracking_enable: bool
     topic_tracking_allow_reset: bool
     topic_creation_enable: bool
     connector_client_config_override_policy: str
     config_providers: list[str]
+    plugin_modules: list[str]
+    connector_allowed_paths: list[str]
     # Standalone.
     offset_storage_file_filename: str | None = None
     # Distributed.
     group_id: str | None = None
+    session_timeout_ms: int = 10_000
+    heartbeat_interval_ms: int = 3_000
+    rebalance_timeout_ms: int = 60_000
     config_storage_topic: str = ""
     config_storage_replication_factor: int = 3
     offset_storage_topic: str = ""
@@ -71,16 +83,20 @@ class WorkerConfig:
     exactly_once_source_support: str = "disabled"
     # All settings as they were given, references resolved; they may hold secrets.
     originals: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # Where connectors may open files.
+    allowed_paths: AllowedPaths = field(default_factory=_here, compare=False)
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> "WorkerConfig":
         """Check the settings; ConfigError names the first that is wrong."""
         resolved = ConfigProviders(settings).resolve(settings)
+        _refuse_security(resolved)
         definition = _definition(resolved)
         _warn_of_unknown(resolved, definition)
         values = definition.parse(resolved)
         named = {name.replace(".", "_"): value for name, value in values.items()}
-        config = cls(**named, originals=resolved)  # type: ignore[arg-type]  # the definition's types
+        paths = AllowedPaths(definition.parse(resolved).texts("connector.allowed.paths") or ["."])
+        config = cls(**named, originals=resolved, allowed_paths=paths)  # type: ignore[arg-type]
         for listener in config.listeners:
             parse_listener(listener)
         return config
@@ -95,11 +111,22 @@ class WorkerConfig:
         """Whether source tasks write records and offsets in one transaction."""
         return self.exactly_once_source_support == "enabled"
 
-    def worker_id(self, bound_port: int) -> str:
+    @property
+    def modules(self) -> list[str]:
+        """The modules whose classes may be used: those listed, and those of its own converters."""
+        own = (self.key_converter, self.value_converter, self.header_converter)
+        return [*self.plugin_modules, *(each.partition(":")[0] for each in own if ":" in each)]
+
+    def worker_id(self, bound_port: int, machine: Machine) -> str:
         """host:port by which others know this worker, listening on a port."""
         host, port = parse_listener(self.listeners[0]) if self.listeners else ("", DEFAULT_PORT)
-        shown = self.rest_advertised_host_name or host or socket.gethostname()
+        shown = self.rest_advertised_host_name or host or machine.host_name
         return f"{shown}:{self.rest_advertised_port or port or bound_port}"
+
+    def member_name(self, bound_port: int, machine: Machine) -> str:
+        """What no two running workers have in common; the same after a restart."""
+        name = f"{self.worker_id(bound_port, machine)} on {machine.host_name}"
+        return name if self.listeners else f"{name}, process {machine.process_id}"
 
     def own_client_settings(self, *, over_network: bool) -> dict[str, object]:
         """Settings of the clients that read and write the worker's own topics.
@@ -177,6 +204,16 @@ def _definition(settings: Mapping[str, str]) -> ConfigDef:
             hint="a worker keeps its state in a file or in topics: leave one of them out",
         )
     return standalone_settings()
+
+
+def _refuse_security(settings: Mapping[str, str]) -> None:
+    """Refuse what protects the REST API of Kafka Connect: ignoring it would let everyone in."""
+    for name, value in settings.items():
+        if name in PROTECTING and value.strip() and value.strip().upper() != "NONE":
+            raise ConfigError(
+                f'setting "{name}" is not supported',
+                hint="the REST API lets everyone in who reaches it: remove the setting to do so",
+            )
 
 
 def _warn_of_unknown(settings: Mapping[str, str], definition: ConfigDef) -> None:

@@ -52,6 +52,7 @@ def common_settings() -> ConfigDef:
             importance=Importance.LOW,
             doc=what,
         )
+    _define_plugins(settings)
     _define_rest(settings)
     for name, what in (
         ("topic.tracking.enable", "Whether the topics that connectors use are remembered."),
@@ -76,6 +77,25 @@ def common_settings() -> ConfigDef:
     return settings
 
 
+def _define_plugins(settings: ConfigDef) -> None:
+    """Whose code runs, and which files it may open."""
+    settings.define(
+        "plugin.modules",
+        ConfigType.LIST,
+        "",
+        importance=Importance.MEDIUM,
+        doc="Python modules and packages whose classes may be named as plugins, besides those of "
+        "entry points.",
+    )
+    settings.define(
+        "connector.allowed.paths",
+        ConfigType.LIST,
+        "",
+        importance=Importance.MEDIUM,
+        doc="Directories in which connectors may open files. Default: the working directory.",
+    )
+
+
 def _define_rest(settings: ConfigDef) -> None:
     settings.define(
         "listeners",
@@ -98,6 +118,13 @@ def _define_rest(settings: ConfigDef) -> None:
         importance=Importance.LOW,
         doc="The port in this worker's id; without it that of the first listener.",
     )
+    settings.define(
+        "rest.allowed.hosts",
+        ConfigType.LIST,
+        "",
+        importance=Importance.LOW,
+        doc="More host names under which clients may reach the REST API; * is any.",
+    )
 
 
 def standalone_settings() -> ConfigDef:
@@ -117,8 +144,16 @@ def distributed_settings() -> ConfigDef:
         "group.id",
         ConfigType.STRING,
         importance=Importance.HIGH,
-        doc="The name of the Connect cluster; workers with the same one share their connectors.",
+        doc="The name of the Connect cluster. One worker runs it; a second one is refused.",
     )
+    for name, default, what in (
+        ("session.timeout.ms", 10_000, "After how long without heartbeats the worker is dead."),
+        ("heartbeat.interval.ms", 3_000, "How often the worker sends heartbeats to its group."),
+        ("rebalance.timeout.ms", 60_000, "How long a starting worker waits for the others."),
+    ):
+        settings.define(
+            name, ConfigType.INT, default, validator=Range(1), importance=Importance.LOW, doc=what
+        )
     for name, what in (
         ("config.storage", "the configurations of connectors and tasks"),
         ("offset.storage", "the offsets of source connectors"),
@@ -159,16 +194,14 @@ def distributed_settings() -> ConfigDef:
 
 
 # Settings of Kafka Connect that mean something there only: a file that has them works here too.
-# Those of groups would matter to several workers, those of plugins to the JVM's class loaders.
+# Some would matter to several workers, those of plugins to the JVM's class loaders.
 IGNORED = frozenset(
     {
         "access.control.allow.methods",
         "access.control.allow.origin",
-        "admin.listeners",
         "auto.include.jmx.reporter",
         "client.dns.lookup",
         "connect.protocol",
-        "heartbeat.interval.ms",
         "inter.worker.key.generation.algorithm",
         "inter.worker.key.size",
         "inter.worker.key.ttl.ms",
@@ -183,14 +216,23 @@ IGNORED = frozenset(
         "metrics.sample.window.ms",
         "plugin.discovery",
         "plugin.path",
-        "rebalance.timeout.ms",
         "response.http.headers.config",
         "rest.advertised.listener",
-        "rest.extension.classes",
         "scheduled.rebalance.max.delay.ms",
-        "session.timeout.ms",
         "worker.sync.timeout.ms",
         "worker.unsync.backoff.ms",
+    }
+)
+# Settings that protect the REST API of Kafka Connect, by itself or in Confluent's packages.
+PROTECTING = frozenset(
+    {
+        "admin.listeners",
+        "authentication.method",
+        "authentication.roles",
+        "authentication.realm",
+        "rest.extension.classes",
+        "ssl.client.auth",
+        "ssl.client.authentication",
     }
 )
 # Whatever begins so is for somebody else: a converter, a client, a topic, a provider.

@@ -42,7 +42,7 @@ class LineSplitter:
             parts = data.split(b"\n")
             self.unfinished = parts.pop()
             texts = map(bytes.decode, parts, repeat("utf-8"), repeat("replace"))
-            # One more for each line's end.
+            # One more for each line's end, which `count` gives for ever.
             ends = map(add, accumulate(map(len, parts)), count(self._position + 1))
             lines = list(zip(texts, ends, strict=False))
         self._position = end - len(self.unfinished)

@@ -38,6 +38,11 @@ class FileStreamSinkConnector(SinkConnector):
         DEFINITION.parse(config)
         self._config = dict(config)
 
+    def local_paths(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        """The file, if it is one."""
+        file = config.get("file")
+        return {"file": [file.strip()]} if file and file.strip() else {}
+
     def task_class(self) -> type[SinkTask]:
         """The task that writes."""
         return FileStreamSinkTask

@@ -1,9 +1,9 @@
 """FileStreamSource: the lines of a file, or of standard input, as records of a topic."""
 
-import threading
 from collections.abc import Mapping, Sequence
 from itertools import repeat
 
+from broker import concurrency
 from broker.clock import Clock, SystemClock
 from connect.api import ExactlyOnceSupport, SourceConnector, SourceTask
 from connect.config_def import ConfigDef, ConfigType, Importance, NonEmptyString, Range
@@ -62,6 +62,11 @@ class FileStreamSourceConnector(SourceConnector):
         DEFINITION.parse(config)
         self._config = dict(config)
 
+    def local_paths(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        """The file, if it is one."""
+        file = config.get("file")
+        return {"file": [file.strip()]} if file and file.strip() else {}
+
     def task_class(self) -> type[SourceTask]:
         """The task that reads."""
         return FileStreamSourceTask
@@ -119,7 +124,7 @@ class FileStreamSourceTask(SourceTask):
         """Waits and timestamps go by the clock."""
         self._clock = clock or SystemClock()
         self._stop = StopSignal(self._clock)
-        self._reading = threading.Lock()  # `stop` comes from another thread and closes the file
+        self._reading = concurrency.Lock()  # `stop` comes from another thread and closes the file
         self._lines: FileLines | StandardInputLines | None = None
         self._waiting: list[Line] = []  # were read, but did not fit into the last batch
 
@@ -141,17 +146,18 @@ class FileStreamSourceTask(SourceTask):
             self._stop.wait(LOOK_MS)
             return None
         texts, positions = zip(*lines, strict=True)
+        count = len(texts)
         return SourceRecord.of_columns(
-            repeat(self._partition),
+            repeat(self._partition, count),
             [{POSITION: position} for position in positions],
-            repeat(self._topic),
-            repeat(None),  # any partition
-            repeat(None),  # no key
-            repeat(None),
-            repeat(STRING),
+            repeat(self._topic, count),
+            repeat(None, count),  # any partition
+            repeat(None, count),  # no key
+            repeat(None, count),
+            repeat(STRING, count),
             texts,
-            repeat(self._clock.now_ms()),
-            repeat(()),
+            repeat(self._clock.now_ms(), count),
+            repeat((), count),
         )
 
     def stop(self) -> None:

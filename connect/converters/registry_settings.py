@@ -1,11 +1,11 @@
 """The settings of converters that keep their schemas in a registry, and the registry they name."""
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary, finalize
 
+from broker import concurrency
 from broker.client.registry import CachedRegistry, HttpSchemaRegistry, SchemaRegistry
 from broker.client.serde.subjects import (
     SubjectStrategy,
@@ -105,7 +105,7 @@ def parse_registry_settings(
 
 
 _open: WeakValueDictionary[object, CachedRegistry] = WeakValueDictionary()
-_opening = threading.Lock()
+_opening = concurrency.Lock()
 
 
 def open_registry(settings: RegistrySettings, given: SchemaRegistry | None) -> CachedRegistry:

@@ -9,13 +9,13 @@ is wanted in memory, a distributed one in the config topic, from which it goes o
 """
 
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from broker import concurrency
 from broker.clock import Clock
 from connect.clients import Clients
 from connect.config_providers import ConfigProviders
@@ -36,6 +36,7 @@ from connect.herder.keeper import ConnectorWorker, Keeper, KeeperParts, restart_
 from connect.herder.loggers import Loggers, checked_level
 from connect.herder.offset_changes import OffsetChanges, WrittenOffset
 from connect.herder.validation import NullableConfig, Validation, check_valid
+from connect.hidden_settings import HiddenSettings
 from connect.offsets import OffsetStore
 from connect.plugins import Plugins
 from connect.state_topic import StateTopic
@@ -79,16 +80,18 @@ class Herder:
         self._parts = parts
         self._configs = ConfigStore(self, parts.config_topic)
         self._statuses = StatusStore(parts.clock, parts.status_topic)
-        self._providers = ConfigProviders(parts.config.originals)
+        allowed = parts.config.allowed_paths
+        self._providers = ConfigProviders(parts.config.originals, allowed)
         validation = Validation(parts.plugins, parts.config, self._providers)
         self.catalog = PluginCatalog(parts.plugins, validation)
-        self._changes = OffsetChanges(parts.plugins, parts.clients, parts.offset_store)
+        self._hidden = HiddenSettings(parts.plugins)
+        self._changes = OffsetChanges(parts.plugins, parts.clients, parts.offset_store, allowed)
         self.loggers = Loggers(parts.clock)
         self._keepers: dict[str, Keeper] = {}
-        self._lock = threading.Lock()  # guards the keepers
-        self._writing = threading.RLock()  # one change at a time: look, then write
+        self._lock = concurrency.Lock()  # guards the keepers
+        self._writing = concurrency.RLock()  # one change at a time: look, then write
         self._stopping = False
-        self.ready = threading.Event()
+        self.ready = concurrency.Event()
 
     # --- life -------------------------------------------------------------------------------
 
@@ -114,6 +117,11 @@ class Herder:
                 logger.warning('connector "%s" did not stop in time', keeper.name)
         self._statuses.close()
         self._configs.close()
+
+    def give_up(self) -> None:
+        """Stop all connectors without a word: another worker writes their statuses now."""
+        self._statuses.close()
+        self.stop()
 
     # --- what the config store tells --------------------------------------------------------
 
@@ -191,7 +199,10 @@ class Herder:
     def tasks(self, name: str) -> list[TaskInfo]:
         """The tasks of a connector as they are wanted."""
         wanted = self._wanted(name)
-        return [TaskInfo(TaskId(name, number), task) for number, task in enumerate(wanted.tasks)]
+        return [
+            TaskInfo(TaskId(name, number), self._hidden.shown(task, wanted.config))
+            for number, task in enumerate(wanted.tasks)
+        ]
 
     def topics(self, name: str) -> list[str]:
         """The topics that a connector has used."""
@@ -220,7 +231,8 @@ class Herder:
 
     def _info(self, name: str, wanted: WantedConnector) -> ConnectorInfo:
         tasks = tuple(TaskId(name, number) for number in range(len(wanted.tasks)))
-        return ConnectorInfo(name, wanted.config, tasks, self._type(wanted.config))
+        shown = self._hidden.shown(wanted.config)
+        return ConnectorInfo(name, shown, tasks, self._type(wanted.config))
 
     def _type(self, config: Config) -> str:
         try:
@@ -257,6 +269,8 @@ class Herder:
     def _put(
         self, name: str, config: NullableConfig, state: TargetState | None, *, replace_old: bool
     ) -> tuple[ConnectorInfo, bool]:
+        stored = self._configs.connector(name) if replace_old else None
+        config = self._hidden.restored(config, None if stored is None else stored.config)
         check_valid(self.catalog.validate(config))
         texts = {key: text for key, text in config.items() if text is not None}
         size = sum(len(key.encode()) + len(text.encode()) for key, text in texts.items())

@@ -25,6 +25,7 @@ from connect.config_store import Config, ConfigStore, RestartRequest, WantedConn
 from connect.errors import ConnectError, RetriableError
 from connect.herder.assignment import Assignment
 from connect.herder.serial_thread import SerialThread
+from connect.hidden_values import hide_in_text
 from connect.plugins import Plugins
 from connect.status_store import State, Status, StatusStore, Subject
 from connect.task_state import StatusListener, TargetState, TaskId
@@ -116,7 +117,7 @@ class Keeper:
 
     def wake(self) -> "Future[None]":
         """Something about the connector is new."""
-        return self._thread.submit(self._reconcile)
+        return self._thread.submit(lambda: self._try(self._reconcile))
 
     def restart_connector(self) -> "Future[None]":
         """Start the connector anew, whatever it does; the error of the future is why it failed."""
@@ -128,7 +129,7 @@ class Keeper:
 
     def restart(self, request: RestartRequest) -> "Future[None]":
         """Start those parts anew that the request means."""
-        return self._thread.submit(lambda: self._restart(request))
+        return self._thread.submit(lambda: self._try(lambda: self._restart(request)))
 
     def call(self, function: Callable[[], T]) -> "Future[T]":
         """Run a function when everything that was asked for before is done."""
@@ -143,6 +144,23 @@ class Keeper:
     def is_idle(self) -> bool:
         """Whether there is nothing left to do now; asked by `retire`."""
         return self._thread.is_idle()
+
+    def _try(self, work: Callable[[], None]) -> None:
+        """Do what nobody waits for: an error is the connector's status, and is not forgotten."""
+        try:
+            work()
+        except RetriableError as error:
+            logger.warning(
+                'connector "%s": trying again in %d ms: %s', self.name, self._retry_ms, error
+            )
+            self._retry_later(self._reconcile)
+        except Exception as error:
+            logger.exception('connector "%s" failed', self.name)
+            self._fail(error)
+
+    def _retry_later(self, work: Callable[[], None]) -> None:
+        self._thread.submit(lambda: self._try(work), delay_ms=self._retry_ms)
+        self._retry_ms = min(2 * self._retry_ms, RETRY_MS_MAX)
 
     # --- to what is wanted --------------------------------------------------------------------
 
@@ -218,7 +236,7 @@ class Keeper:
 
     def _reconfigure_soon(self) -> None:
         """The connector says that it wants other tasks; called by any thread."""
-        self._thread.submit(self._reconfigure)
+        self._thread.submit(lambda: self._try(self._reconfigure))
 
     def _reconfigure(self) -> None:
         running, wanted = self._running, self._parts.configs.connector(self.name)
@@ -242,8 +260,7 @@ class Keeper:
                 self._retry_ms,
                 error,
             )
-            self._thread.submit(self._reconfigure, delay_ms=self._retry_ms)
-            self._retry_ms = min(2 * self._retry_ms, RETRY_MS_MAX)
+            self._retry_later(self._reconfigure)
         except Exception as error:
             self._fail(error)
 
@@ -424,4 +441,4 @@ class _Reporter:
 
 
 def _trace(error: BaseException) -> str:
-    return "".join(traceback.format_exception(error))
+    return hide_in_text("".join(traceback.format_exception(error)))

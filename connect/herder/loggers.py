@@ -1,10 +1,10 @@
 """Levels of loggers, by Java's names: what the REST API shows and sets."""
 
 import logging
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from broker import concurrency
 from broker.clock import Clock
 from connect.errors import BadRequest, NotFound
 
@@ -36,7 +36,7 @@ class Loggers:
     def __init__(self, clock: Clock) -> None:
         """Nothing was set yet."""
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
         self._modified_ms: dict[str, int] = {}
 
     def levels(self) -> dict[str, LoggerLevel]:

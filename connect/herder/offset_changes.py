@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from broker.client.api import Admin
 from broker.model import TopicPartition
+from connect.allowed_paths import AllowedPaths
 from connect.api import Connector, SinkConnector, SourceConnector
 from connect.clients import Clients
 from connect.config_store import Config
@@ -40,6 +41,7 @@ class OffsetChanges:
     clients: Clients
     # Where the offsets of a source connector are.
     store_of: Callable[[Config], OffsetStore]
+    allowed_paths: AllowedPaths
 
     def listing(self, name: str, config: Config) -> list[WrittenOffset]:
         """All offsets of a connector."""
@@ -89,7 +91,9 @@ class OffsetChanges:
         return managed
 
     def _connector(self, config: Config) -> Connector:
-        return self.plugins.connector(config.get("connector.class", ""))()
+        found = self.plugins.connector(config.get("connector.class", ""))
+        self.allowed_paths.check(found, config)
+        return found()
 
 
 def source_offsets(wanted: Sequence[WrittenOffset]) -> list[SourceOffset]:

@@ -3,11 +3,11 @@
 import heapq
 import itertools
 import logging
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
+from broker import concurrency
 from broker.clock import Clock
 
 T = TypeVar("T")
@@ -22,11 +22,11 @@ class SerialThread:
         """The thread starts with the first piece of work."""
         self._name = name
         self._clock = clock
-        self._changed = threading.Condition()
+        self._changed = concurrency.Condition()
         self._numbers = itertools.count()
         # When it is due, in which order it came, how to do it and how to drop it.
         self._work: list[tuple[int, int, Callable[[], None], Callable[[], bool]]] = []
-        self._thread: threading.Thread | None = None
+        self._thread: concurrency.Thread | None = None
         self._closed = False
 
     def submit(self, function: Callable[[], T], *, delay_ms: int = 0) -> "Future[T]":
@@ -48,7 +48,7 @@ class SerialThread:
             due_ms = self._clock.monotonic_ms() + delay_ms if delay_ms else 0
             heapq.heappush(self._work, (due_ms, next(self._numbers), run, future.cancel))
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread = concurrency.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
             self._changed.notify_all()
         return future

@@ -21,6 +21,8 @@ from connect.connector_config import (
     source_definition,
 )
 from connect.errors import BadRequest, ConfigError, ConnectError
+from connect.hidden_settings import HiddenSettings
+from connect.hidden_values import hide_in_text, hide_value, is_secret_name
 from connect.plugin_finder import PluginKind
 from connect.plugins import Plugins
 from connect.worker_config import WorkerConfig
@@ -99,9 +101,13 @@ class Validation:
                 values.setdefault(key, ConfigValue(key)).errors.append(wrong)
         own = connector.config()
         values.update(own.validate_all(resolved))
-        _add_own_errors(connector, self.providers.resolve(texts), values)
+        refused = self.worker.allowed_paths.errors(connector, self.providers.resolve(texts))
+        if refused:
+            _add_errors(refused, resolved, values)  # the connector must not look at those files
+        else:
+            _add_own_errors(connector, self.providers.resolve(texts), values)
         _hide_resolved(config, resolved, values)
-        return merged_infos(
+        found = merged_infos(
             name,
             config_infos(
                 name,
@@ -112,6 +118,11 @@ class Validation:
             self._overrides(texts),
             *(self._converter(setting, resolved) for setting in CONVERTERS),
         )
+        secrets = HiddenSettings(self.plugins).secrets(self.providers.resolve(texts))
+        for each in found.configs:
+            if each.value is not None:
+                each.value.errors = [hide_in_text(error, secrets) for error in each.value.errors]
+        return found
 
     def _check_common(
         self, connector: type[Connector], config: NullableConfig, values: dict[str, ConfigValue]
@@ -202,6 +213,12 @@ def _add_own_errors(
         found = connector().validate(config) or {}
     except ConnectError as error:
         found = {CLASS: [str(error)]}
+    _add_errors(found, config, values)
+
+
+def _add_errors(
+    found: Mapping[str, Iterable[str]], config: NullableConfig, values: dict[str, ConfigValue]
+) -> None:
     for name, errors in found.items():
         values.setdefault(name, ConfigValue(name, config.get(name))).errors.extend(errors)
 
@@ -248,6 +265,9 @@ def _policy_errors(key: str, policy: str, allowed: Iterable[str] | None) -> list
 
 def _java_map(config: NullableConfig) -> str:
     """A map as Java shows it: the name, which was added, first."""
-    texts = {key: "null" if text is None else text for key, text in config.items()}
+    texts = {
+        key: "null" if text is None else hide_value(key, text, password=is_secret_name(key))
+        for key, text in config.items()
+    }
     shown = {"name": texts.pop("name"), **texts} if "name" in texts else texts
     return f"{{{', '.join(f'{key}={text}' for key, text in shown.items())}}}"

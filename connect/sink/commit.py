@@ -3,8 +3,8 @@
     every offset.flush.interval.ms, or when the task asks     without waiting for the answer
     before partitions are given up, and at the end            waits, for offset.flush.timeout.ms
 
-Dead letters are written before offsets are committed: a record is in the target, in the dead letter
-topic, or read again.
+Dead letters are acknowledged before offsets are committed: a record is in the target, in the dead
+letter topic, or read again. When a letter is refused, the task fails and commits nothing.
 """
 
 import logging
@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from broker.client.api import OffsetAndMetadata
 from broker.errors import MillstreamError
 from broker.model import TopicPartition
+from connect.dead_letters import DeadLetterRefused
 from connect.sink.offsets import Offsets, SinkOffsets
 from connect.sink.setup import SinkSetup
 
@@ -55,6 +56,9 @@ class SinkCommit:
         number = self._start()
         try:
             offered = self._offered(partitions)
+        except DeadLetterRefused:
+            self._setup.metrics.commit_failed()
+            raise  # reading the record again would end the same way
         except Exception:
             logger.exception(
                 "task %s cannot commit: it goes back to what was committed last",
@@ -116,8 +120,6 @@ class SinkCommit:
             logger.warning("task %s waits for its dead letters to be written", setup.task_id)
             setup.metrics.commit_failed()
             return None
-        if setup.errant_records is not None:
-            setup.errant_records.raise_failures()
         return offered
 
     def _answered(self, number: int, found: Offsets, error: BaseException | None) -> None:

@@ -1,8 +1,8 @@
 """ErrantRecords: single records that a sink task could not deliver, reported by the task itself."""
 
-import threading
 from concurrent.futures import Future
 
+from broker import concurrency
 from broker.client.api import ConsumerRecord
 from connect.api import SinkTask
 from connect.class_names import class_name
@@ -20,8 +20,7 @@ class ErrantRecords:
         """Records go where the handler's reporters write them."""
         self._handler = handler
         self._converters = converters
-        self._lock = threading.Lock()
-        self._waiting: list[Future[None]] = []
+        self._lock = concurrency.Lock()
 
     def report(self, record: SinkRecord, error: Exception) -> Future[None]:
         """Write a record down; ConnectError when errors are not tolerated."""
@@ -32,23 +31,12 @@ class ErrantRecords:
             reports = [each for each in handler.report(failure) if isinstance(each, Future)]
             if not handler.settings.tolerates_all:
                 raise ConnectError("Tolerance exceeded in errant record reporter") from error
-            handler.counts.skipped += 1
-            self._waiting += reports
+            handler.skip(failure)
         if reports:
             return reports[0]
         logged: Future[None] = Future()
         logged.set_result(None)
         return logged
-
-    def raise_failures(self) -> None:
-        """Fail if a reported record could not be written: it would be lost."""
-        with self._lock:
-            done = [report for report in self._waiting if report.done()]
-            self._waiting = [report for report in self._waiting if not report.done()]
-        for report in done:
-            error = report.exception()
-            if error is not None:
-                raise ConnectError("a record that the task reported cannot be written") from error
 
     def _consumed(self, record: SinkRecord) -> ConsumerRecord:
         """The record as it was read, or, if the task has changed it, as it is now."""

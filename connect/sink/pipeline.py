@@ -104,16 +104,20 @@ class SinkPipeline:
         topics, partitions, offsets, stamps_ms, keys, values, headers = zip(*consumed, strict=True)
         if any(headers) or NO_TIMESTAMP in stamps_ms:
             return None
+        count = len(consumed)
+        kinds = repeat(timestamp_type, count)
+        read = (stamps_ms, kinds, repeat((), count), topics, partitions, offsets)
         try:
-            keys_found = key.to_connect_many(topics[0], keys)
-            values_found = value.to_connect_many(topics[0], values)
+            key_schemas, keys_found = key.to_connect_many(topics[0], keys)
+            value_schemas, values_found = value.to_connect_many(topics[0], values)
+            converted = (key_schemas, keys_found, value_schemas, values_found, offsets)
+            if self._reportable:
+                return ReportableRecord.of_columns(topics, partitions, *converted, *read, consumed)
+            return SinkRecord.of_columns(topics, partitions, *converted, *read)
         except Exception:
-            return None  # whose it is, and what becomes of it, is found one by one
-        converted = (*keys_found, *values_found, offsets)
-        read = (stamps_ms, repeat(timestamp_type), repeat(()), topics, partitions, offsets)
-        if self._reportable:
-            return ReportableRecord.of_columns(topics, partitions, *converted, *read, consumed)
-        return SinkRecord.of_columns(topics, partitions, *converted, *read)
+            # Whose it is, and what becomes of it, is found one by one; so are the records of a
+            # converter that has returned too few values or too many.
+            return None
 
     def record(self, consumed: ConsumerRecord, timestamp_type: TimestampType) -> SinkRecord | None:
         """What to put for a record; None drops it. Raises what is not tolerated."""

@@ -17,13 +17,16 @@ from collections.abc import Callable, Iterable
 from broker.client.api import ConsumerRecord, RebalanceListener
 from broker.client.record_consumer import WokenUp
 from broker.client.retry import is_retriable
-from broker.errors import MillstreamError
+from broker.errors import CorruptBatchError, MillstreamError
 from broker.model import TopicPartition
+from connect.dead_letters import DeadLetterRefused
+from connect.error_handling import Failure, Stage
 from connect.errors import ConnectError, RetriableError
 from connect.metrics import TaskMetrics
 from connect.records import SinkRecord, TimestampType
 from connect.sink.commit import SinkCommit
 from connect.sink.offsets import SinkOffsets, partition_runs
+from connect.sink.pipeline import NO_TIMESTAMP
 from connect.sink.setup import SinkContext, SinkSetup
 
 logger = logging.getLogger(__name__)
@@ -33,12 +36,14 @@ POLL_MS_MAX = 500
 REDELIVERY_FIRST_MS = 300
 REDELIVERY_LONGEST_MS = 60_000
 CLOSE_TIMEOUT_MS = 5_000
+KAFKA_CONSUMER = "org.apache.kafka.clients.consumer.KafkaConsumer"
 
 
 class SinkRunner:
     """The TaskBody of a sink task."""
 
     polls_while_paused = True
+    has_steps = False
 
     def __init__(self, setup: SinkSetup, close_others: Callable[[], None]) -> None:
         """`close_others` lets go of what belongs to the task besides its consumer."""
@@ -75,6 +80,7 @@ class SinkRunner:
     def turn(self) -> None:
         """One poll, and all that follows from it."""
         context = self._context
+        self._check_dead_letters()
         if self._commit.step(requested=context.commit_requested):
             context.commit_requested = False
         self._rewind()
@@ -150,11 +156,33 @@ class SinkRunner:
             return self._consumer.poll(timeout_ms)
         except WokenUp:
             return []
+        except CorruptBatchError as error:
+            self._skip_batch(error)
+            return []
         except MillstreamError as error:
             if not is_retriable(error):
                 raise
             logger.warning("task %s cannot poll now: %s", self._setup.task_id, error)
             return []
+
+    def _skip_batch(self, error: CorruptBatchError) -> None:
+        """Go on after a batch that cannot be read, if errors are tolerated; it is reported."""
+        handler, tp = self._setup.handler, TopicPartition(error.topic, error.partition)
+        if not handler.settings.tolerates_all:
+            raise ConnectError(
+                error.message,
+                at=error.at,
+                hint="errors.tolerance=all goes on without batches that cannot be read; or set the "
+                f"offset of the partition to {error.next_offset}",
+            ) from error
+        logger.error("task %s skips a batch: %s", self._setup.task_id, error)
+        nothing = ConsumerRecord(*tp, error.offset, NO_TIMESTAMP, None, None, ())
+        failure = Failure(Stage.KAFKA_CONSUME, KAFKA_CONSUMER, error, nothing)
+        handler.counts.failures += 1
+        handler.report(failure)
+        handler.skip(failure)
+        self._consumer.seek(tp, error.next_offset)
+        self._offsets.read(tp, first=error.offset, last=error.next_offset - 1)
 
     def _rewind(self) -> None:
         wanted, self._context.wanted_offsets = self._context.wanted_offsets, {}
@@ -180,15 +208,29 @@ class SinkRunner:
             kind: TimestampType = "LogAppendTime" if appended else "CreateTime"
             self._setup.pipeline.add_records(run, kind, self._batch)
 
+    def _check_dead_letters(self) -> None:
+        """Fail when a letter was refused: a task that went on would commit past its record."""
+        if self._setup.dead_letters is not None:
+            self._setup.dead_letters.raise_refused()
+
+    def _settle_dead_letters(self) -> None:
+        """Wait for the letters of skipped records: a task with own offsets may pass them in put."""
+        letters = self._setup.dead_letters
+        if letters is not None and not letters.settle(self._setup.flush_timeout_ms):
+            raise RetriableError("dead letters are not acknowledged yet")
+
     def _deliver(self) -> None:
         """Put the batch in hand; an empty one, too: tasks do by the way what time asks for."""
         clock = self._setup.clock
         started_ms = clock.monotonic_ms()
         try:
+            self._settle_dead_letters()
             self._task.put(self._batch)
         except RetriableError as error:
             self._put_off(error)
             return
+        except DeadLetterRefused:
+            raise
         except Exception as error:
             raise ConnectError(
                 "Exiting WorkerSinkTask due to unrecoverable exception.",

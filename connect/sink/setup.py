@@ -1,14 +1,15 @@
 """SinkSetup: all that belongs to one sink task; SinkContext: what the task may ask for."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from broker.client.api import Consumer, GroupMetadata
 from broker.clock import Clock
+from broker.linear_patterns import Pattern
 from broker.model import TopicPartition
 from connect.api import SinkTask
 from connect.dead_letters import DeadLetters
+from connect.error_handling import ErrorHandler
 from connect.metrics import SinkMetrics
 from connect.sink.errant_records import ErrantRecords
 from connect.sink.pipeline import SinkPipeline
@@ -23,9 +24,10 @@ class SinkSetup:
     task_id: TaskId
     task: SinkTask
     config: Mapping[str, str]
-    topics: list[str] | re.Pattern[str]
+    topics: list[str] | Pattern
     consumer: Consumer
     pipeline: SinkPipeline
+    handler: ErrorHandler
     metrics: SinkMetrics
     stop: StopSignal
     clock: Clock

@@ -3,12 +3,12 @@
     poll -> send -> (acknowledged) -> offset pending -> every offset.flush.interval.ms: stored
 
 The task's thread sends, and does the rest between two polls. A poll may wait for long, so another
-thread of the worker calls `step` now and then: offsets are stored in time all the same.
+thread of the task calls `step` now and then: offsets are stored in time all the same.
 """
 
-import threading
 from collections.abc import Sequence
 
+from broker import concurrency
 from broker.client.api import Delivery
 from broker.errors import MillstreamError, RequestTimeout
 from connect.error_handling import Failure, Stage
@@ -31,7 +31,7 @@ class AtLeastOnce:
         """Nothing was sent yet."""
         self._setup = setup
         self._sender = sender
-        self._lock = threading.Lock()  # what follows belongs to who holds it
+        self._lock = concurrency.Lock()  # what follows belongs to who holds it
         self._submitted = SubmittedRecords(self._refused, keep_records=setup.wants_commit_record)
         self._flush = OffsetFlush(
             setup.task_id.connector, setup.offsets, setup.producer, setup.metrics, setup.clock
@@ -143,8 +143,9 @@ class AtLeastOnce:
             self._error = self._error or error
             return False
         handler.counts.failures += 1
-        handler.report(Failure(Stage.KAFKA_PRODUCE, WORKER_SOURCE_TASK, error, record))
-        handler.counts.skipped += 1
+        failure = Failure(Stage.KAFKA_PRODUCE, WORKER_SOURCE_TASK, error, record)
+        handler.report(failure)
+        handler.skip(failure)
         return True
 
     def _refuse(self, record: SourceRecord, error: MillstreamError) -> None:

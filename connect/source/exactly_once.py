@@ -106,6 +106,7 @@ class ExactlyOnce:
         self._count += len(deliveries) - dropped
         self._dropped += dropped
         last: Mapping[str, object] | None = None
+        # A send that failed has no deliveries for the records after it.
         for record, delivery in zip(records, deliveries, strict=False):
             partition = record.source_partition
             if partition is not last:

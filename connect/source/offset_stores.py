@@ -4,11 +4,12 @@ With offsets.storage.topic a connector has a topic for itself. What is not there
 the worker's: a connector that gets a topic of its own goes on where it was.
 """
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 
+from broker import concurrency
 from broker.client.api import Delivery, Producer
 from broker.client.opening import Target
+from broker.client.remote import servers_of
 from connect.offsets import Offset, OffsetStore, Partition, SourceOffset, TopicOffsets
 from connect.state_topic import StateTopic, TopicSpec
 from connect.worker_config import WorkerConfig
@@ -63,7 +64,7 @@ class OffsetStores:
         self._target = target
         self._config = config
         self._worker = worker
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
         self._topics: dict[str, TopicOffsets] = {}
 
     def of(self, connector: Mapping[str, str]) -> OffsetStore:
@@ -93,7 +94,7 @@ class OffsetStores:
         spec = TopicSpec(
             name, config.offset_storage_partitions, config.offset_storage_replication_factor
         )
-        over_network = isinstance(self._target, str)
+        over_network = servers_of(self._target) is not None
         options = config.own_client_settings(over_network=over_network)
         store = TopicOffsets(StateTopic(self._target, spec, options=options))
         store.open()

@@ -81,10 +81,13 @@ class SourcePipeline:
         try:
             key_bytes = key.from_connect_many(topic, key_schemas, keys)
             value_bytes = value.from_connect_many(topic, schemas, values)
+            no_headers = repeat((), count)
+            parts = zip(key_bytes, value_bytes, no_headers, stamps_ms, partitions, strict=True)
+            return list(zip(repeat(topic, count), parts, strict=True))
         except Exception:
-            return None  # whose it is, and what becomes of it, is found one by one
-        parts = zip(key_bytes, value_bytes, repeat(()), stamps_ms, partitions, strict=False)
-        return list(zip(repeat(topic, count), parts, strict=True))
+            # Whose it is, and what becomes of it, is found one by one; so are the records of a
+            # converter that has returned too few values or too many.
+            return None
 
     def row(self, polled: SourceRecord) -> Row | None:
         """What to send for a record; None drops it. Raises what is not tolerated."""

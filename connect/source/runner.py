@@ -7,10 +7,10 @@ at_least_once.py or exactly_once.py.
 """
 
 import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from broker import concurrency
 from connect.api import OffsetReader, TransactionContext
 from connect.metrics import TaskMetrics
 from connect.patience import RETRY_MS, may_pass
@@ -32,13 +32,13 @@ class TaskContext:
     config: Mapping[str, str]
     offset_reader: OffsetReader
     transaction_context: TransactionContext | None
-    stop_event: threading.Event
+    stop_event: concurrency.Event
 
     def configs(self) -> Mapping[str, str]:
         """The task's configuration."""
         return self.config
 
-    def stopping(self) -> threading.Event:
+    def stopping(self) -> concurrency.Event:
         """Set when the task shall end."""
         return self.stop_event
 
@@ -47,6 +47,7 @@ class SourceRunner:
     """The TaskBody of a source task."""
 
     polls_while_paused = False
+    has_steps = True
 
     def __init__(
         self,
@@ -60,7 +61,7 @@ class SourceRunner:
         self._context = context
         self._delivery = delivery
         self._close_others = close_others
-        self._stopping = threading.Lock()  # guards what follows: stop() is called once, if at all
+        self._stopping = concurrency.Lock()  # guards what follows: stop() is called once, if at all
         self._start_ended = False
         self._stopped = False
 

@@ -1,5 +1,6 @@
 """A worker on a broker, with what tests ask of it."""
 
+import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ SETTINGS = {
     "offset.storage.partitions": "2",
     "status.storage.topic": "connect-status",
     "offset.flush.interval.ms": "60000",
+    "connector.allowed.paths": tempfile.gettempdir(),
 }
 
 
@@ -78,7 +80,7 @@ class RunningWorker:
         self.worker = Worker(
             target,
             self.config,
-            Plugins(),
+            Plugins(modules=["tests"]),
             self.offsets,
             clock,
             lambda task, topic: self.topics.add((task.connector, topic)),

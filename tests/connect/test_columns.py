@@ -1,6 +1,7 @@
 """Records that go through converters by columns become what they become one by one."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -137,6 +138,54 @@ def test_a_converter_that_changes_one_value_is_asked_for_each() -> None:
     rows: list[Row | None] = []
     pipeline.add_rows([SourceRecord({}, {}, "t", value="a")], rows)
     assert [row and row[1][1] for row in rows] == [b"A"]
+
+
+class ShortConverter(StringConverter):
+    """Loses values when it has many."""
+
+    def __init__(self, change: int) -> None:
+        super().__init__()
+        self._change = change
+
+    def from_connect_data(self, *args: Any) -> bytes | None:
+        return super().from_connect_data(*args)
+
+    def to_connect_data(self, *args: Any) -> Any:
+        return super().to_connect_data(*args)
+
+    def from_connect_many(self, *args: Any) -> Sequence[bytes | None]:
+        return self._changed(super().from_connect_many(*args))
+
+    def to_connect_many(self, *args: Any) -> Any:
+        schemas, values = super().to_connect_many(*args)
+        return schemas, self._changed(values)
+
+    def _changed(self, values: Sequence[Any]) -> Sequence[Any]:
+        return [*values, *values[:1]] if self._change > 0 else values[:-1]
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+@pytest.mark.parametrize("reportable", [False, True])
+def test_a_bulk_converter_that_returns_another_number_of_values_loses_no_record(
+    change: int, reportable: bool
+) -> None:
+    consumed = [ConsumerRecord("t", 0, n, 5, b"k", b"%d" % n) for n in range(4)]
+    kinds = converters(ShortConverter(change))
+    batch: list[SinkRecord] = []
+    sink = SinkPipeline([], kinds, handler(), reportable=reportable)
+    sink.add_records(consumed, "CreateTime", batch)
+    assert [record.value for record in batch] == ["0", "1", "2", "3"]
+    polled = [SourceRecord({}, {}, "t", value=str(n)) for n in range(4)]
+    rows: list[Row | None] = []
+    SourcePipeline([], kinds, handler()).add_rows(polled, rows)
+    assert [row[1][1] for row in rows if row is not None] == [b"0", b"1", b"2", b"3"]
+
+
+def test_columns_of_different_lengths_make_no_records() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        SinkRecord.of_columns(["t", "t"], [0])
+    with pytest.raises(ValueError, match="zip"):
+        SourceRecord.of_columns([{}], [{}, {}])
 
 
 def test_a_change_that_no_record_has_is_refused() -> None:

@@ -102,6 +102,17 @@ def test_tolerance_none_fails_with_the_error_as_cause(error: Exception) -> None:
     assert handler.counts.skipped == 0
 
 
+def test_records_that_nobody_reports_are_logged_now_and_then_with_their_count(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    handler = handler_with(ErrorSettings(tolerates_all=True))
+    for _ in range(100):
+        handler.recover(failed(BAD), failing())
+    counts = [entry.getMessage().split()[0] for entry in caplog.records]
+    assert counts == ["1", "2", "4", "8", "16", "32", "64"]
+    assert "no number" in caplog.text
+
+
 def test_a_wait_for_the_next_attempt_ends_when_the_task_stops() -> None:
     clock = ManualClock()
     handler = handler_with(ErrorSettings(retry_timeout_ms=-1), clock)

@@ -7,7 +7,9 @@ import pytest
 from broker import Broker
 from broker.client.administration.values import NewTopic
 from broker.client.opening import admin, producer
-from connect.errors import ConfigError, DataError
+from broker.errors import CorruptBatchError
+from broker.files import FileSystem
+from connect.errors import ConfigError, ConnectError, DataError, RetriableError
 from connect.offsets import FileOffsets, OffsetStore, SourceOffset, TopicOffsets, offset_record
 from connect.state_topic import StateTopic, TopicSpec
 from tests.connect.reading import read_all
@@ -115,16 +117,53 @@ def test_a_topic_that_is_not_compacted_is_refused(broker: Broker) -> None:
 
 def test_the_file_keeps_offsets_whole(tmp_path: Path) -> None:
     file = tmp_path / "offsets.json"
-    first: OffsetStore = opened(file)
+    store = opened(file)
+    first: OffsetStore = store
     first.save("src", [SourceOffset(FILE, {"position": 2})])
     first.save("other", [SourceOffset({"n": 1}, {"x": "y"})])
     first.save("src", [SourceOffset({"n": 2}, {"x": "y"}), SourceOffset({"n": 2}, None)])
     assert file.read_text() == (
         '[[["src",{"filename":"/tmp/in.txt"}], {"position":2}],\n [["other",{"n":1}], {"x":"y"}]]\n'
     )
-    assert opened(file).all_of("src") == [SourceOffset(FILE, {"position": 2})]
-    assert opened(file).get("other", [{"n": 1}]) == [{"x": "y"}]
-    assert not list(tmp_path.glob("*.new"))
+    store.close()
+    second = opened(file)
+    assert second.all_of("src") == [SourceOffset(FILE, {"position": 2})]
+    assert second.get("other", [{"n": 1}]) == [{"x": "y"}]
+    second.close()
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_the_name_of_a_new_file_of_offsets_is_on_the_disk_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+
+    class Recording(FileSystem):
+        def fsync_directory(self, path: str) -> None:
+            synced.append(path)
+            super().fsync_directory(path)
+
+    monkeypatch.chdir(tmp_path)
+    for file in (tmp_path / "offsets.json", Path("relative.json")):
+        offsets = FileOffsets(file, Recording())
+        offsets.open()
+        offsets.save("src", [SourceOffset(FILE, {"position": 2})])
+        offsets.close()
+    assert synced == [str(tmp_path), "."]
+
+
+def test_a_batch_that_cannot_be_read_is_not_waited_for(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(self: object, reader: object) -> None:
+        raise CorruptBatchError("nonsense", topic="o", partition=0, offset=3, next_offset=5)
+
+    monkeypatch.setattr(StateTopic, "_read_to_end", unreadable)
+    offsets = TopicOffsets(StateTopic(broker, SPEC))
+    with pytest.raises(ConnectError, match="cannot read offsets 3 to 4") as refused:
+        offsets.open()
+    assert not isinstance(refused.value, RetriableError)
+    offsets.close()
 
 
 @pytest.mark.parametrize("content", ["", "{}x", "[1]", "{"])

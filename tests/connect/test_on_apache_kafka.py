@@ -6,10 +6,11 @@ import pytest
 
 from broker.client import admin
 from broker.model import TopicPartition
-from connect.errors import RetriableError
+from connect.errors import ConnectError, RetriableError
 from connect.group_offsets import alter_offsets, list_offsets, reset_offsets
 from connect.records import SourceRecord
 from connect.task_state import TargetState
+from connect.worker_group import GroupTimeouts, WorkerGroup
 from tests.connect.running_worker import (
     committed_offsets,
     make_topic,
@@ -97,3 +98,25 @@ def test_a_sink_puts_again_commits_and_can_be_reset(kafka: str) -> None:
         worker.stop("sinking")
         reset_offsets(administration, "connect-sinking")
         assert list_offsets(administration, "connect-sinking") == []
+
+
+def test_one_worker_owns_a_group(kafka: str) -> None:
+    lost: list[ConnectError] = []
+    # As short as the broker allows.
+    timeouts = GroupTimeouts(session_ms=6_000, heartbeat_ms=200, rebalance_ms=30_000)
+
+    def worker() -> WorkerGroup:
+        return WorkerGroup(kafka, "one-worker", {}, lost.append, timeouts)
+
+    first, second, again = worker(), worker(), worker()
+    first.join("a:1")
+    with pytest.raises(ConnectError, match='connectors of group "one-worker": a:1'):
+        second.join("b:2")
+    assert not lost
+    again.join("a:1")  # as after kill -9
+    wait_until(lambda: bool(lost), "the end of the first")
+    assert 'another worker with the id "a:1"' in str(lost[0])
+    first.close()
+    again.close()
+    second.join("b:2")  # at once: the others have left
+    second.close()

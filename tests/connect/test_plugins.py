@@ -103,17 +103,43 @@ def test_installed_packages_add_theirs_by_entry_points() -> None:
 
 
 @pytest.mark.usefixtures("third_party")
-def test_any_class_is_found_by_its_place() -> None:
-    plugins = Plugins(entries=())
+def test_a_class_of_a_listed_module_is_found_by_its_place() -> None:
+    plugins = Plugins(entries=(), modules=["weather_connect"])
     assert issubclass(plugins.connector("weather_connect:WeatherSink"), SinkConnector)
     assert plugins.kind_of("weather_connect:WeatherSink") is PluginKind.SINK
+
+
+@pytest.mark.usefixtures("third_party")
+@pytest.mark.parametrize("kind", PluginKind)
+def test_a_module_that_is_not_listed_is_not_even_imported(kind: PluginKind) -> None:
+    plugins = Plugins(entries=(), modules=["weather", "weather_connect.more", "other"])
+    for name in ("weather_connect:WeatherSink", "breaks:C", "tests.connect.scripted:ScriptedSink"):
+        assert plugins.find(kind, name) is None
+        assert plugins.class_name(name) is None
+    assert "weather_connect" not in sys.modules
+    assert "breaks" not in sys.modules
+    with pytest.raises(ConfigError, match="which name matches breaks:C") as refused:
+        plugins.connector("breaks:C")
+    assert "plugin.modules" in refused.value.hint
+
+
+def test_modules_inside_of_a_listed_package_are_listed() -> None:
+    plugins = Plugins(entries=(), modules=["tests.connect"])
+    assert plugins.kind_of("tests.connect.scripted:ScriptedSink") is PluginKind.SINK
+    assert (
+        Plugins(entries=(), modules=["tests.con"]).kind_of("tests.connect.scripted:ScriptedSink")
+        is None
+    )
 
 
 @pytest.mark.usefixtures("third_party")
 def test_a_missing_library_is_named_when_the_plugin_is_used(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    plugins = Plugins(entries=[EntryPoint("c", "needs_more:C", "millstream.converters")])
+    plugins = Plugins(
+        entries=[EntryPoint("c", "needs_more:C", "millstream.converters")],
+        modules=["needs_more", "breaks"],
+    )
     with pytest.raises(ConfigError, match='needs the module "a_library_nobody_has"'):
         plugins.find(PluginKind.CONVERTER, "c")
     with pytest.raises(ConfigError, match='needs the module "a_library_nobody_has"'):

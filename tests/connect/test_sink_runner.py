@@ -5,10 +5,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
+from crc32c import crc32c
 
 from broker import Broker
-from broker.client import consumer
+from broker.batch.codec import check_records, encode_batch
+from broker.client import consumer, producer
 from broker.clock import ManualClock
+from broker.handlers import produce
 from broker.model import TopicPartition
 from connect.errors import RetriableError
 from connect.records import SinkRecord
@@ -485,6 +488,122 @@ def test_a_task_can_report_single_records(broker: Broker) -> None:
         assert headers["__connect.errors.class.name"] == b"org.apache.kafka.connect.sink.SinkTask"
         assert headers["__connect.errors.exception.message"] == b"cannot take a"
         assert all(each.result() is None for each in done)  # type: ignore[attr-defined]
+
+
+def test_a_poison_record_whose_dead_letter_is_refused_fails_the_task(broker: Broker) -> None:
+    make_topic(broker, "in")
+    make_topic(broker, "dead", max_message_bytes="200")
+    write(broker, "in", "\0\0\0\1", "poison" * 100, "\0\0\0\2")
+    with running_worker(broker, {"offset.flush.interval.ms": "100"}) as worker:
+        _, statuses = worker.sink(
+            topics="in",
+            value_converter=INTEGERS,
+            errors_tolerance="all",
+            errors_deadletterqueue_topic_name="dead",
+        )
+        statuses.wait_for("failure")
+        assert 'cannot write a record to the dead letter topic "dead"' in statuses.trace
+        assert 'topic "in" partition 0 offset 1' in statuses.trace
+        assert worker.value("snk", "deadletterqueue-produce-failures") == 1
+    assert committed_offsets(broker, "connect-snk") == {}
+
+
+def test_dead_letters_are_acknowledged_before_the_records_after_them_are_put(
+    broker: Broker,
+) -> None:
+    make_topic(broker, "in")
+    write(broker, "in", "\0\0\0\1", "poison", "\0\0\0\2")
+    seen: list[int] = []
+    script = SinkScript()
+
+    def look(task: ScriptedSinkTask, records: Sequence[SinkRecord]) -> None:
+        if records:
+            seen.append(len(read(broker, "dead")))
+
+    script.on_put = look
+    with running_worker(broker) as worker:
+        worker.sink(
+            script=script,
+            topics="in",
+            value_converter=INTEGERS,
+            errors_tolerance="all",
+            errors_deadletterqueue_topic_name="dead",
+            producer_override_linger_ms="1000",
+        )
+        wait_put(script, 1, 2)
+    assert seen == [1]
+
+
+def test_a_reported_record_whose_dead_letter_is_refused_fails_the_task(broker: Broker) -> None:
+    make_topic(broker, "in")
+    make_topic(broker, "dead", max_message_bytes="200")
+    write(broker, "in", "a" * 1_000)
+    script = SinkScript()
+    script.on_put = report_all([])
+    with running_worker(broker, {"offset.flush.interval.ms": "100"}) as worker:
+        _, statuses = worker.sink(
+            script=script,
+            topics="in",
+            errors_tolerance="all",
+            errors_deadletterqueue_topic_name="dead",
+        )
+        statuses.wait_for("failure")
+        assert 'cannot write a record to the dead letter topic "dead"' in statuses.trace
+    assert committed_offsets(broker, "connect-snk") == {}
+
+
+def write_poison_batch(broker: Broker, topic: str, count: int) -> None:
+    """A batch with a valid CRC whose records are nonsense, as an earlier broker would take it."""
+    rows = [(b"k", b"%d" % number, (), 1_000) for number in range(count)]
+    good = encode_batch(rows, compression="gzip")
+    body = good[21:61] + b"\x7f" * (len(good) - 61)
+    checksum: int = crc32c(body)
+    poison = good[:17] + checksum.to_bytes(4, "big") + body
+    facts = check_records(memoryview(good))
+    with pytest.MonkeyPatch.context() as patched, producer(broker) as out:
+        patched.setattr(produce, "check_records", lambda records: facts)
+        out.send_batch(TopicPartition(topic, 0), poison).result()
+
+
+def test_a_batch_that_cannot_be_read_fails_a_task_that_tolerates_none(broker: Broker) -> None:
+    make_topic(broker, "in")
+    write(broker, "in", "a")
+    write_poison_batch(broker, "in", 3)
+    write(broker, "in", "b")
+    with running_worker(broker) as worker:
+        script, statuses = worker.sink(topics="in")
+        statuses.wait_for("failure")
+        assert "cannot read offsets 1 to 3" in statuses.trace
+        assert 'topic "in" partition 0 offset 1' in statuses.trace
+        assert "errors.tolerance=all" in statuses.trace
+        assert script.values() == ["a"]
+    assert committed_offsets(broker, "connect-snk") == {IN: 1}
+
+
+def test_a_batch_that_cannot_be_read_is_one_dead_letter_if_errors_are_tolerated(
+    broker: Broker,
+) -> None:
+    make_topic(broker, "in")
+    write(broker, "in", "a")
+    write_poison_batch(broker, "in", 3)
+    write(broker, "in", "b")
+    write_poison_batch(broker, "in", 2)
+    with running_worker(broker) as worker:
+        script, statuses = worker.sink(
+            topics="in", errors_tolerance="all", errors_deadletterqueue_topic_name="dead"
+        )
+        wait_put(script, "a", "b")
+        wait_until(lambda: worker.value("snk", "total-records-skipped") == 2, "both batches")
+        worker.stop("snk")
+        assert statuses.seen == ["startup", "shutdown"]
+        assert committed_offsets(broker, "connect-snk") == {IN: 7}
+        first, second = (dict(letter.headers) for letter in read(broker, "dead"))
+        assert first["__connect.errors.stage"] == b"KAFKA_CONSUME"
+        assert (first["__connect.errors.offset"], first["__connect.errors.next.offset"]) == (
+            b"1",
+            b"4",
+        )
+        assert second["__connect.errors.offset"] == b"5"
 
 
 def test_reports_fail_a_task_that_tolerates_none(broker: Broker) -> None:

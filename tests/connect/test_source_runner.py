@@ -1,11 +1,15 @@
 """Source tasks at least once: records into topics, and offsets after them."""
 
 import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
 from broker import Broker
 from broker.client import admin
+from broker.client.api import Delivery
 from broker.clock import ManualClock
 from connect.errors import RetriableError
 from connect.records import Header, SourceRecord
@@ -101,6 +105,44 @@ def test_offsets_are_stored_every_interval_even_while_a_poll_waits(broker: Broke
         assert script.commits == 0
         free.set()
         wait_until(lambda: script.commits > 0, "commit of the task, in its own thread")
+
+
+def test_one_blocked_producer_does_not_delay_the_offsets_of_other_tasks(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, free, blocked = ManualClock(), threading.Event(), threading.Event()
+    waiting = threading.Semaphore(0)
+
+    def wait_at_the_second(task: ScriptedSourceTask, batch: Batch) -> None:
+        if batch == [row(2)]:
+            waiting.release()
+            free.wait(600)
+
+    with running_worker(broker, clock=clock) as worker, ExitStack() as at_the_end:
+        at_the_end.callback(free.set)
+        send = worker.offsets.send
+
+        def send_or_block(connector: str, *args: Any) -> Sequence[Delivery]:
+            if connector == "blocked":
+                blocked.set()
+                free.wait(600)
+            return send(connector, *args)
+
+        monkeypatch.setattr(worker.offsets, "send", send_or_block)
+        for name in ("blocked", "other"):
+            script = SourceScript()
+            script.on_poll = wait_at_the_second
+            worker.source(name, script=script)
+            script.feed([row(1)], [row(2)])
+            assert waiting.acquire(timeout=60)  # its own thread stores no offsets any more
+
+            def reached(name: str = name) -> bool:
+                clock.advance(10_000)
+                if name == "blocked":
+                    return blocked.is_set()
+                return worker.stored(name, file="a") == {"line": 1}
+
+            wait_until(reached, f"offsets of {name}")
 
 
 def test_the_task_is_told_of_every_record_and_of_stored_offsets(broker: Broker) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.machine import Machine
 from connect.errors import ConfigError
 from connect.worker_config import WorkerConfig, parse_listener, read_settings
 
@@ -117,7 +118,7 @@ def test_references_are_resolved_and_values_never_shown(monkeypatch: pytest.Monk
     ],
 )
 def test_a_worker_is_known_by_its_address(settings: dict[str, str], shown: str) -> None:
-    assert WorkerConfig.parse(DISTRIBUTED | settings).worker_id(4711) == shown
+    assert WorkerConfig.parse(DISTRIBUTED | settings).worker_id(4711, Machine()) == shown
 
 
 def test_listeners_are_host_and_port() -> None:
@@ -153,3 +154,30 @@ def test_a_file_that_has_no_settings_is_named(
     with pytest.raises(ConfigError) as caught:
         read_settings(tmp_path / name)
     assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rest.extension.classes", "org.apache.kafka.connect.rest.basic.auth.extension.X"),
+        ("authentication.method", "BASIC"),
+        ("admin.listeners", "http://localhost:8084"),
+        ("ssl.client.auth", "required"),
+        ("listeners", "https://:8083"),
+    ],
+)
+def test_protection_that_is_not_there_is_refused_not_ignored(name: str, value: str) -> None:
+    with pytest.raises(ConfigError):
+        WorkerConfig.parse({**DISTRIBUTED, name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rest.extension.classes", ""),
+        ("authentication.method", "NONE"),
+        ("ssl.client.auth", "none"),
+    ],
+)
+def test_settings_that_ask_for_no_protection_are_accepted(name: str, value: str) -> None:
+    WorkerConfig.parse({**DISTRIBUTED, name: value})

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from connect.api import ExactlyOnceSupport, SourceConnector, SourceTask
 from connect.config_def import ConfigDef
 from connect.connectors.datagen.definition import DEFINITION
+from connect.connectors.datagen.files import files_of_schema, files_of_schema_file
 from connect.connectors.datagen.plan import SOURCES, read_event_time, read_plan
 from connect.connectors.datagen.task import TASK_COUNT, TASK_ID, DatagenTask
 from connect.errors import ConfigError
@@ -39,6 +40,14 @@ class DatagenConnector(SourceConnector):
         read_plan(settings)
         read_event_time(settings, 1)
         self._config = dict(config)
+
+    def local_paths(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        """The file of the schema, and the files that a schema takes values from."""
+        file, text = config.get("schema.filename", "").strip(), config.get("schema.string", "")
+        found = {"schema.filename": [file, *files_of_schema_file(file)]} if file else {}
+        if files := files_of_schema(text):
+            found["schema.string"] = files
+        return found
 
     def task_class(self) -> type[SourceTask]:
         """The task that generates."""

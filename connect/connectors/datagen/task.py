@@ -72,28 +72,30 @@ class DatagenTask(SourceTask):
         """Wakes `poll`."""
         self._stop.set()
 
-    def _make(self, count: int) -> list[SourceRecord]:
+    def _make(self, wanted: int) -> list[SourceRecord]:
         first, partition, topic, seed = self._next, self._partition, self._topic, self._seed
         schema, key_schema = self._plan.generator.schema, self._plan.key_schema
-        columns, late_ms = self._stream.columns(first, count)
-        numbers = range(first, first + len(late_ms))
+        columns, late_ms = self._stream.columns(first, wanted)
+        count = len(late_ms)
+        numbers = range(first, first + count)
         timestamps = self._timestamps(numbers, late_ms)
         for field in self._plan.generator.time_fields:
             columns[field.position] = list(map(field.of_milliseconds, timestamps))
         key_position = self._plan.key_position
-        keys: Iterable[object] = repeat(None) if key_position is None else columns[key_position]
+        no_keys = repeat(None, count)
+        keys: Iterable[object] = no_keys if key_position is None else columns[key_position]
         self._next = numbers.stop
         return SourceRecord.of_columns(
-            repeat(partition),
+            repeat(partition, count),
             [{CURRENT_ITERATION: number + 1, RANDOM_SEED: seed} for number in numbers],
-            repeat(topic),
-            repeat(None),  # any partition
-            repeat(key_schema),
+            repeat(topic, count),
+            repeat(None, count),  # any partition
+            repeat(key_schema, count),
             keys,
-            repeat(schema),
+            repeat(schema, count),
             map(Struct, repeat(schema), map(list, zip(*columns, strict=True))),
             timestamps,
-            repeat(()),
+            repeat((), count),
         )
 
     def _timestamps(self, numbers: range, late_ms: Sequence[int]) -> list[int]:

@@ -1,6 +1,7 @@
 """FilesSink: records as files of JSON lines or Parquet, each record in exactly one of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -45,6 +46,11 @@ class FilesSinkConnector(SinkConnector):
         """Checks the whole configuration."""
         read_layout(DEFINITION.parse(config))
         self._config = dict(config)
+
+    def local_paths(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        """The directory of all files."""
+        directory = config.get("directory", "").strip()
+        return {"directory": [directory]} if directory else {}
 
     def task_class(self) -> type[SinkTask]:
         """The task that writes."""
@@ -149,6 +155,8 @@ class FilesSinkTask(SinkTask):
             self._write(files, record, now_ms)
 
     def _write(self, files: PartitionFiles, record: SinkRecord, now_ms: int) -> None:
+        if not files.is_new(record):
+            return  # put again after a RetriableError
         try:
             if record.value is not None:
                 files.write(record, now_ms)
@@ -158,15 +166,14 @@ class FilesSinkTask(SinkTask):
                 hint = "set behavior.on.null.values=ignore to pass over it"
                 raise DataError("the record has no value", hint=hint)
         except DataError as error:
-            self._refuse(record, error)
-            files.skip(record)
+            files.skip(record, reported=self._refuse(record, error))
 
-    def _refuse(self, record: SinkRecord, error: DataError) -> None:
+    def _refuse(self, record: SinkRecord, error: DataError) -> Future[None]:
         at = f'topic "{record.topic}" partition {record.partition} offset {record.offset}'
         reporter = self.context.errant_record_reporter
         if reporter is None:
             raise ConnectError(error.message, at=at, hint=error.hint) from error
-        reporter.report(record, DataError(error.message, at=at, hint=error.hint))
+        return reporter.report(record, DataError(error.message, at=at, hint=error.hint))
 
     def _disk_error(self, error: OSError) -> ConnectError:
         return ConnectError(

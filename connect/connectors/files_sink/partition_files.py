@@ -13,6 +13,7 @@ files.
 """
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,10 +31,11 @@ from connect.connectors.files_sink.partitioners import (
     reads_field,
 )
 from connect.data import ConnectSchema
-from connect.errors import ConnectError, DataError
+from connect.errors import ConnectError, DataError, RetriableError
 from connect.records import SinkRecord
 
 OPEN_FILES_MAX = 200
+DEAD_LETTER_WAIT_S = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class PartitionFiles:
         # Everything before it is in finished files; None when nothing is known.
         self.committed = self._log.recover()
         self._next: int | None = None  # the offset after the last record taken
+        self._reported: list[Future[None]] = []  # dead letters since the last cut
 
     @property
     def is_empty(self) -> bool:
@@ -103,7 +106,7 @@ class PartitionFiles:
 
     def write(self, record: SinkRecord, now_ms: int) -> None:
         """Takes one record; DataError when it cannot be written, and nothing of it is."""
-        if not self._is_new(record):
+        if not self.is_new(record):
             return
         layout = self._layout
         time_ms = layout.time(record, now_ms)
@@ -129,7 +132,7 @@ class PartitionFiles:
     def write_many(self, records: Sequence[SinkRecord], start: int) -> int:
         """Takes the next records at once if they are alike; how many, 0 if each must be seen."""
         layout, first = self._layout, records[start]
-        if not layout.one_file or first.value is None or not self._is_new(first):
+        if not layout.one_file or first.value is None or not self.is_new(first):
             return 0
         folder = f"{first.topic}/{layout.folder(first, 0)}"
         if self._cut.records and self._must_cut_before(first, folder, 0):
@@ -152,14 +155,17 @@ class PartitionFiles:
             self.finish()
         return len(some)
 
-    def skip(self, record: SinkRecord) -> None:
-        """Takes note of a record that is in no file."""
-        if self._is_new(record):
+    def skip(self, record: SinkRecord, reported: Future[None] | None = None) -> None:
+        """Takes note of a record that is in no file, and of its dead letter."""
+        if reported is not None:
+            self._reported.append(reported)
+        if self.is_new(record):
             self._next = record.original_offset + 1
 
     def finish(self) -> None:
         """Makes all open files appear under their names."""
         assert self._next is not None, "there is something to finish"
+        self._wait_for_dead_letters()
         files = self._cut.files.values()
         for opened in files:
             opened.writer.close()
@@ -168,13 +174,7 @@ class PartitionFiles:
         self._cut = _Cut()
         self.committed = self._next
 
-    def discard(self) -> None:
-        """Lets go of open files; their records will come again."""
-        for folder in list(self._cut.files):
-            self._drop(folder)
-        self._cut = _Cut()
-
-    def _is_new(self, record: SinkRecord) -> bool:
+    def is_new(self, record: SinkRecord) -> bool:
         """Whether the record has not come before; one that cannot have come before is an error."""
         offset = record.original_offset
         if self._next is not None:
@@ -187,6 +187,21 @@ class PartitionFiles:
                 "of the connector",
             )
         return True
+
+    def _wait_for_dead_letters(self) -> None:
+        """The next offset may not pass a record that is neither in a file nor a dead letter."""
+        while self._reported:
+            try:
+                self._reported[-1].result(DEAD_LETTER_WAIT_S)
+            except TimeoutError:
+                raise RetriableError("dead letters are not acknowledged yet") from None
+            self._reported.pop()
+
+    def discard(self) -> None:
+        """Lets go of open files; their records will come again."""
+        for folder in list(self._cut.files):
+            self._drop(folder)
+        self._cut = _Cut()
 
     def _must_cut_before(self, record: SinkRecord, folder: str, time_ms: int) -> bool:
         cut, interval_ms = self._cut, self._layout.rotate_interval_ms

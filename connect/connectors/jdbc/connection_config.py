@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from connect.config_def import (
     CaseInsensitiveValidString,
     Check,
+    ConfigDef,
     ConfigKey,
     ConfigType,
     Importance,
@@ -17,8 +18,9 @@ from connect.config_def import (
     Width,
     invalid,
 )
-from connect.connectors.jdbc.addresses import Address, parse_address
+from connect.connectors.jdbc.addresses import SQLITE, Address, parse_address
 from connect.connectors.jdbc.dialects import dialect_of_setting
+from connect.errors import ConfigError
 
 _GROUP = "Database"
 _PREFIX = "connection."
@@ -168,3 +170,14 @@ def address_of(settings: Settings, config: Mapping[str, str]) -> Address:
         password=_password(settings) or address.password,
         options={**address.options, **options},
     )
+
+
+def local_paths(settings: ConfigDef, config: Mapping[str, str]) -> dict[str, list[str]]:
+    """The file of a database that is one; a configuration that cannot be read names none."""
+    try:
+        address = address_of(settings.parse(config), config)
+    except ConfigError:
+        return {}
+    if address.dialect != SQLITE or address.database == ":memory:":
+        return {}
+    return {"connection.url": [address.database]}

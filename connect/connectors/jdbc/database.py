@@ -1,12 +1,12 @@
 """Database: one database as connectors see it; opens connections and describes tables."""
 
 import logging
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from broker import concurrency
 from connect.config_def import Settings
 from connect.connectors.jdbc.connection_config import address_of, zone_of
 from connect.connectors.jdbc.dialects import load_dialect
@@ -76,7 +76,7 @@ class Database:
                 raise
             raise found from error
 
-    def attempt_patiently(self, action: Callable[[], T], stopping: threading.Event) -> T:
+    def attempt_patiently(self, action: Callable[[], T], stopping: concurrency.Event) -> T:
         """Does something that needs the database, with as many attempts as are configured."""
         for attempt in range(1, self.attempts + 1):
             try:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from broker.model import TopicPartition
 from connect.api import SinkConnector, SinkTask
 from connect.config_def import ConfigDef
+from connect.connectors.jdbc.connection_config import local_paths
 from connect.connectors.jdbc.database import Database
 from connect.connectors.jdbc.sink_config import SINK_DEFINITION, contradictions
 from connect.connectors.jdbc.sink_task import JdbcSinkTask
@@ -35,6 +36,10 @@ class JdbcSinkConnector(SinkConnector):
             raise ConfigError(complaints[0])
         Database(settings, config)
         self._config = dict(config)
+
+    def local_paths(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        """The file of an SQLite database."""
+        return local_paths(SINK_DEFINITION, config)
 
     def task_class(self) -> type[SinkTask]:
         """The task that writes."""

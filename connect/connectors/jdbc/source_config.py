@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from broker.linear_patterns import Pattern, compile_pattern
 from connect.config_def import (
     CaseInsensitiveValidString,
     ConfigDef,
@@ -129,7 +130,9 @@ _KEYS = (
         validator=ValidString(*MODES),
         importance=Importance.HIGH,
         doc="How new rows are found: all rows every time (bulk), by a growing number "
-        "(incrementing), by a time of change (timestamp), or by both.",
+        "(incrementing), by a time of change (timestamp), or by both. A row whose transaction "
+        "commits after rows with higher numbers or later times were read is never read; "
+        "timestamp.delay.interval.ms gives such transactions time.",
         group=_MODE,
         display_name="Table Loading Mode",
     ),
@@ -269,11 +272,11 @@ class TableChoice:
 
     whitelist: frozenset[str]
     blacklist: frozenset[str]
-    include: tuple[re.Pattern[str], ...]
-    exclude: tuple[re.Pattern[str], ...]
+    include: tuple[Pattern, ...]
+    exclude: tuple[Pattern, ...]
     kinds: frozenset[str]
-    catalog: re.Pattern[str] | None
-    schema: re.Pattern[str] | None
+    catalog: Pattern | None
+    schema: Pattern | None
 
     def takes(self, table: TableName, kind: str, *, home_catalog: str | None) -> bool:
         """Whether a table is copied; without a catalog pattern, only those of the home catalog."""
@@ -316,18 +319,18 @@ def table_choice(settings: Settings) -> TableChoice:
     )
 
 
-def _patterns(settings: Settings, name: str) -> tuple[re.Pattern[str], ...]:
+def _patterns(settings: Settings, name: str) -> tuple[Pattern, ...]:
     try:
-        return tuple(re.compile(text) for text in settings.texts(name))
+        return tuple(compile_pattern(text) for text in settings.texts(name))
     except re.error as error:
         raise ConfigError(f"Invalid value for configuration {name}: {error}") from None
 
 
-def _like(text: str | None) -> re.Pattern[str] | None:
+def _like(text: str | None) -> Pattern | None:
     if not text:
         return None
     signs = {"%": ".*", "_": "."}
-    return re.compile("".join(signs.get(sign) or re.escape(sign) for sign in text))
+    return compile_pattern("".join(signs.get(sign) or re.escape(sign) for sign in text))
 
 
 def numeric_mapping(settings: Settings) -> NumericMapping:

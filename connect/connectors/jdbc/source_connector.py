@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from connect.api import ExactlyOnceSupport, SourceConnector, SourceTask
 from connect.config_def import ConfigDef
+from connect.connectors.jdbc.addresses import SQLITE, parse_address
+from connect.connectors.jdbc.connection_config import local_paths
 from connect.connectors.jdbc.database import Database
 from connect.connectors.jdbc.source_config import (
     INCREMENTING,
@@ -58,6 +60,10 @@ class JdbcSourceConnector(SourceConnector):
         )
         self._monitor.start()
 
+    def local_paths(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        """The file of an SQLite database."""
+        return local_paths(SOURCE_DEFINITION, config)
+
     def task_class(self) -> type[SourceTask]:
         """The task that reads."""
         return JdbcSourceTask
@@ -77,10 +83,20 @@ class JdbcSourceConnector(SourceConnector):
             self._monitor.stop()
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
-        """Only with an incrementing column does an offset tell every row from its neighbours."""
-        mode = SOURCE_DEFINITION.parse(config).text("mode")
-        is_exact = mode in (INCREMENTING, TIMESTAMP_INCREMENTING)
-        return ExactlyOnceSupport.SUPPORTED if is_exact else ExactlyOnceSupport.UNSUPPORTED
+        """Whether no row is read twice, and none is missed.
+
+        Only with an incrementing column does an offset tell every row from its neighbours. Numbers
+        are given when a row is inserted, not when its transaction commits: where transactions run
+        side by side, a lower number may appear after a higher one was read, and is missed. SQLite
+        runs one after another; elsewhere only a delay gives transactions time to commit.
+        """
+        settings = SOURCE_DEFINITION.parse(config)
+        mode, in_order = settings.text("mode"), False
+        if mode in (INCREMENTING, TIMESTAMP_INCREMENTING):
+            in_order = parse_address(settings.text("connection.url")).dialect == SQLITE
+        if mode == TIMESTAMP_INCREMENTING:
+            in_order = in_order or settings.integer("timestamp.delay.interval.ms") > 0
+        return ExactlyOnceSupport.SUPPORTED if in_order else ExactlyOnceSupport.UNSUPPORTED
 
     def alter_offsets(
         self,

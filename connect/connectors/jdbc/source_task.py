@@ -1,10 +1,10 @@
 """JdbcSourceTask: asks its tables in turn for rows that are new."""
 
 import logging
-import threading
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from broker import concurrency
 from broker.clock import Clock, SystemClock
 from connect.api import SourceTask
 from connect.config_def import Settings
@@ -47,7 +47,7 @@ class JdbcSourceTask(SourceTask):
         self._clock = clock or SystemClock()
         self._stop = StopSignal(self._clock)
         # Held while the connection is used: stopping closes it from another thread.
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
         self._connection: Connection | None = None
         self._readers: list[TableReader] = []
         self._failures = 0

@@ -1,9 +1,9 @@
 """TableMonitor: a thread that looks which tables there are, and says when they change."""
 
 import logging
-import threading
 from collections.abc import Callable
 
+from broker import concurrency
 from connect.connectors.jdbc.database import Database
 from connect.connectors.jdbc.source_config import TableChoice
 from connect.connectors.jdbc.tables import TableName
@@ -24,18 +24,22 @@ class TableMonitor:
         changed: Callable[[], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        """Calls `changed` when the list is another one, `failed` when it cannot be had at first."""
+        """Calls `changed` when the list is another one, `failed` when it cannot be had.
+
+        A database that is away later on is waited for; the tasks fail if it stays away. Any other
+        error fails the connector: a monitor that ended unseen would miss all new tables.
+        """
         self._database = database
         self._choice = choice
         self._interval_ms = interval_ms
         self._changed = changed
         self._failed = failed
-        self._stopping = threading.Event()
-        self._known = threading.Event()
-        self._lock = threading.Lock()
+        self._stopping = concurrency.Event()
+        self._known = concurrency.Event()
+        self._lock = concurrency.Lock()
         self._tables: list[TableName] = []
         self._was_asked = False  # written under the lock, like the tables
-        self._thread = threading.Thread(target=self._run, name="jdbc-tables", daemon=True)
+        self._thread = concurrency.Thread(target=self._run, name="jdbc-tables", daemon=True)
 
     def start(self) -> None:
         """Begins to look."""
@@ -56,16 +60,14 @@ class TableMonitor:
     def _run(self) -> None:
         try:
             self._database.attempt_patiently(self._look, self._stopping)
+            while not self._stopping.wait(self._interval_ms / 1000):
+                try:
+                    self._look()
+                except RetriableError as error:
+                    _log.warning("%s", error)
         except Exception as error:
             if not self._stopping.is_set():
                 self._failed(error)
-            return
-        while not self._stopping.wait(self._interval_ms / 1000):
-            try:
-                self._look()
-            except RetriableError as error:
-                # The tasks fail by themselves if the database stays away.
-                _log.warning("%s", error)
 
     def _look(self) -> None:
         database = self._database

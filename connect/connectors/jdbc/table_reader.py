@@ -150,18 +150,18 @@ class TableReader:
         assert shape is not None
         schema, offset_of = shape.schema, shape.offset_of
         partition, topic = self._origin.partition, self._origin.topic
-        followers = itertools.chain(batch[1:], (following,))
+        count, followers = len(batch), itertools.chain(batch[1:], (following,))
         return SourceRecord.of_columns(
-            itertools.repeat(partition),
+            itertools.repeat(partition, count),
             map(offset_of, batch, followers),
-            itertools.repeat(topic),
-            itertools.repeat(None),  # any partition
-            itertools.repeat(None),  # no key
-            itertools.repeat(None),
-            itertools.repeat(schema),
+            itertools.repeat(topic, count),
+            itertools.repeat(None, count),  # any partition
+            itertools.repeat(None, count),  # no key
+            itertools.repeat(None, count),
+            itertools.repeat(schema, count),
             map(Struct, itertools.repeat(schema), _values(shape, batch)),
-            itertools.repeat(None),  # the producer's time
-            itertools.repeat(()),
+            itertools.repeat(None, count),  # the producer's time
+            itertools.repeat((), count),
         )
 
     def _shape_of(self, columns: list[ReadColumn]) -> _Shape:

@@ -6,6 +6,7 @@ import gzip
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +24,7 @@ from connect import data
 from connect.connectors.files_sink import FilesSinkConnector, FilesSinkTask, partition_files
 from connect.connectors.files_sink.commit_log import CommitLog
 from connect.data import ConnectSchema, Struct
-from connect.errors import ConfigError, ConnectError
+from connect.errors import ConfigError, ConnectError, RetriableError
 from connect.records import SinkRecord
 from tests.connect.connectors.contexts import HandSinkContext, ReportedRecords
 from tests.connect.connectors.files_sink_driver import finished_files
@@ -352,6 +353,47 @@ def test_values_that_do_not_fit_their_schema_fail_the_task(tmp_path: Path) -> No
     with pytest.raises(ConnectError, match='values of field "x" do not fit their schema'):
         sink.put([wrong])
     assert sink.task.pre_commit({ZERO: 1}) == {}
+
+
+class UnwrittenReports(ReportedRecords):
+    """Dead letters that are not acknowledged before a test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.letters: list[Future[None]] = []
+
+    def report(self, record: SinkRecord, error: Exception) -> Future[None]:
+        super().report(record, error)
+        self.letters.append(Future())
+        return self.letters[-1]
+
+
+def test_files_are_not_finished_before_dead_letters_are_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partition_files, "DEAD_LETTER_WAIT_S", 0.01)
+    reporter = UnwrittenReports()
+    sink = Sink(tmp_path, {"flush.size": "2"}, reporter=reporter)
+    batch = [record(0, {"n": 0}), record(1, None), record(2, {"n": 2}), record(3, {"n": 3})]
+    with pytest.raises(RetriableError, match="dead letters"):
+        sink.put(batch)
+    assert finished_files(tmp_path) == []
+    reporter.letters[0].set_result(None)
+    sink.put(batch)
+    (file,) = finished_files(tmp_path)
+    assert len(file.read_text().splitlines()) == 3
+    assert len(reporter.reported) == 1
+
+
+def test_a_refused_dead_letter_leaves_the_offset_before_its_record(tmp_path: Path) -> None:
+    reporter = UnwrittenReports()
+    sink = Sink(tmp_path, {"flush.size": "2"}, reporter=reporter)
+    sink.put([record(0, {"n": 0}), record(1, None)])
+    reporter.letters[0].set_exception(ConnectError("too large"))
+    with pytest.raises(ConnectError, match="too large"):
+        sink.put([record(2, {"n": 2})])
+    assert finished_files(tmp_path) == []
+    assert Sink(tmp_path).context.rewound == {}
 
 
 def test_records_that_cannot_be_written_are_reported_and_the_others_written(

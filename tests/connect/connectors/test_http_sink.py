@@ -59,7 +59,7 @@ def service() -> Iterator[Service]:
     made = Service()
     methods = ["POST", "PUT", "PATCH", "DELETE"]
     application = Starlette(routes=[Route("/{rest:path}", made.take, methods=methods)])
-    with HttpServer(application, listen="127.0.0.1:0", name="service") as server:
+    with HttpServer(application, listen="127.0.0.1:0", name="service", json_only=False) as server:
         made.url = f"http://{server.address}"
         yield made
 

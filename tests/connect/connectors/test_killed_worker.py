@@ -71,7 +71,7 @@ class WorkerProcess:
 
     def _answers(self) -> bool:
         try:
-            self.client.about()
+            self.client.names()  # refused until the worker has read its topics
         except ConnectRefused:
             return False
         return True

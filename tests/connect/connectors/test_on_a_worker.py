@@ -171,7 +171,7 @@ def test_an_http_sink_waits_for_its_service_and_gives_bad_records_away(broker: B
     send(broker, "events", [{"n": 0}, {"n": 1}, {"n": "bad"}, {"n": 3}])
     application = Starlette(routes=[Route("/{rest:path}", take, methods=["POST"])])
     with (
-        HttpServer(application, listen="127.0.0.1:0", name="service") as service,
+        HttpServer(application, listen="127.0.0.1:0", name="service", json_only=False) as service,
         working(broker) as client,
     ):
         client.create(

@@ -143,7 +143,6 @@ def source_config(platform: Platform, source: SourceTable, prefix: str) -> Mappi
         "topic.prefix": prefix,
         "poll.interval.ms": "100",
         "batch.max.rows": "2000",
-        "exactly.once.support": "required",
         "key.converter": LONG,
         **avro_values(platform),
         "transforms": "key,number,rest",

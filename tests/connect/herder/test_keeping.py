@@ -5,8 +5,9 @@ import threading
 import pytest
 
 from broker import Broker
-from connect.config_store import RestartRequest
+from connect.config_store import RestartRequest, WantedConnector
 from connect.errors import ConnectError, NotFound, RetriableError
+from connect.herder.keeper import Keeper
 from connect.status_store import State
 from connect.task_state import TargetState, TaskId
 from tests.connect.herder.herding import SOURCE, herding, moves, wait_for
@@ -107,6 +108,42 @@ def test_tasks_that_cannot_be_cut_now_are_cut_later(broker: Broker) -> None:
         herder.create("e", config("e"))
         wait_for(herder, "e", RUNNING, [RUNNING])
     assert attempts == 3
+
+
+def test_an_unexpected_error_while_it_is_kept_is_the_status_of_the_connector(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moves("unlucky")
+    with herding(broker) as herder:
+        with monkeypatch.context() as patched:
+
+            def broken(self: object, wanted: object) -> None:
+                raise KeyError("nobody expects this")
+
+            patched.setattr(Keeper, "_reconcile_tasks", broken)
+            herder.create("unlucky", config("unlucky"))
+            wait_for(herder, "unlucky", FAILED)
+            assert "nobody expects this" in (herder.status("unlucky").connector.trace or "")
+        herder.restart_connector("unlucky")
+        wait_for(herder, "unlucky", RUNNING, [RUNNING])
+
+
+def test_what_is_away_for_now_is_tried_again_while_a_connector_is_kept(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moves("patient")
+    reconcile, attempts = Keeper._reconcile_tasks, []
+
+    def away(self: Keeper, wanted: WantedConnector) -> None:
+        attempts.append(1)
+        if len(attempts) < 3:
+            raise RetriableError("the status topic is away")
+        reconcile(self, wanted)
+
+    monkeypatch.setattr(Keeper, "_reconcile_tasks", away)
+    with herding(broker) as herder:
+        herder.create("patient", config("patient"))
+        wait_for(herder, "patient", RUNNING, [RUNNING])
 
 
 def test_a_connector_that_wants_too_many_tasks_fails(broker: Broker) -> None:

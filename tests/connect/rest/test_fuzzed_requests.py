@@ -1,5 +1,7 @@
 """Requests that nobody would send: none fails in the worker, and its connectors go on."""
 
+import tempfile
+from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import httpx
@@ -14,6 +16,7 @@ pytestmark = pytest.mark.slow
 
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 SINK = "FileStreamSink"
+NOWHERE = str(Path(tempfile.gettempdir(), "nowhere"))
 
 texts = st.text(max_size=12)
 segments = st.one_of(
@@ -100,8 +103,8 @@ media_types = st.sampled_from(["application/json", "application/json; charset=x"
 @pytest.fixture(scope="module")
 def fuzzed(served: Served) -> Served:
     for name, config in (
-        ("stopped-source", {"connector.class": SOURCE, "topic": "t", "file": "/nowhere"}),
-        ("stopped-sink", {"connector.class": SINK, "topics": "t", "file": "/nowhere"}),
+        ("stopped-source", {"connector.class": SOURCE, "topic": "t", "file": NOWHERE}),
+        ("stopped-sink", {"connector.class": SINK, "topics": "t", "file": NOWHERE}),
     ):
         body = {"name": name, "config": config, "initial_state": "STOPPED"}
         served.client.post("/connectors", json=body).raise_for_status()

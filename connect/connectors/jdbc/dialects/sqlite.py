@@ -91,6 +91,8 @@ class SqliteDialect:
         connection = sqlite3.connect(
             session.address.database, timeout=_BUSY_TIMEOUT_S, check_same_thread=False
         )
+        # A query may open no other file: ATTACH and VACUUM INTO need another database.
+        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         if session.isolation == "READ UNCOMMITTED":
             connection.execute("PRAGMA read_uncommitted = 1")
         return connection

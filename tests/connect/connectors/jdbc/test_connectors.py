@@ -8,12 +8,13 @@ from broker.model import TopicPartition
 from connect.api import ExactlyOnceSupport
 from connect.connectors.jdbc import dialects
 from connect.connectors.jdbc.addresses import Address, parse_address
+from connect.connectors.jdbc.database import Database
 from connect.connectors.jdbc.sink_connector import JdbcSinkConnector
 from connect.connectors.jdbc.sink_task import JdbcSinkTask
 from connect.connectors.jdbc.source_connector import JdbcSourceConnector
 from connect.connectors.jdbc.source_task import TABLES, JdbcSourceTask
 from connect.connectors.jdbc.tables import TableName, list_tables, read_table_list
-from connect.errors import ConfigError, ConnectError
+from connect.errors import ConfigError, ConnectError, RetriableError
 from tests.connect.connectors.contexts import StoredOffsets
 from tests.connect.connectors.jdbc.databases import SomeDatabase
 from tests.support.peer import wait_until
@@ -117,6 +118,45 @@ def test_new_and_dropped_tables_are_noticed(shop: SomeDatabase) -> None:
     shop.execute("DROP TABLE order_lines")
     assert context.reconfigured.wait(60)
     assert tables_of(connector) == [["orders", "returns"]]
+    connector.stop()
+
+
+def test_an_unexpected_error_of_the_search_for_tables_fails_the_connector(
+    shop: SomeDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connector = started(shop, table_poll_interval_ms="20")
+    context = connector.context
+    assert isinstance(context, HandConnectorContext)
+    assert tables_of(connector) != []
+
+    def broken(self: object) -> list[TableName]:
+        raise KeyError("a column that is not there")
+
+    monkeypatch.setattr(Database, "list_tables", broken)
+    wait_until(lambda: bool(context.errors), "the error of the search")
+    assert isinstance(context.errors[0], KeyError)
+    connector.stop()
+
+
+def test_a_database_that_is_away_for_a_while_does_not_end_the_search(
+    shop: SomeDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connector = started(shop, table_poll_interval_ms="20")
+    context = connector.context
+    assert isinstance(context, HandConnectorContext)
+    tables_of(connector)
+    away = threading.Event()
+    with monkeypatch.context() as patched:
+
+        def raise_away(self: object) -> list[TableName]:
+            away.set()
+            raise RetriableError("the database is away")
+
+        patched.setattr(Database, "list_tables", raise_away)
+        assert away.wait(60)
+    shop.execute("CREATE TABLE returns (id INT NOT NULL)")
+    assert context.reconfigured.wait(60)
+    assert not context.errors
     connector.stop()
 
 
@@ -246,16 +286,24 @@ def test_a_driver_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
-    ("mode", "support"),
+    ("mode", "delay_ms", "on_sqlite", "on_a_server"),
     [
-        ("bulk", ExactlyOnceSupport.UNSUPPORTED),
-        ("timestamp", ExactlyOnceSupport.UNSUPPORTED),
-        ("incrementing", ExactlyOnceSupport.SUPPORTED),
-        ("timestamp+incrementing", ExactlyOnceSupport.SUPPORTED),
+        ("bulk", 0, False, False),
+        ("timestamp", 0, False, False),
+        ("timestamp", 1_000, False, False),
+        ("incrementing", 0, True, False),
+        ("incrementing", 1_000, True, False),
+        ("timestamp+incrementing", 0, True, False),
+        ("timestamp+incrementing", 1_000, True, True),
     ],
 )
-def test_exactly_once_needs_an_incrementing_column(mode: str, support: ExactlyOnceSupport) -> None:
-    assert JdbcSourceConnector().exactly_once_support({**SOURCE, "mode": mode}) is support
+def test_exactly_once_needs_an_incrementing_column_and_no_row_that_commits_late(
+    mode: str, delay_ms: int, on_sqlite: bool, on_a_server: bool
+) -> None:
+    config = {**SOURCE, "mode": mode, "timestamp.delay.interval.ms": str(delay_ms)}
+    server = {**config, "connection.url": "jdbc:postgresql://localhost/db"}
+    found = [JdbcSourceConnector().exactly_once_support(each) for each in (config, server)]
+    assert [each is ExactlyOnceSupport.SUPPORTED for each in found] == [on_sqlite, on_a_server]
 
 
 def test_offsets_that_no_task_would_read_are_refused() -> None:

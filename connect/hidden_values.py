@@ -1,0 +1,53 @@
+"""What is hidden in answers, statuses and logs: passwords, by the names and the shapes they have.
+
+A definition says which settings are passwords (ConfigType.PASSWORD). Of settings that have none,
+such as those of clients, the name says it. In any other text, passwords inside of URLs and headers
+of authorization are hidden. A reference (`${file:...}`) is shown as it is written: it is no secret.
+"""
+
+import re
+from collections.abc import Iterable
+
+HIDDEN = "[hidden]"
+# Shorter ones stand in any text by chance.
+SECRET_CHARACTERS_MIN = 4
+_NAME = re.compile(
+    r"(?i)(?:^|[._-])(?:password|passwd|passphrase|pwd|secret|token|credentials?|apikey|"
+    r"jaas[._-]config|user[._-]info|(?:access|api|private|keystore|secret)[._-]key)$"
+)
+_REFERENCES = re.compile(r"(?:\$\{[^}]*\})+")
+_URL = re.compile(r"(?<=://)([^/?#\s:@]*):([^/?#\s]+)@")
+_PARAMETER = re.compile(r"(?i)([?&;](?:password|passwd|pwd|sslpassword)=)[^&;#\s]+")
+_HEADER = re.compile(r"(?i)\b((?:proxy-)?authorization|x-api-key|api-key|cookie)\s*:\s*[^|\r\n]+")
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a setting that nobody defines is a password, by its name."""
+    return _NAME.search(name) is not None
+
+
+def is_reference(text: str) -> bool:
+    """Whether a value only says where it is kept."""
+    return _REFERENCES.fullmatch(text.strip()) is not None
+
+
+def hide_in_text(text: str, secrets: Iterable[str] = ()) -> str:
+    """A text without these secrets, and without the passwords of URLs and headers."""
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    if ":" not in text:
+        return text
+    text = _URL.sub(rf"\1:{HIDDEN}@", text)
+    return _HEADER.sub(rf"\1: {HIDDEN}", _PARAMETER.sub(rf"\1{HIDDEN}", text))
+
+
+def hide_value(name: str, text: str, *, password: bool) -> str:
+    """The value of a setting as it is shown."""
+    if not text or is_reference(text):
+        return text
+    return HIDDEN if password else hide_in_text(text)
+
+
+def secrets_in(text: str) -> list[str]:
+    """The passwords inside of a value that is none itself."""
+    return [found[2] for found in _URL.finditer(text)]
