@@ -1,11 +1,18 @@
 """CommandLog: the topic of all statements that changed anything, in order; a restart replays it.
 
-    key    JSON text  "stream/`ORDERS`/create"
-    value  JSON       {"statement": "CREATE STREAM ...;", "streamsProperties": {...},
-                       "originalProperties": {}, "schemas": {"value": "STRUCT<...>"},
-                       "version": 1}
+    key    JSON string  "stream/`ORDERS`/create"
+    value  JSON         {"statement": "CREATE STREAM ...;",
+                         "streamsProperties": {...}, "originalProperties": {...},
+                         "schemas": {"value": "STRUCT<...>"}, "plan": {...}, "version": 2}
 
-`schemas` are the columns that the statement left to a schema registry.
+`streamsProperties` are the settings of the session, `originalProperties` those of the server that
+a running query keeps, `schemas` the columns that the statement left to a schema registry. `plan` is
+what the statement does (engine/logged_plans.py); a plan of more than PLAN_BYTES_PLAIN is
+{"zlib": "<base64>"}. A restart carries the plan out, and never plans a statement again.
+
+Commands of version 1 have no plan. The first server that replays them plans them with its own
+settings, and appends what it got as commands with "pins": the offset of the command. A command that
+is pinned is replayed from its pin; the pin itself does nothing.
 
 One partition that is never cleaned. A server that wants to write takes over the transactional id of
 the topic and reads to its end first; a server that was taken over finds out when its next write is
@@ -13,15 +20,20 @@ refused, reads what it has missed and may try again. So a statement is always ch
 everything that stands before it.
 
 The offset of a command is its sequence number, and the number in the ids of its queries.
+
+The config topic of headless servers has the same records, but is compacted: the last record of a
+key counts. See engine/pinned_plans.py.
 """
 
+import base64
 import json
 import logging
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from broker.client.administration.values import NewTopic
-from broker.client.api import Producer
+from broker.client.api import Consumer, Producer
 from broker.client.opening import Target, admin, consumer, producer
 from broker.errors import BrokerError, ErrorCode, MillstreamError
 from broker.model import TopicPartition
@@ -29,11 +41,14 @@ from sql.errors import SqlError
 
 logger = logging.getLogger(__name__)
 
-VERSION = 1
+VERSION = 2
 WRITE_TIMEOUT_MS = 30_000
 FETCH_BYTES = 16 * 1024 * 1024
 COMMAND_BYTES_MAX = 1_000_000  # below what brokers take in one batch unless told otherwise
+PLAN_BYTES_PLAIN = 100_000  # larger plans are compressed
+PLAN_BYTES_MAX = 64 * 1024 * 1024  # of a plan that was compressed
 NOTHING = -1
+LATEST = -1
 POLL_MS = 50  # markers of transactions move the position without waking who polls
 POLL_RECORDS = 10_000
 SILENT_POLLS_MAX = 600
@@ -60,6 +75,12 @@ class Command:
     statement: str
     properties: Mapping[str, object] = field(default_factory=dict)
     schemas: Mapping[str, str] = field(default_factory=dict)
+    # The server's settings that its query keeps.
+    original: Mapping[str, object] = field(default_factory=dict)
+    # What it does; None in commands of version 1.
+    plan: Mapping[str, object] | None = None
+    # The offset of the command whose plan this is.
+    pins: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +96,36 @@ def command_topic(service_id: str) -> str:
     return f"_confluent-ksql-{service_id}command_topic"
 
 
+def config_topic(service_id: str) -> str:
+    """The name of the topic in which headless servers of a service pin plans and settings."""
+    return f"_confluent-ksql-{service_id}configs"
+
+
 class CommandLog:
     """The commands of one service; one thread uses it at a time."""
 
-    def __init__(self, target: Target, topic: str, *, replication_factor: int = -1) -> None:
+    def __init__(
+        self,
+        target: Target,
+        topic: str,
+        *,
+        replication_factor: int = -1,
+        cleanup_policy: str = "delete",
+    ) -> None:
         """Nothing is asked of the broker yet."""
         self.topic = topic
         self._target = target
         self._replication_factor = replication_factor
+        self._cleanup_policy = cleanup_policy
         self._producer: Producer | None = None
+        self._reader: Consumer | None = None  # stays open: servers look for commands every second
         self._next_offset = 0
         self._written = NOTHING  # the offset of the last command of our own
 
     def open(self) -> None:
         """Make the topic if there is none, and see that it is what it should be."""
         configs = {
-            "cleanup.policy": "delete",
+            "cleanup.policy": self._cleanup_policy,
             "retention.ms": "-1",
             "retention.bytes": "-1",
             "min.insync.replicas": "1",
@@ -99,7 +134,9 @@ class CommandLog:
         try:
             with admin(self._target) as administration:
                 error = administration.create_topics([topic]).errors.get(self.topic)
-                if error is not None and error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                if error is None:
+                    return  # brokers of a cluster may not know it yet: it cannot be described
+                if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                     raise error
                 described = administration.describe_topics([self.topic])[self.topic]
         except MillstreamError as error:
@@ -149,42 +186,66 @@ class CommandLog:
 
         The bad record stays unread: the next call meets it again.
         """
+        reader = self._opened_reader()
+        try:
+            yield from self._unread(reader)
+        except Exception:
+            self._close_reader()
+            raise
+        finally:
+            reader.unsubscribe()  # fetch nothing until the next call
+
+    def _opened_reader(self) -> Consumer:
+        if self._reader is None:
+            self._reader = consumer(
+                self._target,
+                client_id="millstream-sql",
+                isolation_level="read_committed",
+                auto_offset_reset="none",
+                max_partition_fetch_bytes=FETCH_BYTES,
+            )
+        return self._reader
+
+    def _unread(self, reader: Consumer) -> Iterator[LoggedCommand]:
         tp = TopicPartition(self.topic, 0)
-        with consumer(
-            self._target,
-            client_id="millstream-sql",
-            isolation_level="read_committed",
-            auto_offset_reset="none",
-            max_partition_fetch_bytes=FETCH_BYTES,
-        ) as reader:
-            reader.assign([tp])
-            start = reader.beginning_offsets([tp])[tp]
-            if start > self._next_offset:
-                raise DamagedCommand(
-                    f'topic "{self.topic}" begins at offset {start}, and commands from '
-                    f"{self._next_offset} on are missing",
-                    hint="the topic must keep everything: restore it from a backup",
-                )
-            end = reader.end_offsets([tp])[tp]
-            if self._wrote_last and self._written <= end <= self.next_offset:
-                return  # nothing but our own command, whose marker may not be written yet
-            if end < self._next_offset:
-                raise DamagedCommand(
-                    f'topic "{self.topic}" ends at offset {end}, and {self._next_offset} was read',
-                    hint="the topic was deleted or made anew: restore it from a backup",
-                )
-            reader.seek(tp, self._next_offset)
-            silent = 0
-            while reader.position(tp) < end:
-                records = reader.poll(POLL_MS, max_records=POLL_RECORDS)
-                silent = 0 if records else silent + 1
-                if silent > SILENT_POLLS_MAX:
-                    raise CommandLogError(f'topic "{self.topic}" was not read to its end in time')
-                for record in records:
-                    command = decode(record.key, record.value, self.topic, record.offset)
-                    self._next_offset = record.offset + 1
-                    yield LoggedCommand(record.offset, command)
-            self._next_offset = max(self._next_offset, end)
+        reader.assign([tp])
+        start = reader.beginning_offsets([tp])[tp]
+        if start > self._next_offset:
+            raise DamagedCommand(
+                f'topic "{self.topic}" begins at offset {start}, and commands from '
+                f"{self._next_offset} on are missing",
+                hint="the topic must keep everything: restore it from a backup",
+            )
+        end = reader.end_offsets([tp])[tp]
+        if self._wrote_last and self._written <= end <= self.next_offset:
+            return  # nothing but our own command, whose marker may not be written yet
+        if end < self._next_offset:
+            raise DamagedCommand(
+                f'topic "{self.topic}" ends at offset {end}, and {self._next_offset} was read',
+                hint="the topic was deleted or made anew: restore it from a backup",
+            )
+        reader.seek(tp, self._next_offset)
+        silent = 0
+        while reader.position(tp) < end:
+            records = reader.poll(POLL_MS, max_records=POLL_RECORDS)
+            silent = 0 if records else silent + 1
+            if silent > SILENT_POLLS_MAX:
+                raise CommandLogError(f'topic "{self.topic}" was not read to its end in time')
+            for record in records:
+                command = decode(record.key, record.value, self.topic, record.offset)
+                self._next_offset = record.offset + 1
+                yield LoggedCommand(record.offset, command)
+        self._next_offset = max(self._next_offset, end)
+
+    def has_unfinished(self) -> bool:
+        """Whether something follows that is neither committed nor aborted yet.
+
+        A server may have died as it wrote it: what was to be committed will be, but is not seen
+        until the coordinator comes to it, or another writer takes over.
+        """
+        tp = TopicPartition(self.topic, 0)
+        with admin(self._target) as administration:
+            return administration.list_offsets({tp: LATEST})[tp].offset > self._next_offset
 
     @property
     def next_offset(self) -> int:
@@ -201,21 +262,22 @@ class CommandLog:
 
         Nobody has written between what was read and this command, which counts as read, too.
         """
+        return self.append_all([command])
+
+    def append_all(self, commands: Sequence[Command]) -> int:
+        """Write commands in one transaction: all or none; the offset of the last one."""
         assert self._producer is not None, "take_over comes first"
-        key, value = encode(command)
-        if len(key) + len(value) > COMMAND_BYTES_MAX:
-            raise CommandLogError(
-                f"the statement has {len(value)} bytes, and at most {COMMAND_BYTES_MAX} are kept"
-            )
+        records = [self._record(each) for each in commands]
         try:
             self._producer.begin_transaction()
-            sent = self._producer.send(self.topic, value, key, partition=0)
+            for key, value in records:
+                sent = self._producer.send(self.topic, value, key, partition=0)
             self._producer.commit_transaction()
             self._written = sent.result().offset
             self._next_offset = self._written + 1
             return self._written
         except MillstreamError as error:
-            self.close()
+            self.resign()
             if _was_fenced(error):
                 raise TakenOver(
                     f'another server has written to topic "{self.topic}"',
@@ -225,23 +287,54 @@ class CommandLog:
                 f'cannot write to topic "{self.topic}": {error.message}', hint=error.hint
             ) from error
 
-    def close(self) -> None:
-        """Let go of the producer."""
+    def _record(self, command: Command) -> tuple[bytes, bytes]:
+        key, value = encode(command)
+        if len(key) + len(value) > COMMAND_BYTES_MAX:
+            raise CommandLogError(
+                f"the statement and its plan have {len(value)} bytes, and at most "
+                f"{COMMAND_BYTES_MAX} are kept",
+                hint="compute parts of it in a query before",
+            )
+        return key, value
+
+    def resign(self) -> None:
+        """Write no more until the next `take_over`."""
         closing, self._producer = self._producer, None
         if closing is not None:
             _let_go(closing, self.topic)
 
+    def close(self) -> None:
+        """Close the producer and the consumer; the next call opens them again."""
+        self.resign()
+        self._close_reader()
+
+    def _close_reader(self) -> None:
+        closing, self._reader = self._reader, None
+        if closing is not None:
+            closing.close(0)
+
 
 def encode(command: Command) -> tuple[bytes, bytes]:
     """The key and value of a command's record."""
-    body = {
+    body: dict[str, object] = {
         "statement": command.statement,
         "streamsProperties": dict(command.properties),
-        "originalProperties": {},
+        "originalProperties": dict(command.original),
         "schemas": dict(command.schemas),
-        "version": VERSION,
     }
+    if command.plan is not None:
+        body["plan"] = _packed(command.plan)
+    if command.pins is not None:
+        body["pins"] = command.pins
+    body["version"] = VERSION
     return json.dumps(command.id).encode(), json.dumps(body).encode()
+
+
+def _packed(plan: Mapping[str, object]) -> object:
+    data = json.dumps(plan).encode()
+    if len(data) <= PLAN_BYTES_PLAIN:
+        return plan
+    return {"zlib": base64.b64encode(zlib.compress(data)).decode()}
 
 
 def decode(key: bytes | None, value: bytes | None, topic: str, offset: int) -> Command:
@@ -263,18 +356,44 @@ def decode(key: bytes | None, value: bytes | None, topic: str, offset: int) -> C
             f"{where} is a command of version {version}, and this server knows {VERSION}",
             hint="start a newer server",
         )
+    return _command(name, body, where)
+
+
+def _command(name: str, body: dict[str, object], where: str) -> Command:
     statement, properties = body.get("statement"), body.get("streamsProperties")
     if not isinstance(statement, str) or not isinstance(properties, dict):
         raise DamagedCommand(
             f"{where} is a command without a statement", hint="restore the topic from a backup"
         )
-    schemas = body.get("schemas") or {}
+    schemas, original = body.get("schemas") or {}, body.get("originalProperties") or {}
     if not isinstance(schemas, dict) or not all(isinstance(each, str) for each in schemas.values()):
         raise DamagedCommand(
             f"{where} is a command with schemas that are none",
             hint="restore the topic from a backup",
         )
-    return Command(name, statement, properties, schemas)
+    plan, pins = _unpacked(body.get("plan")), body.get("pins")
+    if (
+        not isinstance(original, dict)
+        or not isinstance(plan, dict | None)
+        or not isinstance(pins, int | None)
+    ):
+        raise DamagedCommand(
+            f"{where} is a command whose plan cannot be read",
+            hint="restore the topic from a backup",
+        )
+    return Command(name, statement, properties, schemas, original, plan, pins)
+
+
+def _unpacked(plan: object) -> object:
+    """A plan as it was before it was compressed; something else if it cannot be read."""
+    if not isinstance(plan, dict) or set(plan) != {"zlib"}:
+        return plan
+    try:
+        unpacking = zlib.decompressobj()
+        data = unpacking.decompress(base64.b64decode(str(plan["zlib"])), PLAN_BYTES_MAX)
+        return json.loads(data)
+    except (ValueError, zlib.error, RecursionError):
+        return "damaged"
 
 
 def _was_fenced(error: BaseException) -> bool:

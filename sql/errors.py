@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from broker.errors import MillstreamError
+from sql.connector_masks import hidden_values, masked
 
 SHOWN_MAX = 100  # signs of a line that are shown around a place
 
@@ -64,7 +65,10 @@ def of_statement(text: str) -> Iterator[None]:
     try:
         yield
     except SqlError as error:
-        error.statement = error.statement or text
+        error.statement = error.statement or masked(text)
+        for value in hidden_values(text):
+            error.message = error.message.replace(value, "[string]")
+            error.hint = error.hint.replace(value, "[string]")
         raise
 
 

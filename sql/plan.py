@@ -15,6 +15,9 @@ shown to somebody.
 Steps whose rows are a table's (`is_table`) carry updates: a row replaces the one with the same key,
 and no row deletes it. Names of steps are the paths of stores and internal topics: changing one is a
 breaking change.
+
+A query that replaced another one goes on with its stores and internal topics. `earlier_rows` are
+the columns of the rows that it may find there, one entry for each version before, oldest first.
 """
 
 from dataclasses import dataclass
@@ -52,6 +55,7 @@ class Scan:
     timestamp: TimestampColumn | None = None
     # Whether a table is kept in a store of its own, so that it can be asked.
     materialized: bool = False
+    earlier_rows: tuple[tuple[Column, ...], ...] = ()  # of a table, in its store
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,7 @@ class Aggregate:
     # Whether the input's key is the grouping already, so that nothing moves.
     by_key: bool = False
     final: bool = False
+    earlier_rows: tuple[tuple[Column, ...], ...] = ()  # of the input, in the repartition topic
 
 
 @dataclass(frozen=True, slots=True)

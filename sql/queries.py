@@ -11,13 +11,15 @@ The applications of all queries share threads, clients and reads: a SharedRuntim
 """
 
 import logging
-import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Any, Protocol
 
+from broker import concurrency
+from broker.client.api import Admin
 from broker.client.opening import Target, admin
 from broker.clock import Clock
 from broker.errors import (
@@ -30,6 +32,8 @@ from broker.errors import (
     SerdeError,
     StorageError,
 )
+from broker.files import FileSystem
+from broker.machine import Machine
 from broker.model import TopicPartition
 from sql.errors import SqlError
 from streams.app import AppState, StreamsApp
@@ -192,26 +196,42 @@ class RetryPolicy:
         return int(min(self.max_ms, self.initial_ms * 2 ** min(attempt, 30)))
 
 
+SUPERVISOR_RETRY = RetryPolicy(initial_ms=1_000, max_ms=60_000)
+
+
 class Supervisor:
-    """The thread that starts failed queries again, when their time has come."""
+    """The thread that starts failed queries again, when their time has come.
+
+    Nothing that an action raises ends the thread: it is logged, and the action is tried again.
+    """
 
     def __init__(self, clock: Clock) -> None:
         """No thread before the first failure."""
         self._clock = clock
-        self._changed = threading.Condition()
-        self._due: list[tuple[int, Callable[[], None]]] = []
-        self._thread: threading.Thread | None = None
+        self._changed = concurrency.Condition()
+        self._due: list[tuple[int, Callable[[], None], int]] = []  # when, what, failures so far
+        self._failing: dict[Callable[[], None], str] = {}
+        self._thread: concurrency.Thread | None = None
         self._closed = False
 
     def after(self, wait_ms: int, action: Callable[[], None]) -> None:
         """Call a function after some time."""
+        self._add(wait_ms, action, 0)
+
+    @property
+    def failure(self) -> str | None:
+        """Why an action is being tried again, if one is."""
+        with self._changed:
+            return next(iter(self._failing.values()), None)
+
+    def _add(self, wait_ms: int, action: Callable[[], None], failures: int) -> None:
         with self._changed:
             if self._closed:
                 return
-            self._due.append((self._clock.monotonic_ms() + wait_ms, action))
+            self._due.append((self._clock.monotonic_ms() + wait_ms, action, failures))
             self._changed.notify_all()
             if self._thread is None:
-                self._thread = threading.Thread(
+                self._thread = concurrency.Thread(
                     target=self._run, name="sql-supervisor", daemon=True
                 )
                 self._thread.start()
@@ -223,7 +243,7 @@ class Supervisor:
             self._due.clear()
             self._changed.notify_all()
             thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
+        if thread is not None and thread is not concurrency.current_thread():
             thread.join()
 
     def _run(self) -> None:
@@ -232,14 +252,27 @@ class Supervisor:
                 if self._closed:
                     return
                 now_ms = self._clock.monotonic_ms()
-                ready = [action for due_ms, action in self._due if due_ms <= now_ms]
+                ready = [each for each in self._due if each[0] <= now_ms]
                 self._due = [each for each in self._due if each[0] > now_ms]
                 if not ready:
-                    first = min((due_ms for due_ms, _ in self._due), default=None)
+                    first = min((due_ms for due_ms, _, _ in self._due), default=None)
                     self._clock.wait(self._changed, None if first is None else first - now_ms)
                     continue
-            for action in ready:
-                action()
+            for _, action, failures in ready:
+                self._act(action, failures)
+
+    def _act(self, action: Callable[[], None], failures: int) -> None:
+        try:
+            action()
+        except Exception as error:  # whatever it is, the other queries need this thread
+            wait_ms = SUPERVISOR_RETRY.wait_ms(failures)
+            logger.exception("a query could not be looked after; again in %d ms", wait_ms)
+            with self._changed:
+                self._failing[action] = f"{type(error).__name__}: {error}"
+            self._add(wait_ms, action, failures + 1)
+        else:
+            with self._changed:
+                self._failing.pop(action, None)
 
 
 class AppRuntime:
@@ -251,7 +284,7 @@ class AppRuntime:
         build: Callable[[], Topology],
         *,
         target: Target | SharedRuntime,
-        clock: Clock,
+        machine: Machine,
         settings: Mapping[str, object],
         supervisor: Supervisor,
         retry: RetryPolicy,
@@ -260,12 +293,12 @@ class AppRuntime:
         self._application_id = application_id
         self._build = build
         self._target = target
-        self._clock = clock
+        self._machine = machine
         # Any: each setting has a type of its own, which StreamsConfig checks.
         self._settings: dict[str, Any] = dict(settings)
         self._supervisor = supervisor
         self._retry = retry
-        self._lock = threading.RLock()
+        self._lock = concurrency.RLock()
         self._app: StreamsApp | None = None
         self._failures: deque[RecordedFailure] = deque(maxlen=retry.failures_kept)
         self._attempts = 0
@@ -304,10 +337,10 @@ class AppRuntime:
                     self._build(),
                     application_id=self._application_id,
                     broker=self._target,
-                    clock=self._clock,
+                    machine=self._machine,
                     **self._settings,
                 )
-            except MillstreamError as error:
+            except Exception as error:  # also what no one expects, as of a user's function
                 self._fail(error)
                 return
             self._app = app
@@ -316,7 +349,7 @@ class AppRuntime:
                 app.pause()
             try:
                 app.start()
-            except MillstreamError as error:
+            except Exception as error:
                 if self._app is app:  # else it was told already
                     self._app = None
                     self._fail(error)
@@ -335,7 +368,7 @@ class AppRuntime:
 
     def _fail(self, error: BaseException) -> None:
         self._failed = True
-        failure = RecordedFailure(self._clock.now_ms(), str(error), classified(error))
+        failure = RecordedFailure(self._machine.clock.now_ms(), str(error), classified(error))
         self._failures.append(failure)
         wait_ms = self._retry.wait_ms(self._attempts)
         self._attempts += 1
@@ -345,6 +378,7 @@ class AppRuntime:
             failure.type.value,
             wait_ms,
             error,
+            exc_info=None if isinstance(error, MillstreamError) else error,
         )
         self._supervisor.after(wait_ms, self._try_again)
 
@@ -363,17 +397,17 @@ class AppRuntime:
             app.close(CLOSE_TIMEOUT_MS)
 
     def discard(self) -> None:
-        """Stop, and delete what the query has left."""
-        with self._lock:
-            self._wanted = False
-            self._failed = False
-            app, self._app = self._app, None
-        if app is not None:
-            app.close(CLOSE_TIMEOUT_MS)
-            app.clean_up()
+        """Stop, and delete what the query has left, whether it runs, failed or never began."""
+        try:
+            self.stop()
+        except Exception:  # what it has left is deleted all the same
+            logger.exception("query %s did not stop in order", self._application_id)
+        folder = self._settings.get("state_dir")
+        if folder is not None:
+            discard_state(self._machine.files, str(folder), self._application_id)
         target = self._target
         clients = target.clients if isinstance(target, SharedRuntime) else target
-        discard_application(clients, self._application_id)
+        discard_applications(clients, [self._application_id])
 
     def pause(self) -> None:
         """Process nothing until resumed."""
@@ -421,7 +455,12 @@ class AppRuntime:
     def describe(self) -> str:
         """The topology, as text."""
         app = self._app
-        return (self._build() if app is None else app.topology).describe()
+        if app is not None:
+            return app.topology.describe()
+        try:
+            return self._build().describe()
+        except MillstreamError:
+            return ""  # it cannot run, and its failures say why
 
     def metrics(self) -> str:
         """All metrics; nothing while it does not run."""
@@ -461,18 +500,49 @@ def begin_at_end(target: Target, application_id: str, topics: Iterable[str]) -> 
             administration.reset_group_offsets(application_id, dict.fromkeys(missing, LATEST)).all()
 
 
-def discard_application(target: Target, application_id: str) -> None:
-    """Delete the offsets and the internal topics of an application that has ended."""
+def remove_folder(files: FileSystem, folder: Path) -> None:
+    """Delete a folder with all that it has, if it is there; what is left is logged."""
+    files.remove_folder(str(folder))
+    try:
+        left = files.list_folder(str(folder))
+    except OSError:
+        return  # it is gone
+    logger.warning("%s was left behind: %d files or folders are in it", folder, len(left))
+
+
+def discard_state(files: FileSystem, state_directory: str, application_id: str) -> None:
+    """Delete the stores of an application that does not run, if it has any here."""
+    remove_folder(files, Path(state_directory) / application_id)
+
+
+def discard_applications(target: Target, application_ids: Collection[str]) -> None:
+    """Delete the offsets and the internal topics of applications that have ended."""
+    if not application_ids:
+        return
     try:
         with admin(target) as administration:
-            prefix = f"{application_id}-"
-            internal = [each for each in administration.list_topics() if each.startswith(prefix)]
-            if internal:
-                administration.delete_topics(internal)
-            administration.delete_groups([application_id])
+            _discard(administration, application_ids)
     except MillstreamError as error:
         # What is left behind is in nobody's way; the application has ended.
-        logger.warning("%s left internal topics behind: %s", application_id, error)
+        names = ", ".join(application_ids)
+        logger.warning("internal topics or groups of %s were left behind: %s", names, error)
+
+
+def _discard(administration: Admin, application_ids: Collection[str]) -> None:
+    prefixes = tuple(f"{each}-" for each in application_ids)
+    internal = [each for each in administration.list_topics() if each.startswith(prefixes)]
+    if internal:
+        _report("topic", administration.delete_topics(internal).errors)
+    # Sinks on Spark have groups of their own, for their marks.
+    known = sorted({each.group_id for each in administration.list_groups()})
+    groups = [each for each in known if each in application_ids or each.startswith(prefixes)]
+    if groups:
+        _report("group", administration.delete_groups(groups).errors)
+
+
+def _report(kind: str, errors: Mapping[str, MillstreamError]) -> None:
+    for name, error in errors.items():
+        logger.warning("%s %s was left behind: %s", kind, name, error)
 
 
 def shown_state(state: QueryState) -> str:

@@ -1,6 +1,6 @@
 """Answering: SHOW, DESCRIBE and EXPLAIN."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sql.engine import entities as en
 from sql.engine import listing
@@ -32,7 +32,7 @@ class Answering:
     asking: Asking
     launcher: QueryLauncher
     connectors: Connectors
-    statistics: Statistics = field(default_factory=Statistics)
+    statistics: Statistics
 
     def answer(self, session: Session, statement: st.Statement, text: str) -> Entity:
         """The entity of a statement that changes nothing."""

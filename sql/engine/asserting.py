@@ -1,8 +1,8 @@
 """ASSERT TOPIC and ASSERT SCHEMA: asked again until they hold, or the time is up."""
 
-import threading
 from collections.abc import Callable
 
+from broker import concurrency
 from broker.client.registry.api import SchemaRegistry
 from broker.clock import Clock
 from broker.errors import RegistryError
@@ -22,7 +22,7 @@ class AssertionFailed(StatementFailed):
 def wait_until_holds(problem: Callable[[], str | None], clock: Clock, timeout_ms: int) -> None:
     """Ask until there is no problem; AssertionFailed with the last one when the time is up."""
     deadline_ms = clock.monotonic_ms() + timeout_ms
-    never = threading.Condition()
+    never = concurrency.Condition()
     while True:
         found = problem()
         if found is None:

@@ -18,7 +18,7 @@ from sql.engine.topics import TopicShape, check_size
 from sql.errors import StatementFailed
 from sql.functions.registry import FunctionRegistry
 from sql.planner import PlannedQuery, Planner
-from sql.planner.upgrades import check_upgrade
+from sql.planner.upgrades import check_upgrade, upgraded
 from sql.syntax import statements as st
 
 Q = TypeVar("Q")
@@ -48,11 +48,23 @@ class QueryInfo:
     text: str
     planned: PlannedQuery
     properties: Mapping[str, object]
+    # The server's settings of that time which it keeps.
+    original: Mapping[str, object] = field(default_factory=dict)
+    # Why it cannot run at all, if it cannot.
+    unavailable: str = ""
 
     @property
     def sink(self) -> SourceInfo | None:
         """What it writes to; None of a SOURCE TABLE, which is only kept."""
         return self.planned.sink
+
+    def check_available(self) -> None:
+        """Refuse to run without something that it needs, such as a function."""
+        if self.unavailable:
+            raise StatementFailed(
+                self.unavailable,
+                hint="install them and restart the server, or DROP what the query makes",
+            )
 
 
 def named(queries: Mapping[str, Q], query_id: str) -> Q | None:
@@ -153,6 +165,8 @@ class Preparation:
     properties: Mapping[str, object]
     schemas: SchemaSource
     topics: TopicShapes
+    # The server's settings that a query keeps.
+    original: Mapping[str, object] = field(default_factory=dict)
     # A statement that is replayed was checked before: its topics may have changed since.
     replayed: bool = False
 
@@ -212,7 +226,7 @@ class Preparation:
         tried = self.state.copy()
         tried.catalog.sources[info.name] = info
         planned = self._planner(tried.catalog).source_table(info.name)
-        query = QueryInfo(query_id, text, planned, self.properties)
+        query = QueryInfo(query_id, text, planned, self.properties, self.original)
         self._check_limit()
         return replace(change, made=info, query=query, message=f"Created query with ID {query_id}")
 
@@ -223,7 +237,8 @@ class Preparation:
         planned = self._plan(statement, text)
         if planned is None:
             return Change(command_id, warning=self._exists(statement.name, kind))
-        assert planned.sink is not None, "its results are written"
+        sink = planned.sink
+        assert sink is not None, "its results are written"
         existing = self.state.catalog.sources.get(statement.name)
         replaced = None if existing is None else existing.query_id
         prefix = "CSAS" if statement.kind is st.SourceKind.STREAM else "CTAS"
@@ -231,17 +246,19 @@ class Preparation:
         before = self.state.queries.get(query_id)
         if before is None:
             self._check_limit()
-        elif not self.replayed:
-            self._check_engine(before)
-            check_upgrade(before.planned.plan, planned.plan)
-        info = replace(self._sized(planned.sink, needed=False), query_id=query_id)
+        else:
+            if not self.replayed:
+                self._check_engine(before)
+                check_upgrade(before.planned.plan, planned.plan)
+            planned = replace(planned, plan=upgraded(before.planned.plan, planned.plan))
+        info = replace(self._sized(sink, needed=False), query_id=query_id)
         planned = replace(planned, sink=info)
         return Change(
             command_id,
             f"Created query with ID {query_id}",
             made=info,
             origins=planned.sources,
-            query=QueryInfo(query_id, text, planned, self.properties),
+            query=QueryInfo(query_id, text, planned, self.properties, self.original),
         )
 
     def _check_engine(self, before: QueryInfo) -> None:
@@ -264,7 +281,7 @@ class Preparation:
         return Change(
             _command_id("stream", statement.target, "create"),
             f"Created query with ID {query_id}",
-            query=QueryInfo(query_id, text, planned, self.properties),
+            query=QueryInfo(query_id, text, planned, self.properties, self.original),
         )
 
     def _plan(

@@ -1,7 +1,11 @@
 """Commands: statements that change something are checked, logged, and carried out from the log.
 
     execute   take over the log, read what others wrote, prepare, make topics, append, apply
-    apply     prepare again as the command of its offset, change the state, start and stop queries
+    apply     change the state as the logged plan says, start and stop queries
+
+A statement is planned once, and its plan is logged with the settings that its query keeps. Replay
+carries plans out, so another configuration, planner or registry does not change what runs. Commands
+of version 1 have no plan: they are prepared again, and what comes out is pinned in the log.
 
 Everything that is logged was possible when it was written. What cannot be carried out again later
 becomes a command with the status ERROR, and the rest goes on. A log that is damaged leaves the
@@ -9,10 +13,10 @@ state as far as it could be read: the server is degraded, and refuses commands.
 """
 
 import logging
-import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from broker import concurrency
 from broker.client.registry.api import SchemaRegistry
 from broker.errors import MillstreamError
 from sql.backends.native.materialized import Materialized
@@ -31,6 +35,7 @@ from sql.engine.changes import Change, Preparation, QueryInfo, State
 from sql.engine.changes import Command as CommandStatement
 from sql.engine.entities import CommandStatus, CurrentStatus, Entity, WarningEntity
 from sql.engine.launching import QueryLauncher
+from sql.engine.logged_plans import change_of, change_to_json, sized
 from sql.engine.registered_schemas import StatementSchemas, register_schemas
 from sql.engine.settings import NATIVE, SqlConfig
 from sql.engine.topic_rules import matches_any
@@ -77,9 +82,12 @@ class Commands:
     running: dict[str, RunningQuery] = field(default_factory=dict)
     statuses: dict[str, CommandStatus] = field(default_factory=dict)
     degraded: str | None = None
-    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _lock: concurrency.RLock = field(default_factory=lambda: concurrency.RLock())
     _by_offset: dict[int, CommandStatus] = field(default_factory=dict)
+    # Commands without a plan, with the plan that this server has made of them.
+    _unpinned: dict[int, Command] = field(default_factory=dict)
     _replaying: bool = False
+    _ended: list[str] = field(default_factory=list)  # during a replay: queries that were dropped
     _next_number: int = 0
     # The statement that was tried just now, which need not be tried again to be carried out.
     _topology_made: str = ""
@@ -94,12 +102,28 @@ class Commands:
                 self._replaying = True
                 try:
                     self._read_on()
+                    self._finish(self.log)
+                    self._pin(self.log)
                 finally:
                     self._replaying = False
                     self._by_offset.clear()
-            for query in list(self.state.queries.values()):
-                self.launcher.begin(query)  # for one whose server died as it was logged
-                self._launch(query)
+                    self._unpinned.clear()
+            ended = [each for each in self._ended if each not in self.state.queries]
+            self.launcher.discard(ended)  # for those whose server died as they were dropped
+            self._ended.clear()
+            self._start_queries()
+
+    def start_with(self, state: State, next_number: int) -> None:
+        """Start the queries of a state that did not come from the log."""
+        with self._lock:
+            self.state = state
+            self._next_number = next_number
+            self._start_queries()
+
+    def _start_queries(self) -> None:
+        for query in list(self.state.queries.values()):
+            self.launcher.begin(query)  # for one whose server died as it was logged
+            self._launch(query)
 
     def close(self) -> None:
         """Stop the queries; they go on where they were after the next start."""
@@ -126,7 +150,7 @@ class Commands:
             self.running.clear()
             for each in running:
                 each.runtime.discard()
-            for topic in {each.topic for each in self.state.catalog.sources.values()}:
+            for topic in dict.fromkeys(each.topic for each in self.state.catalog.sources.values()):
                 if matches_any(topic, patterns):
                     self.topics.delete(topic)
             if self.log is not None:
@@ -186,14 +210,33 @@ class Commands:
         change, schemas = self._prepared_to_log(log, statement, text, properties)
         if change.warning is not None:
             return WarningEntity(text, change.warning)
-        self._provide(change)
-        command = Command(change.command_id, text, properties, schemas.answers)
+        self.provide(change)
+        command = self._command(change, text, properties, schemas)
+        command = decode(*encode(command), log.topic, log.next_offset)  # as all servers read it
+        change_of(command, self.functions)  # what cannot be read again must not be logged
         offset = log.append(command)
         self._by_offset.clear()
-        # As all servers read it.
-        self._apply(LoggedCommand(offset, decode(*encode(command), log.topic, offset)))
+        self._apply(LoggedCommand(offset, command))
         self._clean_up(change)
         return CurrentStatus(text, change.command_id, self._by_offset.pop(offset), offset)
+
+    def _command(
+        self,
+        change: Change,
+        text: str,
+        properties: Mapping[str, object],
+        schemas: StatementSchemas,
+    ) -> Command:
+        """The command of a change, with its plan and the settings that had an influence on it."""
+        makes = change.made is not None or change.query is not None
+        return Command(
+            change.command_id,
+            text,
+            properties,
+            schemas.answers or schemas.logged,
+            original=self.config.kept if makes else {},
+            plan=change_to_json(change),
+        )
 
     def _prepared_to_log(
         self,
@@ -218,7 +261,7 @@ class Commands:
         try:
             self._read_on()
         except MillstreamError:
-            log.close()  # so that all is read before anything is written
+            log.resign()  # so that all is read before anything is written
             raise
         schemas = StatementSchemas(self.registry)
         return self._prepared(self.state, statement, text, properties, schemas), schemas
@@ -230,7 +273,7 @@ class Commands:
         change = self._prepared(self.state, statement, text, properties, schemas)
         if change.warning is not None:
             return WarningEntity(text, change.warning)
-        self._provide(change)
+        self.provide(change)
         number, self._next_number = self._next_number, self._next_number + 1
         change = self._prepared(self.state, statement, text, properties, schemas, number)
         status = self._carry_out(change)
@@ -254,9 +297,11 @@ class Commands:
             properties,
             schemas,
             self.topics,
+            self.config.kept,
             replayed=bool(schemas.logged) or self._replaying,
         )
         following = self._next_number if self.log is None else self.log.next_offset
+        following += len(state.queries) - len(self.state.queries)  # of statements tried before it
         change = preparation.prepare(statement, text, following if number is None else number)
         made, self._topology_made = self._topology_made, ""
         if change.query is not None and number is None and made != text:
@@ -266,7 +311,7 @@ class Commands:
 
     # --- around a change ----------------------------------------------------------------------
 
-    def _provide(self, change: Change) -> None:
+    def provide(self, change: Change) -> None:
         """Make the topic and the schemas that a change needs."""
         made = change.made
         if made is None:
@@ -287,25 +332,66 @@ class Commands:
 
     def _read_on(self) -> None:
         assert self.log is not None, "there is a log"
+        read: list[LoggedCommand] = []
         try:
-            for each in self.log.unread():
-                self._apply(each)
+            read.extend(self.log.unread())
         except DamagedCommand as error:
             self.degraded = str(error)
             logger.error("commands can no longer be carried out: %s", error)
+        pins = {each.command.pins: each.command for each in read if each.command.pins is not None}
+        for each in read:
+            if each.command.pins is not None:
+                self._unpinned.pop(each.command.pins, None)
+            else:
+                self._apply(_pinned(each, pins.get(each.offset)))
+
+    def _finish(self, log: CommandLog) -> None:
+        """Read what the last server was about to commit as it died, too."""
+        try:
+            if self.degraded is None and log.has_unfinished():
+                log.take_over()
+                self._read_on()
+        except MillstreamError as error:
+            # The next statement, or the follower, comes to it.
+            logger.warning("the last command may not have been read: %s", error)
+
+    def _pin(self, log: CommandLog) -> None:
+        """Log the plans that were made of commands without one: no setting changes them again."""
+        if not self._unpinned or self.degraded is not None:
+            return
+        try:
+            log.take_over()
+            self._read_on()  # another server may have pinned them, or written
+            if self._unpinned and self.degraded is None:
+                log.append_all(list(self._unpinned.values()))
+        except MillstreamError as error:
+            # The next start does it; until then all is as it was before there were plans.
+            logger.warning("plans of old commands were not logged: %s", error)
+        else:
+            logger.info("the plans of %d old commands were logged", len(self._unpinned))
 
     def _apply(self, logged: LoggedCommand) -> None:
         command = logged.command
         try:
             change = self._replayed(logged)
             status = self._carry_out(change)
-        except MillstreamError as error:
-            logger.error("command %s at %d failed: %s", command.id, logged.offset, error)
-            status = CommandStatus(ERROR, error.message)
+        except Exception as error:  # whatever it is, the commands after it must be carried out
+            if isinstance(error, MillstreamError):
+                logger.error("command %s at %d failed: %s", command.id, logged.offset, error)
+            else:
+                logger.exception("command %s at %d failed", command.id, logged.offset)
+            message = error.message if isinstance(error, MillstreamError) else repr(error)
+            status = CommandStatus(ERROR, message)
         self._by_offset[logged.offset] = status
         self.statuses[command.id] = status
 
     def _replayed(self, logged: LoggedCommand) -> Change:
+        if logged.command.plan is None:
+            return self._planned_again(logged)
+        return sized(change_of(logged.command, self.functions), self.topics)
+
+    def _planned_again(self, logged: LoggedCommand) -> Change:
+        """What a command of version 1 does, under the settings of this server."""
         command = logged.command
         [parsed] = parse(command.statement)
         schemas = StatementSchemas(self.registry, logged=command.schemas)
@@ -318,9 +404,14 @@ class Commands:
             command.properties,
             schemas,
             self.topics,
+            self.config.kept,
             replayed=True,
         )
-        return preparation.prepare(statement, command.statement, logged.offset)
+        change = preparation.prepare(statement, command.statement, logged.offset)
+        if change.warning is None and self._replaying:
+            planned = self._command(change, command.statement, command.properties, schemas)
+            self._unpinned[logged.offset] = replace(planned, pins=logged.offset)
+        return change
 
     def _carry_out(self, change: Change) -> CommandStatus:
         # Readers keep the state they have: it is never changed, only replaced.
@@ -333,6 +424,10 @@ class Commands:
             ended = self.running.pop(query_id, None)
             if ended is not None:
                 ended.runtime.discard()
+            elif self._replaying:
+                self._ended.append(query_id)
+            else:  # it could not even be made to run
+                self.launcher.discard([query_id])
         if change.query is not None and not self._replaying:
             self.launcher.begin(change.query)
             self._launch(change.query)
@@ -350,13 +445,28 @@ class Commands:
         replaced = self.running.pop(query.id, None)
         if replaced is not None:
             replaced.runtime.stop()
-        where = self.launcher.where(query)
+        where = self._where(query)
         tap = Tap() if replaced is None else replaced.tap
         runtime = self.launcher.runtime(query, tap)
         self.running[query.id] = RunningQuery(query, runtime, where, tap)
         if query.id in self.state.paused:
             runtime.pause()
         runtime.start()
+
+    def _where(self, query: QueryInfo) -> Materialized | None:
+        try:
+            return self.launcher.where(query)
+        except Exception as error:  # the query fails on its own, and its failures say why
+            logger.warning("the rows of query %s cannot be found: %s", query.id, error)
+            return None
+
+
+def _pinned(logged: LoggedCommand, pin: Command | None) -> LoggedCommand:
+    """A command without a plan, with the plan that was logged for it later."""
+    command = logged.command
+    if pin is None or command.plan is not None or pin.statement != command.statement:
+        return logged
+    return LoggedCommand(logged.offset, replace(pin, pins=None))
 
 
 def with_engine(properties: Mapping[str, object], config: SqlConfig) -> Mapping[str, object]:

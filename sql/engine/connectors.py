@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from connect.client import ConnectClient, ConnectRefused
+from connect.hidden_values import hide_value, is_secret_name
 from sql.engine.entities import (
     ConnectorDescription,
     ConnectorInfo,
@@ -147,7 +148,11 @@ def _answered() -> Iterator[None]:
 def _info(answer: Json, kind: ConnectorKind) -> ConnectorInfo:
     return ConnectorInfo(
         str(answer.get("name")),
-        {str(name): str(value) for name, value in answer.get("config", {}).items()},
+        # A Connect server of others may show passwords.
+        {
+            str(name): hide_value(str(name), str(value), password=is_secret_name(str(name)))
+            for name, value in answer.get("config", {}).items()
+        },
         tuple(
             ConnectorTask(str(each.get("connector")), int(each.get("task", 0)))
             for each in answer.get("tasks", [])

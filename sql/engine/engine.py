@@ -9,20 +9,26 @@ The life of a statement: split and substituted, parsed, tried with the whole req
 the state, then carried out: commands through the log (commands.py), everything else at once.
 """
 
-import threading
+import errno
+import logging
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from broker import concurrency
 from broker.client.api import Producer
 from broker.client.opening import Target, producer
 from broker.client.registry.api import SchemaRegistry
-from broker.clock import Clock, SystemClock
+from broker.clock import Clock
 from broker.errors import MillstreamError
+from broker.files import FileSystem
+from broker.machine import Machine, on_clock
 from connect.client import ConnectClient
-from sql.command_log import CommandLog, command_topic
+from sql.command_log import CommandLog, command_topic, config_topic
+from sql.connector_masks import masked
 from sql.engine import entities as en
 from sql.engine.answering import Answering
 from sql.engine.asking import Asking, PullPeers
@@ -36,16 +42,19 @@ from sql.engine.entities import Entity
 from sql.engine.follower import Follower
 from sql.engine.inserting import InsertedRecord, Inserting, RowEncoders
 from sql.engine.launching import QueryLauncher
+from sql.engine.pinned_plans import PinnedPlans
 from sql.engine.printed_topic import PrintedTopic
 from sql.engine.processing_log import COLUMNS, LogTopic, ProcessingLog
+from sql.engine.queries_file import FileStatement, QueriesFile
 from sql.engine.reaching import Reachable
 from sql.engine.results import QueryResult
 from sql.engine.session import SESSION_STATEMENTS, Session
 from sql.engine.settings import SPARK, SqlConfig
 from sql.engine.spark_launching import SparkLauncher
 from sql.engine.spark_runtime import SparkRuntime
+from sql.engine.topic_statistics import Statistics
 from sql.engine.topics import Topics
-from sql.engine.trial import Trial, WrongEndpoint
+from sql.engine.trial import Trial, WrongEndpoint, check_headless
 from sql.errors import SqlError, StatementFailed, of_statement
 from sql.functions.builtin import builtin_functions
 from sql.functions.registry import FunctionRegistry
@@ -59,6 +68,8 @@ from streams.runtime.shared_runtime import SharedRuntime
 
 INSERT_TIMEOUT_MS = 30_000
 SCRIPT_DEPTH_MAX = 10
+logger = logging.getLogger(__name__)
+
 LOG_TOPIC = "ksql.logging.processing.topic.name"
 
 
@@ -80,6 +91,7 @@ class Engine:
         data_directory: Path | str,
         registry: SchemaRegistry | None = None,
         config: SqlConfig | None = None,
+        machine: Machine | None = None,
         clock: Clock | None = None,
         functions: FunctionRegistry | None = None,
         connect: ConnectClient | None = None,
@@ -90,14 +102,18 @@ class Engine:
     ) -> None:
         """Nothing runs before `start`; `follow` carries out what other servers write, too.
 
-        `backend` is what new queries run on, "native" or "spark": the setting "engine".
+        Time, random numbers and files are the machine's; `clock` is for one that differs only in
+        its clock. `backend` is what new queries run on, "native" or "spark": the setting "engine".
         """
         self.config = config or SqlConfig()
         if backend is not None:
             self.config = self.config.with_session({"engine": backend})
+        self.machine = machine or on_clock(clock)
+        self.clock = self.machine.clock
         self.functions = functions or builtin_functions()
+        if machine is not None or clock is not None:
+            self.functions = self.functions.on(self.machine)
         self.registry = registry
-        self.clock = clock or SystemClock()
         self.headless = headless
         # A server turns it off: its files are not for those who send requests.
         self.runs_scripts = True
@@ -123,17 +139,9 @@ class Engine:
             launcher=self._launcher,
             peers=peers,
         )
-        self._answering = Answering(
-            self.config,
-            self.functions,
-            self._topics,
-            self.commands,
-            self.asking,
-            self._launcher,
-            self._connectors,
-        )
+        self._answering = self._open_answering()
         self._encoders = RowEncoders(registry)
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
         self._producer: Producer | None = None
         self._follower = Follower(self.commands, self.clock) if follow else None
 
@@ -141,6 +149,23 @@ class Engine:
     def command_topic(self) -> str:
         """The topic of commands."""
         return command_topic(self.config.text("ksql.service.id"))
+
+    @property
+    def config_topic(self) -> str:
+        """The topic in which a headless server pins the plans of its file."""
+        return config_topic(self.config.text("ksql.service.id"))
+
+    def _open_answering(self) -> Answering:
+        return Answering(
+            self.config,
+            self.functions,
+            self._topics,
+            self.commands,
+            self.asking,
+            self._launcher,
+            self._connectors,
+            Statistics(self.clock),
+        )
 
     def _open_shared_runtime(self) -> SharedRuntime | None:
         if not self.config.flag("ksql.runtime.feature.shared.enabled"):
@@ -153,7 +178,7 @@ class Engine:
             self._target,
             self.registry,
             self.config,
-            self.clock,
+            self.machine,
             data_directory,
             self._processing_log(),
             self._supervisor,
@@ -166,7 +191,7 @@ class Engine:
             self._target if self._shared is None else self._shared.clients,
             self.registry,
             self.config,
-            self.clock,
+            self.machine,
             data_directory,
             self._supervisor,
             self._reachable,
@@ -202,13 +227,28 @@ class Engine:
         """Replay what was logged, or run the file of a headless server, and start the queries."""
         if self.config["engine"] == SPARK:
             self._launcher.spark.check()
+        for name, instead in self.config.without_effect.items():
+            logger.warning('setting "%s" has no effect: %s', name, instead)
         self.commands.start()
         if self.headless and self.config["ksql.queries.file"]:
-            self.execute(script_text(self.config.text("ksql.queries.file")))
+            text = script_text(self.machine.files, self.config.text("ksql.queries.file"))
+            pinned = PinnedPlans(self._target, self.config_topic)
+            QueriesFile(self.commands, pinned).run(list(self._file_statements(text)))
         self._make_log_stream()
         if self._follower is not None:
             self._follower.start()
         return self
+
+    def _file_statements(self, text: str) -> Iterator[FileStatement]:
+        """The statements of a headless server's file, with what SET says before each."""
+        session = Session.of(self.config)
+        for parsed in self._parsed(text, session):
+            with of_statement(parsed.text):
+                check_headless(parsed)
+                if isinstance(parsed.statement, SESSION_STATEMENTS):
+                    session.change(self.config, parsed.statement)
+            if isinstance(parsed.statement, COMMANDS):
+                yield FileStatement(parsed.statement, parsed.text, dict(session.properties))
 
     def _make_log_stream(self) -> None:
         """The stream of the processing log, if the configuration wants one."""
@@ -259,7 +299,9 @@ class Engine:
     @property
     def status(self) -> EngineStatus:
         """Whether the engine can do its work."""
-        return EngineStatus(self.commands.degraded is None, self.commands.degraded)
+        following = None if self._follower is None else self._follower.failure
+        degraded = self.commands.degraded or following or self._supervisor.failure
+        return EngineStatus(degraded is None, degraded)
 
     # --- statements ---------------------------------------------------------------------------
 
@@ -308,13 +350,14 @@ class Engine:
                 parsed = parse(statement, testing=True, start=part.position)
             for each in parsed:
                 if not isinstance(each.statement, st.RunScript):
-                    yield ParsedStatement(each.statement, f"{each.text};")
+                    yield ParsedStatement(each.statement, masked(f"{each.text};"))
                     continue
                 if not self.runs_scripts:
                     raise StatementFailed("RUN SCRIPT is not supported here: send its statements")
                 if depth >= SCRIPT_DEPTH_MAX:
                     raise StatementFailed("scripts run each other without end")
-                yield from self._parsed(script_text(each.statement.path), session, depth + 1)
+                script = script_text(self.machine.files, each.statement.path)
+                yield from self._parsed(script, session, depth + 1)
 
     def _run(self, session: Session, parsed: ParsedStatement) -> Entity | None:
         statement, text = parsed.statement, parsed.text
@@ -414,7 +457,7 @@ class Engine:
         )
 
     def _wait(self, wait_ms: int) -> bool:
-        never = threading.Condition()
+        never = concurrency.Condition()
         with never:
             self.clock.wait(never, wait_ms)
         return False
@@ -464,9 +507,12 @@ class Engine:
         return found[0].statement, found[0].text
 
 
-def script_text(path: str) -> str:
+def script_text(files: FileSystem, path: str) -> str:
     """The text of a file of statements."""
     try:
-        return Path(path).read_text()
+        data = files.read_file(path)
+        if data is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return data.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise StatementFailed(f"Failed to read file: {path}: {error}") from error

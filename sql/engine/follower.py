@@ -1,15 +1,16 @@
 """Follower: carries out what other servers of the same service write to the log."""
 
 import logging
-import threading
 
+from broker import concurrency
 from broker.clock import Clock
 from broker.errors import MillstreamError
 from sql.engine.commands import Commands
+from sql.queries import RetryPolicy
 
 logger = logging.getLogger(__name__)
 
-FOLLOW_MS = 1_000
+RETRY = RetryPolicy(initial_ms=1_000, max_ms=30_000)  # how often it looks, and after failures
 
 
 class Follower:
@@ -19,9 +20,10 @@ class Follower:
         """`start` runs it."""
         self._commands = commands
         self._clock = clock
-        self._changed = threading.Condition()
+        self._changed = concurrency.Condition()
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name="sql-follower", daemon=True)
+        self._failure: str | None = None
+        self._thread = concurrency.Thread(target=self._run, name="sql-follower", daemon=True)
 
     def start(self) -> None:
         """Begin."""
@@ -35,14 +37,28 @@ class Follower:
         if self._thread.is_alive():
             self._thread.join()
 
+    @property
+    def failure(self) -> str | None:
+        """Why commands of other servers cannot be read just now; None if they can."""
+        return self._failure
+
     def _run(self) -> None:
+        failures = 0
         while True:
             with self._changed:
                 if not self._closed:
-                    self._clock.wait(self._changed, FOLLOW_MS)
+                    self._clock.wait(self._changed, RETRY.wait_ms(failures))
                 if self._closed:
                     return
             try:
                 self._commands.follow()
-            except MillstreamError as error:
-                logger.warning("commands of other servers were not read: %s", error)
+            except Exception as error:  # whatever it is, what comes next must be carried out
+                failures += 1
+                self._report(error, RETRY.wait_ms(failures))
+            else:
+                failures, self._failure = 0, None
+
+    def _report(self, error: Exception, wait_ms: int) -> None:
+        self._failure = f"commands of other servers are not read: {error}"
+        trace = None if isinstance(error, MillstreamError) else error
+        logger.warning("%s; again in %d ms", self._failure, wait_ms, exc_info=trace)

@@ -2,7 +2,7 @@
 
 import itertools
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 from broker.client.opening import Target
 from broker.client.registry.api import SchemaRegistry
 from broker.client.serde.rows.row_format import Row
-from broker.clock import Clock
 from broker.errors import MillstreamError
+from broker.machine import Machine
 from sql.backends.native.materialized import Materialized, add_queryable, where_rows_are
 from sql.backends.native.steps import QueryContext
 from sql.backends.native.tap import Tap
@@ -33,7 +33,15 @@ from sql.engine.settings import SqlConfig
 from sql.engine.spark_launching import SparkLauncher, runs_on_spark, table_scan
 from sql.plan import Sink
 from sql.planner import PlannedQuery
-from sql.queries import AppRuntime, QueryRuntime, RetryPolicy, Supervisor, begin_at_end
+from sql.queries import (
+    AppRuntime,
+    QueryRuntime,
+    RetryPolicy,
+    Supervisor,
+    begin_at_end,
+    discard_applications,
+    discard_state,
+)
 from streams.app import StreamsApp
 from streams.dsl.builder import StreamsBuilder
 from streams.handlers import Answer
@@ -53,7 +61,7 @@ class QueryLauncher:
     target: Target
     registry: SchemaRegistry | None
     config: SqlConfig
-    clock: Clock
+    machine: Machine
     data_directory: Path
     log: ProcessingLog
     supervisor: Supervisor
@@ -66,21 +74,27 @@ class QueryLauncher:
         """The way to the broker, shared if there is a shared runtime."""
         return self.target if self.shared is None else self.shared.clients
 
+    def config_of(self, query: QueryInfo) -> SqlConfig:
+        """The settings of a query: those that it keeps, and otherwise the server's."""
+        return self.config.with_kept(query.original, query.properties)
+
     def topology(
         self, query: QueryInfo, tap: Tap | None = None
     ) -> tuple[Topology, Materialized | None]:
         """The topology of a persistent query, and where its table's rows are."""
+        query.check_available()
         builder = StreamsBuilder()
         log = self.log.of_query(query.id)
-        config = self.config.with_session(query.properties)
+        config = self.config_of(query)
         context = QueryContext(builder, self.registry, log.row_failed, dict(config))
         found = add_queryable(query.planned.plan, context, tap)
         return builder.build(), found
 
     def where(self, query: QueryInfo) -> Materialized | None:
         """Where the rows of a persistent query's table are."""
+        query.check_available()
         log = self.log.of_query(query.id)
-        settings = dict(self.config.with_session(query.properties))
+        settings = dict(self.config_of(query))
         context = QueryContext(StreamsBuilder(), self.registry, log.row_failed, settings)
         if runs_on_spark(query):
             scan = table_scan(query)
@@ -89,37 +103,45 @@ class QueryLauncher:
 
     def runtime(self, query: QueryInfo, tap: Tap) -> QueryRuntime:
         """A persistent query, ready to start."""
-        config = self.config.with_session(query.properties)
+        config = self.config_of(query)
         if runs_on_spark(query):
             return self.spark.runtime(
                 query,
                 config,
                 application_id=self.application_id(query.id),
-                describe=lambda: self.topology(query)[0].describe(),
+                describe=lambda: self._described(query),
                 retry=_retry_policy(config),
             )
         return AppRuntime(
             self.application_id(query.id),
             lambda: self.topology(query, tap)[0],
             target=self.target if self.shared is None else self.shared,
-            clock=self.clock,
-            settings=self._settings(config, self.log.of_query(query.id)),
+            machine=self.machine,
+            settings=self._settings(
+                config, self.log.of_query(query.id), self.application_id(query.id)
+            ),
             supervisor=self.supervisor,
             retry=_retry_policy(config),
         )
+
+    def _described(self, query: QueryInfo) -> str:
+        try:
+            return self.topology(query)[0].describe()
+        except MillstreamError:
+            return ""  # the query cannot run, and its failures say why
 
     def check(self, query: QueryInfo) -> None:
         """Refuse what no topology can be made of, or what its engine cannot do or is not there."""
         self.topology(query)
         if runs_on_spark(query):
             self.spark.check()
-            plan, config = query.planned.plan, self.config.with_session(query.properties)
+            plan, config = query.planned.plan, self.config_of(query)
             if config[SETTING] == PER_BATCH and isinstance(plan, Sink):
                 stateful_step(plan)
 
     def begin(self, query: QueryInfo) -> None:
         """Decide where a new persistent query begins, if that is the end of its topics."""
-        config = self.config.with_session(query.properties)
+        config = self.config_of(query)
         if config["auto.offset.reset"] != "latest":
             return
         topics = scanned_topics(query.planned.plan)
@@ -128,6 +150,14 @@ class QueryLauncher:
         except MillstreamError as error:
             # Another server was faster: the query has begun.
             logger.info("query %s begins by itself: %s", query.id, error)
+
+    def discard(self, query_ids: Sequence[str]) -> None:
+        """Delete what queries have left that do not run and will not again."""
+        found = [self.application_id(each) for each in query_ids]
+        for each in found:
+            discard_state(self.machine.files, self._state_directory(self.config), each)
+            self.spark.discard(each)
+        discard_applications(self.clients, found)
 
     def application_id(self, query_id: str) -> str:
         """The id of a persistent query's application."""
@@ -144,19 +174,20 @@ class QueryLauncher:
         query_id = f"transient_{planned.sources[0]}_{self._number()}"
         config = self.config.with_session(properties)
         log = self.log.of_query(query_id)
-        queue = RowQueue(self.clock, config.whole("ksql.query.push.buffer.rows"))
+        queue = RowQueue(self.machine.clock, config.whole("ksql.query.push.buffer.rows"))
         builder = StreamsBuilder()
         context = QueryContext(builder, self.registry, log.row_failed, dict(config))
         add_delivery(planned.plan, context, _delivery(planned, queue))
-        settings = self._settings(config, log)
+        application = f"_confluent-ksql-{config.text('ksql.service.id')}{query_id}"
+        settings = self._settings(config, log, application)
         # Results are for one reader and end with it: nothing has to be kept twice.
         settings["processing_guarantee"] = "at_least_once"
         app = StreamsApp(
             builder.build(),
-            application_id=f"_confluent-ksql-{config.text('ksql.service.id')}{query_id}",
+            application_id=application,
             # A reader that is slow makes its runner wait: it must not have a shared thread.
             broker=self.clients,
-            clock=self.clock,
+            machine=self.machine,
             **settings,
         )
         delivery = AppDelivery(app, queue, planned.plan, self.clients)
@@ -172,23 +203,27 @@ class QueryLauncher:
     ) -> PushQuery:
         """A push query that watches a persistent one, ready to start."""
         query_id = f"SCALABLE_PUSH_QUERY_{planned.sources[0]}_{self._number()}"
-        queue = RowQueue(self.clock, self.config.whole("ksql.query.push.buffer.rows"))
+        queue = RowQueue(self.machine.clock, self.config.whole("ksql.query.push.buffer.rows"))
         delivery = TapDelivery(tap, queue, planned, selecting)
         return PushQuery(query_id, text, planned, queue, delivery, on_close)
 
     def _number(self) -> str:
-        return f"{self.clock.now_ms()}_{next(self._numbers)}"
+        return f"{self.machine.clock.now_ms()}_{next(self._numbers)}"
+
+    def _state_directory(self, config: SqlConfig) -> str:
+        """Where the stores of all queries lie: ksql.streams.state.dir, or in the data directory."""
+        return str(config.given.get("state.dir") or self.data_directory / "state")
 
     # Any: each setting has a type of its own, which StreamsConfig checks.
-    def _settings(self, config: SqlConfig, log: QueryLog) -> dict[str, Any]:
+    def _settings(self, config: SqlConfig, log: QueryLog, application_id: str) -> dict[str, Any]:
         read = Answer.FAIL if config.flag(FAIL_ON_DESERIALIZATION) else Answer.CONTINUE
         write = Answer.FAIL if config.flag(FAIL_ON_PRODUCTION) else Answer.CONTINUE
         return {
             **config.streams_settings(),
-            "state_dir": str(self.data_directory / "state"),
+            "state_dir": self._state_directory(config),
             "application_server": self.config.address,
-            "deserialization_exception_handler": log.handler(read),
-            "production_exception_handler": log.handler(write),
+            "deserialization_exception_handler": log.handler(read, application_id),
+            "production_exception_handler": log.handler(write, application_id),
         }
 
 

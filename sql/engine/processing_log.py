@@ -16,6 +16,7 @@ from broker.client.api import Producer
 from broker.client.opening import Target, producer
 from broker.clock import Clock
 from broker.errors import MillstreamError
+from sql.backends.native.topology import is_internal
 from streams.handlers import Answer, Failure, FailureKind
 
 CAUSES_MAX = 20
@@ -105,12 +106,15 @@ class QueryLog:
             f"processing.{self.query_id}.{step}", Entry(PROCESSING, error, {"record": shown})
         )
 
-    def handler(self, answer: Answer) -> Callable[[Failure], Answer]:
-        """A handler of streams that logs a failure and gives this answer."""
+    def handler(self, answer: Answer, application_id: str) -> Callable[[Failure], Answer]:
+        """A handler of streams that logs a failure and gives this answer.
+
+        A record of an internal topic is the query's own: to skip it would lose what it stands for.
+        """
 
         def handle(failure: Failure) -> Answer:
             self._record_failed(failure)
-            return answer
+            return Answer.FAIL if is_internal(failure, application_id) else answer
 
         return handle
 

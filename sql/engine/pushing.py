@@ -6,11 +6,11 @@ header is missed. With ksql.query.push.v2.enabled, a query on what one persisten
 watches that query instead, and costs no application.
 """
 
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, cast
 
+from broker import concurrency
 from broker.client.opening import Target
 from broker.client.serde.rows.row_format import Row
 from sql.backends.native.steps import QueryContext, RowStream, then
@@ -21,7 +21,7 @@ from sql.engine.results import LIMIT_REACHED, ResultColumn, ResultRow, RowQueue
 from sql.expressions import ColumnValue
 from sql.plan import PlanNode, Project, Scan
 from sql.planner import PlannedQuery
-from sql.queries import begin_at_end, discard_application
+from sql.queries import begin_at_end, discard_applications
 from sql.schema import WINDOW_BOUNDS
 from streams.app import AppState, StreamsApp
 from streams.dsl.table import Table
@@ -115,7 +115,7 @@ class PushQuery:
         self._on_close = on_close
         self._limit = planned.limit
         self._taken = 0
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
         self._closed = False
 
     @property
@@ -202,7 +202,7 @@ class AppDelivery:
         """Close, and delete state, offsets and internal topics."""
         self._app.close()
         self._app.clean_up()
-        discard_application(self._target, self._app.config.application_id)
+        discard_applications(self._target, [self._app.config.application_id])
 
 
 class TapDelivery:

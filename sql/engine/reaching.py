@@ -1,8 +1,8 @@
 """Reachable: where other processes, as Spark's workers, reach the broker and the registry."""
 
-import threading
 from contextlib import ExitStack
 
+from broker import concurrency
 from broker.broker import Broker
 from broker.client.opening import Target
 from broker.client.registry.api import SchemaRegistry
@@ -21,7 +21,7 @@ class Reachable:
         """Nothing is served yet."""
         self._target = target
         self._registry = registry
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
         self._serving = ExitStack()
         self._servers: str | None = target if isinstance(target, str) else None
         self._registry_url: str | None = None

@@ -1,11 +1,11 @@
 """Results of queries: columns first, then rows as they come."""
 
-import threading
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from broker import concurrency
 from broker.client.serde.rows.row_format import Row
 from broker.clock import Clock
 from sql.datatypes import DataType
@@ -90,7 +90,7 @@ class RowQueue:
         self._clock = clock
         self._capacity = capacity
         self._rows: deque[ResultRow] = deque()
-        self._changed = threading.Condition()
+        self._changed = concurrency.Condition()
         self._ended = False
         self._error: BaseException | None = None
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sql.engine.settings import SqlConfig, converted, plain_name
+from sql.engine.settings import SqlConfig, converted, plain_name, refuse_without_effect
 from sql.errors import StatementFailed
 from sql.syntax.node import Position
 from sql.syntax.statements import (
@@ -57,6 +57,8 @@ class Session:
         """Carry out SET, UNSET, DEFINE or UNDEFINE."""
         match statement:
             case SetProperty(name=name, value=value):
+                config.check_override(name)
+                refuse_without_effect(name)
                 self.set_property(config, name, value)
             case UnsetProperty(name=name):
                 plain_name(name)  # refuses what is unknown

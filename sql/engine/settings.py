@@ -2,16 +2,16 @@
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from urllib.parse import urlsplit
 
+from sql.backends.spark.options import OFFSETS_PER_TRIGGER
 from sql.backends.spark.per_batch_rules import PER_BATCH, PER_RECORD, SETTING
+from sql.engine.streams_settings import WITHOUT_EFFECT, for_streams, is_of_streams
 from sql.errors import StatementFailed
-from streams.config import StreamsConfig
 from streams.runtime.shared_runtime import RUNNER_THREADS
 
 STREAMS_PREFIX = "ksql.streams."
 SPARK_PREFIX = "spark."
-CLIENT_PREFIXES = ("consumer.", "producer.", "main.consumer.", "restore.consumer.")
 
 NATIVE = "native"
 SPARK = "spark"
@@ -22,6 +22,11 @@ CHOICES = {
     "spark.expressions": ("python", "spark"),
     SETTING: (PER_RECORD, PER_BATCH),
 }
+# What would keep strangers out of ksqlDB, and the values that do not ask for it.
+PROTECTING: Mapping[str, tuple[str, ...]] = {
+    "ksql.authentication.plugin.class": ("",),
+    "ksql.access.validator.enable": ("auto", "off"),
+}
 
 # What a session may override with SET, and the defaults. None: no default.
 EDITABLE: Mapping[str, object] = {
@@ -30,7 +35,8 @@ EDITABLE: Mapping[str, object] = {
     "spark.trigger.ms": 0,  # how far batches are apart; 0: one begins when the last has ended
     "spark.connector": "auto",  # what reads topics: Spark's own connector if it is there, or ours
     "spark.expressions": "python",  # what computes filters and projections; see stateless.py
-    "spark.max.offsets.per.trigger": 0,  # how much a batch may read; 0: all that is there
+    # How much a batch may read; 0: all that is there. A batch must be done within a transaction.
+    "spark.max.offsets.per.trigger": OFFSETS_PER_TRIGGER,
     "ksql.persistence.default.format.key": "KAFKA",
     "ksql.persistence.default.format.value": None,
     # Unset: each format as it does by itself, which is not the same as saying "true".
@@ -122,6 +128,8 @@ FIXED: Mapping[str, object] = {
     "ksql.access.validator.enable": "auto",
     "ksql.authentication.plugin.class": "",
     "ksql.advertised.listener": "",
+    # Ours: more names under which clients reach the server, with commas.
+    "ksql.allowed.hosts": "",
     "listeners": "http://0.0.0.0:8088",
     # Any other setting of Spark is given to the session as it is.
     "spark.master": "auto",
@@ -137,32 +145,43 @@ STREAMS_DEFAULTS: Mapping[str, object] = {
     "num.stream.threads": 1,
     "processing.guarantee": "at_least_once",
 }
-OUR_STREAMS_NAMES = frozenset(each.name for each in fields(StreamsConfig))
-NOT_OF_SESSIONS = frozenset({"application.id", "state.dir", "bootstrap.servers", "client.id"})
-KAFKA_CLIENT_NAMES = frozenset(
+# What a query computes or writes depends on these, so it keeps those of its statement. All others
+# say how a server works, and a query takes them from the server that it runs on.
+KEPT = frozenset(
     {
-        "acks",
-        "allow.auto.create.topics",
-        "batch.size",
-        "buffer.memory",
-        "compression.type",
-        "delivery.timeout.ms",
-        "enable.idempotence",
-        "fetch.max.bytes",
-        "fetch.max.wait.ms",
-        "fetch.min.bytes",
-        "isolation.level",
-        "linger.ms",
-        "max.block.ms",
-        "max.in.flight.requests.per.connection",
-        "max.partition.fetch.bytes",
-        "max.poll.interval.ms",
-        "max.request.size",
-        "request.timeout.ms",
-        "retries",
-        "retry.backoff.ms",
+        "spark.expressions",
+        SETTING,
+        "ksql.persistence.default.format.key",
+        "ksql.persistence.default.format.value",
+        "ksql.persistence.wrap.single.values",
+        "ksql.output.topic.name.prefix",
+        "ksql.fail.on.deserialization.error",
+        "ksql.fail.on.production.error",
+        "ksql.timestamp.throw.on.invalid",
+        "ksql.headers.columns.enabled",
+        "ksql.lambdas.enabled",
+        "ksql.suppress.enabled",
+        "ksql.suppress.buffer.size.bytes",
+        "ksql.stream.stream.within.enabled",
+        "ksql.new.query.planner.enabled",
+        "ksql.rowpartition.rowoffset.enabled",
+        "ksql.cast.strings.preserve.nulls",
+        "ksql.nested.error.set.null",
+        "ksql.json_sr.converter.deserializer.enabled",
+        "auto.offset.reset",
+        "processing.guarantee",
+        "max.task.idle.ms",
+        "topology.optimization",
+        "default.timestamp.extractor",
+        "windowstore.changelog.additional.retention.ms",
+        "consumer.isolation.level",
+        "main.consumer.isolation.level",
+        "consumer.auto.offset.reset",
+        "main.consumer.auto.offset.reset",
     }
 )
+FUNCTIONS_PREFIX = "ksql.functions."
+NOT_OF_SESSIONS = frozenset({"application.id", "state.dir", "bootstrap.servers", "client.id"})
 
 
 class SqlConfig(Mapping[str, object]):
@@ -212,6 +231,20 @@ class SqlConfig(Mapping[str, object]):
             return self
         return SqlConfig({**self._given, **overrides})
 
+    @property
+    def kept(self) -> dict[str, object]:
+        """The settings that a query keeps, as they are now; defaults may change, too."""
+        return {name: self[name] for name in self if is_kept(name)}
+
+    def with_kept(
+        self, original: Mapping[str, object], overrides: Mapping[str, object]
+    ) -> "SqlConfig":
+        """The settings of a query: those it keeps as they were, all others as they are now."""
+        if not original:
+            return self.with_session(overrides)
+        now = {name: value for name, value in self._given.items() if not is_kept(name)}
+        return SqlConfig({**now, **original, **overrides})
+
     def text(self, name: str) -> str:
         """A setting that is text."""
         return str(self[name])
@@ -232,18 +265,20 @@ class SqlConfig(Mapping[str, object]):
         given = self.text("ksql.advertised.listener") or self.text("listeners").split(",")[0]
         return given.split("://")[-1].rstrip("/")
 
+    @property
+    def host_names(self) -> list[str]:
+        """Under which clients may ask this server, besides where it listens."""
+        advertised = urlsplit(f"//{self.address}").hostname
+        return [*self.text("ksql.allowed.hosts").split(","), advertised or ""]
+
     def streams_settings(self) -> dict[str, object]:
         """What a StreamsApp is given: settings of streams and of its clients."""
-        found: dict[str, object] = {}
-        for name in self:
-            if is_of_ksql(name):
-                continue
-            snake = name.replace(".", "_")
-            if snake in OUR_STREAMS_NAMES or name == "cache.max.bytes.buffering":
-                found[snake] = self[name]
-            elif name.startswith(CLIENT_PREFIXES):
-                found[name] = self[name]
-        return found
+        return for_streams({name: self[name] for name in self if not is_of_ksql(name)})
+
+    @property
+    def without_effect(self) -> dict[str, str]:
+        """Settings that were given and do nothing, with what to use instead."""
+        return {name: WITHOUT_EFFECT[name] for name in self._given if name in WITHOUT_EFFECT}
 
     def spark_settings(self) -> dict[str, str]:
         """What Spark's session is given: settings of Spark that are none of ours."""
@@ -273,6 +308,11 @@ def is_of_server(name: str) -> bool:
     return name in FIXED or (name.startswith(SPARK_PREFIX) and name not in EDITABLE)
 
 
+def is_kept(name: str) -> bool:
+    """Whether a query keeps the value that a setting had when its statement was carried out."""
+    return name in KEPT or name.startswith(FUNCTIONS_PREFIX)
+
+
 def is_of_ksql(name: str) -> bool:
     """Whether a setting is of the server itself, not of what it runs on."""
     return name.startswith(("ksql.", SPARK_PREFIX)) or name in ("engine", "listeners")
@@ -283,16 +323,21 @@ def plain_name(name: str) -> str:
     plain = name[len(STREAMS_PREFIX) :] if name.startswith(STREAMS_PREFIX) else name
     if plain in EDITABLE or plain in FIXED or plain in STREAMS_DEFAULTS:
         return plain
-    if plain.startswith(("ksql.functions.", SPARK_PREFIX)):
+    if plain.startswith((FUNCTIONS_PREFIX, SPARK_PREFIX)):
         return plain
-    if plain.replace(".", "_") in OUR_STREAMS_NAMES or plain in KAFKA_CLIENT_NAMES:
-        return plain
-    if plain.startswith(CLIENT_PREFIXES):
+    if is_of_streams(plain):
         return plain
     near = difflib.get_close_matches(plain, [*EDITABLE, *FIXED, *STREAMS_DEFAULTS], n=1)
     raise StatementFailed(
         f"Unknown property: {name}", hint=f'did you mean "{near[0]}"?' if near else ""
     )
+
+
+def refuse_without_effect(name: str) -> None:
+    """Refuse a setting that queries do not get, and say what to use instead."""
+    instead = WITHOUT_EFFECT.get(plain_name(name))
+    if instead is not None:
+        raise StatementFailed(f'Property "{name}" has no effect', hint=instead)
 
 
 def converted(name: str, value: object) -> object:
@@ -303,6 +348,7 @@ def converted(name: str, value: object) -> object:
     )
     if plain in UNSET_FLAGS:
         return None if value in (None, "") else _flag(name, value)
+    _refuse_security(plain, value)
     if plain in CHOICES:
         return _choice(name, value, CHOICES[plain])
     if default is None or isinstance(default, str):
@@ -315,6 +361,15 @@ def converted(name: str, value: object) -> object:
         return int(str(value))
     except ValueError:
         raise _wrong(name, value, "it must be a whole number") from None
+
+
+def _refuse_security(name: str, value: object) -> None:
+    """Refuse what asks for protection that is not there: ignoring it would let everyone in."""
+    text = "" if value is None else str(value).strip().lower()
+    if text not in PROTECTING.get(name, (text,)):
+        raise _wrong(name, value, "the server lets everyone in who reaches it; remove the setting")
+    if name == "listeners" and "https://" in text:
+        raise _wrong(name, value, "TLS is not supported; put a TLS proxy in front")
 
 
 def _choice(name: str, value: object, choices: tuple[str, ...]) -> str:

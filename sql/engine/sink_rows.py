@@ -7,10 +7,10 @@ read is kept with the rows, so that the next one, or the next process, goes on f
 import json
 import shutil
 import struct
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from broker import concurrency
 from broker.client.api import ConsumerRecord
 from broker.client.opening import Target, consumer
 from broker.client.record_consumer import RecordConsumer
@@ -51,7 +51,7 @@ class SinkRows:
         self._clock = clock
         self._read = row_reader(scan, registry)
         self._key = key_serde(scan.key_format, scan.shape.key, registry, scan.shape.window)
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
         self._database: RocksDatabase | None = None
         self._consumer: RecordConsumer | None = None
 

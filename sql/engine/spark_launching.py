@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from broker.client.opening import Target
 from broker.client.registry.api import SchemaRegistry
-from broker.clock import Clock
+from broker.machine import Machine
 from sql.backends.native.topology import topics_read
 from sql.backends.spark.job import Job
 from sql.backends.spark.session import check_spark, open_session
@@ -21,7 +21,7 @@ from sql.plan import Scan, Sink
 from sql.planner import plan_to_json
 from sql.planner.references import FromSource
 from sql.planner.relations import scan
-from sql.queries import RetryPolicy, Supervisor
+from sql.queries import RetryPolicy, Supervisor, remove_folder
 from sql.syntax.statements import SourceKind
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class SparkLauncher:
     target: Target
     registry: SchemaRegistry | None
     config: SqlConfig
-    clock: Clock
+    machine: Machine
     data_directory: Path
     supervisor: Supervisor
     reachable: Reachable
@@ -85,10 +85,16 @@ class SparkLauncher:
         return SparkRuntime(
             parts,
             target=self.target,
-            clock=self.clock,
+            machine=self.machine,
             supervisor=self.supervisor,
             retry=retry,
         )
+
+    def discard(self, application_id: str) -> None:
+        """Delete what a query that does not run has left here; a remote checkpoint stays."""
+        tables = self.data_directory / FOLDER / "tables"
+        for folder in (Path(self._checkpoints), tables):
+            remove_folder(self.machine.files, folder / application_id)
 
     @property
     def _checkpoints(self) -> str:
@@ -104,11 +110,12 @@ class SparkLauncher:
             self.data_directory / FOLDER / "tables" / application_id,
             target=self.target,
             registry=self.registry,
-            clock=self.clock,
+            clock=self.machine.clock,
         )
 
     def _query(self, query: QueryInfo, config: SqlConfig, application_id: str) -> "SparkQuery":
         plan = query.planned.plan
+        query.check_available()
         assert isinstance(plan, Sink), "what runs on Spark writes its results"
         servers = self.reachable.servers()
         url = config.text("ksql.schema.registry.url") or self.reachable.registry_url()

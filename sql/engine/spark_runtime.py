@@ -5,16 +5,15 @@ A bounded query is not started before it is its turn; see bounded.py.
 """
 
 import logging
-import shutil
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from broker import concurrency
 from broker.client.opening import Target
-from broker.clock import Clock
 from broker.errors import MillstreamError
+from broker.machine import Machine
 from sql.engine.sink_rows import SinkRows
 from sql.engine.spark_failures import shown_failure
 from sql.engine.spark_progress import SparkProgress, spark_progress
@@ -26,7 +25,8 @@ from sql.queries import (
     RetryPolicy,
     Supervisor,
     classified,
-    discard_application,
+    discard_applications,
+    remove_folder,
 )
 from streams.errors import StoreNotReady
 
@@ -59,17 +59,18 @@ class SparkRuntime:
         parts: SparkParts,
         *,
         target: Target,
-        clock: Clock,
+        machine: Machine,
         supervisor: Supervisor,
         retry: RetryPolicy,
     ) -> None:
         """Nothing runs before `start`."""
         self._parts = parts
         self._target = target
-        self._clock = clock
+        self._clock = machine.clock
+        self._files = machine.files
         self._supervisor = supervisor
         self._retry = retry
-        self._changed = threading.Condition(threading.RLock())
+        self._changed = concurrency.Condition(concurrency.RLock())
         self._query: SparkQuery | None = None
         self._starting = False
         self._failures: list[RecordedFailure] = []
@@ -108,7 +109,7 @@ class SparkRuntime:
                 return
             self._failed = False
             self._starting = True
-        threading.Thread(target=self._begin, name="spark-start", daemon=True).start()
+        concurrency.Thread(target=self._begin, name="spark-start", daemon=True).start()
 
     @property
     def _may_start(self) -> bool:
@@ -203,16 +204,14 @@ class SparkRuntime:
 
     def discard(self) -> None:
         """Stop, and delete state, offsets and internal topics."""
-        self.stop()
-        checkpoint = Path(self._parts.checkpoint)
         try:
-            if checkpoint.is_dir():
-                shutil.rmtree(checkpoint)
+            self.stop()
             if self._parts.rows is not None:
                 self._parts.rows.discard()
-        except OSError as error:
-            logger.warning("%s left its state behind: %s", self.application_id, error)
-        discard_application(self._target, self.application_id)
+        except Exception:  # what it has left is deleted all the same
+            logger.exception("query %s did not stop in order", self.application_id)
+        remove_folder(self._files, Path(self._parts.checkpoint))
+        discard_applications(self._target, [self.application_id])
 
     def pause(self) -> None:
         """Stop Spark's query; the checkpoint stays."""
@@ -263,6 +262,7 @@ class SparkRuntime:
         if query is None or query.is_active:
             return query is None
         progress, message = self.progress, query.error
+        _stop(query)  # it has ended; what it has left in Spark goes, too
         with self._changed:
             self._query, self._last = None, progress
         if message is not None:

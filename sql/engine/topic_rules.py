@@ -1,12 +1,13 @@
 """Rules of topics' names: which are hidden, and which nobody may write to."""
 
-import re
 from functools import cache
+
+from broker.linear_patterns import Pattern, compile_pattern
 
 
 @cache
-def _pattern(patterns: str) -> re.Pattern[str]:
-    return re.compile(
+def _pattern(patterns: str) -> Pattern:
+    return compile_pattern(
         "|".join(f"(?:{each.strip()})" for each in patterns.split(",") if each.strip())
     )
 

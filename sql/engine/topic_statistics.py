@@ -4,13 +4,13 @@ Counts are those of the queries that run now; rates are taken between two looks 
 at most as old as ksqlDB's rates look back. The time of the last message is that of the record.
 """
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from broker.clock import Clock, SystemClock
+from broker import concurrency
+from broker.clock import Clock
 from sql.engine import entities as en
 from sql.engine.query_metrics import Measured, QueryMetrics, query_metrics
 
@@ -64,10 +64,10 @@ class TopicStatistics:
 class Statistics:
     """Looks at queries when it is asked about topics. Any thread may call it."""
 
-    def __init__(self, clock: Clock | None = None) -> None:
+    def __init__(self, clock: Clock) -> None:
         """Nothing was looked at yet."""
-        self._clock = clock or SystemClock()
-        self._lock = threading.Lock()
+        self._clock = clock
+        self._lock = concurrency.Lock()
         self._looks: dict[str, deque[Look]] = {}
 
     def of(self, topic: str, queries: Mapping[str, Measured]) -> TopicStatistics:
@@ -77,7 +77,7 @@ class Statistics:
         with self._lock:
             looked = [self._look(name, each) for name, each in queries.items()]
             if not all(looked):
-                never = threading.Condition()
+                never = concurrency.Condition()
                 with never:
                     self._clock.wait(never, BETWEEN_MS)
                 for name, each in queries.items():

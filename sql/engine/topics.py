@@ -1,9 +1,9 @@
 """Topics: what the engine asks of the broker about them."""
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from broker import concurrency
 from broker.client.administration.values import NewTopic
 from broker.client.api import Admin
 from broker.client.opening import Target, admin
@@ -27,7 +27,7 @@ class Topics:
         """The client is opened at the first question."""
         self._target = target
         self._opened: Admin | None = None
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
 
     @property
     def _administration(self) -> Admin:

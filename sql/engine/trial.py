@@ -33,13 +33,8 @@ class Trial:
     def run(self, parsed: ParsedStatement) -> None:
         """Try one statement; what only shows something is not tried."""
         statement = parsed.statement
-        if self.headless and not isinstance(statement, HEADLESS_STATEMENTS):
-            raise StatementFailed(
-                "Unsupported statement. Only the following statements are supporting in "
-                "standalone mode: CREATE STREAM, CREATE TABLE, CREATE STREAM AS SELECT, CREATE "
-                "TABLE AS SELECT, INSERT INTO, SET, UNSET, CREATE TYPE and ALTER.\n"
-                f"Statement: {parsed.text}"
-            )
+        if self.headless:
+            check_headless(parsed)
         if isinstance(statement, SESSION_STATEMENTS):
             self.session.change(self.config, statement)
         elif isinstance(statement, COMMANDS):
@@ -75,6 +70,17 @@ REFUSED = (
     st.AssertTombstone,
     st.AssertSource,
 )
+
+
+def check_headless(parsed: ParsedStatement) -> None:
+    """Refuse statements that a headless server does not support."""
+    if not isinstance(parsed.statement, HEADLESS_STATEMENTS):
+        raise StatementFailed(
+            "Unsupported statement. Only the following statements are supporting in "
+            "standalone mode: CREATE STREAM, CREATE TABLE, CREATE STREAM AS SELECT, CREATE "
+            "TABLE AS SELECT, INSERT INTO, SET, UNSET, CREATE TYPE and ALTER.\n"
+            f"Statement: {parsed.text}"
+        )
 
 
 def wrong_statement(statement: st.Statement) -> StatementFailed:

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from broker.schema.java_times import DAY_MS, date_of
-from sql.functions.clock import now_ms
 from sql.functions.date_moments import DATE_FIELDS, DAY_NANOS, Moment
 from sql.functions.date_patterns import read_pattern
 from sql.functions.date_reading import Fields, Reading, reader
@@ -34,6 +33,8 @@ PATTERNS_MAX = 1000
 TIMESTAMP_MIN, TIMESTAMP_MAX = -(2**63), 2**63 - 1
 
 Parser = Callable[[str], int]
+# Also takes what says the time: it gives years of two digits their century.
+LenientParser = Callable[[str, Callable[[], int]], int]
 Formatter = Callable[[int], str]
 
 
@@ -98,20 +99,20 @@ def date_parser(pattern: str) -> Parser:
 
 
 @lru_cache(maxsize=PATTERNS_MAX)
-def lenient_date_parser(pattern: str) -> Parser:
+def lenient_date_parser(pattern: str) -> LenientParser:
     """From a text to days since 1970 as SimpleDateFormat does; times must be midnight."""
     elements = read_pattern(pattern)
     read, quick = reader(elements, Reading(lenient=True)), quick_reader(elements)
 
-    def parse(text: str) -> int:
+    def parse(text: str, now_ms: Callable[[], int]) -> int:
         if quick is not None and (found := quick(text)) is not None:
             local, milliseconds, offset = found
             return _whole_days(local - (offset or 0), milliseconds)
-        return parse_slowly(text)
+        return parse_slowly(text, now_ms)
 
-    def parse_slowly(text: str) -> int:
+    def parse_slowly(text: str, now_ms: Callable[[], int]) -> int:
         fields = read(text)
-        numbers = _with_year(fields.numbers)
+        numbers = _with_year(fields.numbers, now_ms)
         days = resolve(numbers).days if "WeekBasedYear" in numbers else None
         if days is None:
             days = lenient_date(numbers)
@@ -137,7 +138,7 @@ def _zone_of(fields: Fields) -> Zone:
     return fields.zone or zone_of("GMT")
 
 
-def _with_year(numbers: dict[str, int]) -> dict[str, int]:
+def _with_year(numbers: dict[str, int], now_ms: Callable[[], int]) -> dict[str, int]:
     """Years of two digits are within 80 years before and 20 after today."""
     found = dict(numbers)
     year = found.pop("LooseYear", None)

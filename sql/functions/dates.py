@@ -3,8 +3,8 @@
 Where a call names no time zone it is GMT, so that results do not depend on where a query runs.
 """
 
+from broker.machine import Machine
 from broker.schema.java_times import DAY_MS
-from sql.functions.clock import now_ms
 from sql.functions.date_formats import (
     date_formatter,
     date_parser,
@@ -14,7 +14,7 @@ from sql.functions.date_formats import (
     timestamp_formatter,
     timestamp_parser,
 )
-from sql.functions.registry import Family
+from sql.functions.registry import Family, Implementation
 from sql.functions.time_zones import zone_of
 
 dates = Family("DATE / TIME")
@@ -49,15 +49,20 @@ def parse_timestamp(text: str, pattern: str, zone: str = "GMT") -> int:
         ) from None
 
 
-@dates.scalar(
+@dates.machine_scalar(
     "PARSE_DATE(text STRING, format STRING) -> DATE", f"The date that a text means. {PATTERN}"
 )
-def parse_date(text: str, pattern: str) -> int:
+def parse_date(machine: Machine) -> Implementation:
     """Days since 1970; a month without a day is its first."""
-    try:
-        return lenient_date_parser(pattern)(text)
-    except ValueError as error:
-        raise _failed("parse date", text, pattern, error) from None
+    now_ms = machine.clock.now_ms
+
+    def parse(text: str, pattern: str) -> int:
+        try:
+            return lenient_date_parser(pattern)(text, now_ms)
+        except ValueError as error:
+            raise _failed("parse date", text, pattern, error) from None
+
+    return parse
 
 
 @dates.scalar(
@@ -126,10 +131,11 @@ def format_time(milliseconds: int, pattern: str) -> str:
         raise _failed("format time", milliseconds, pattern, error) from None
 
 
-@dates.scalar("UNIX_DATE() -> INT", "Days since 1970, of today or a date.", volatile=True)
-def today() -> int:
+@dates.machine_scalar("UNIX_DATE() -> INT", "Days since 1970, of today or a date.", volatile=True)
+def today(machine: Machine) -> Implementation:
     """Days since 1970, now and in UTC."""
-    return now_ms() // DAY_MS
+    now_ms = machine.clock.now_ms
+    return lambda: now_ms() // DAY_MS
 
 
 @dates.scalar("UNIX_DATE(date DATE) -> INT")
@@ -138,12 +144,12 @@ def days_of_date(days: int) -> int:
     return days
 
 
-@dates.scalar(
+@dates.machine_scalar(
     "UNIX_TIMESTAMP() -> BIGINT", "Milliseconds since 1970, of now or a timestamp.", volatile=True
 )
-def now() -> int:
+def now(machine: Machine) -> Implementation:
     """Milliseconds since 1970, now."""
-    return now_ms()
+    return machine.clock.now_ms
 
 
 @dates.scalar("UNIX_TIMESTAMP(timestamp TIMESTAMP) -> BIGINT")

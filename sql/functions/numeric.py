@@ -1,10 +1,10 @@
 """Functions of numbers: rounding, powers, angles, distances on the globe."""
 
 import math
-import random
 from collections.abc import Callable
 from decimal import Decimal
 
+from broker.machine import Machine
 from sql.functions.decimals import (
     TO_ZERO,
     ceiling,
@@ -15,7 +15,7 @@ from sql.functions.decimals import (
     same_scale,
     whole_type,
 )
-from sql.functions.registry import Family
+from sql.functions.registry import Family, Implementation
 
 numeric = Family("MATHEMATICAL")
 
@@ -278,9 +278,12 @@ def pi() -> float:
     return math.pi
 
 
-numeric.scalar("Random() -> DOUBLE", "A number from 0 up to but not including 1.", volatile=True)(
-    random.random
+@numeric.machine_scalar(
+    "Random() -> DOUBLE", "A number from 0 up to but not including 1.", volatile=True
 )
+def random_number(machine: Machine) -> Implementation:
+    """A random number."""
+    return machine.random.random
 
 
 @numeric.scalar(

@@ -1,7 +1,6 @@
 """Functions of regular expressions, which are Java's."""
 
-import re
-
+from broker.linear_patterns import Match, Pattern
 from broker.schema.java_patterns import bounded, compile_pattern
 from broker.schema.java_replacements import replacement_filler
 from sql.functions.registry import Family
@@ -25,7 +24,7 @@ def extract(pattern: str, text: str, group: int = 0) -> str | None:
     return None if found is None else _group(found, group)
 
 
-def _group(found: re.Match[str], group: int) -> str | None:
+def _group(found: Match, group: int) -> str | None:
     if group < 0:
         raise ValueError(f"No group {group}")
     return found.group(group)
@@ -75,20 +74,16 @@ def split(text: str, pattern: str) -> list[str]:
     if compiled.fullmatch(""):
         return _split_loosely(compiled, text)
     parts: list[str] = []
-    start = place = 0
-    while place <= len(text):
-        found = compiled.search(text, place)
-        if found is None:
-            return [*parts, text[start:]]
-        if found.end() == start:  # an empty match where the last one ended
-            place = start + 1
-            continue
-        parts.append(text[start : found.start()])
-        start = place = found.end()
-    return parts
+    start, is_empty = 0, False
+    for found in compiled.finditer(text):
+        is_empty = found.end() == found.start()
+        if found.end() > start:  # not an empty match where the last one ended
+            parts.append(text[start : found.start()])
+            start = found.end()
+    return parts if is_empty and start == len(text) else [*parts, text[start:]]
 
 
-def _split_loosely(compiled: re.Pattern[str], text: str) -> list[str]:
+def _split_loosely(compiled: Pattern, text: str) -> list[str]:
     """As String.split does: without empty parts at the end."""
     parts, place = [], 0
     for found in compiled.finditer(text):

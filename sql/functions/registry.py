@@ -13,12 +13,15 @@ one; lambdas come as Python functions, interval units as their upper-case names.
 makes the result null without a call, unless `nulls=True`. Whatever it raises makes the column null
 and is logged. Where the result's type depends on the arguments' (decimals), `result_type` gives it;
 where the work itself does, `typed` makes the implementation once per call in a statement.
+What needs the time or random numbers is declared by `machine_scalar`, as a function that makes the
+implementation for a machine; the registry of an engine has those of the engine's machine.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
+from broker.machine import Machine
 from sql.datatypes import DataType, DecimalType
 from sql.errors import SqlError, StatementFailed
 from sql.functions.matching import Argument, Match, filled, match, rank
@@ -30,9 +33,12 @@ Implementation = Callable[..., Any]
 ResultType = Callable[[tuple[DataType, ...]], DataType]
 # Makes an implementation from the types of the arguments.
 Typed = Callable[[tuple[DataType, ...]], Implementation]
+# Makes an implementation that takes the time or random numbers from a machine.
+OnMachine = Callable[[Machine], Implementation]
 
 C = TypeVar("C", bound=Implementation)
 M = TypeVar("M", bound="MakeAggregator")
+F = TypeVar("F", bound=OnMachine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,12 @@ class Scalar:
     volatile: bool = False
     # Makes what is called instead of `call` where the arguments' types are known.
     typed: Typed | None = None
+    # Makes `call` for another machine.
+    on_machine: OnMachine | None = None
+
+    def on(self, machine: Machine) -> "Scalar":
+        """The overload that takes the time and random numbers from a machine."""
+        return self if self.on_machine is None else replace(self, call=self.on_machine(machine))
 
     def implementation(self, types: Sequence[DataType | None]) -> Implementation:
         """What is called for arguments of these types; None is the type of NULL alone."""
@@ -178,6 +190,19 @@ class Family:
 
         return declare
 
+    def machine_scalar(
+        self, signature: str, description: str = "", *, volatile: bool = False
+    ) -> Callable[[F], F]:
+        """Declare an overload of a function that needs the time or random numbers."""
+
+        def declare(make: F) -> F:
+            read = read_signature(signature)
+            overload = Scalar(read, make(Machine()), volatile=volatile, on_machine=make)
+            self._add(read, description, overload)
+            return make
+
+        return declare
+
     def aggregate(
         self,
         signature: str | Signature,
@@ -231,10 +256,23 @@ class FunctionRegistry:
         for family in families:
             if family.place is not None:
                 self.places += (family.place,)
-            for name, function in family.functions.items():
-                if name in self._functions:
-                    raise SqlError(f'there are two functions "{name}"', hint="rename one of them")
-                self._functions[name] = function
+            self.add(family.functions.values())
+
+    def on(self, machine: Machine) -> "FunctionRegistry":
+        """The same functions, which take the time and random numbers from a machine."""
+        found = FunctionRegistry(())
+        found.places = self.places
+        found.add(_on_machine(function, machine) for function in self._functions.values())
+        return found
+
+    def add(self, functions: Iterable[Function]) -> None:
+        """Take over functions; a name belongs to one of them only."""
+        for function in functions:
+            if function.name in self._functions:
+                raise SqlError(
+                    f'there are two functions "{function.name}"', hint="rename one of them"
+                )
+            self._functions[function.name] = function
 
     def get(self, name: str) -> Function:
         """The function of a name in any case."""
@@ -266,6 +304,15 @@ class FunctionRegistry:
                     raise _unclear(function, arguments)
                 return min(found, key=lambda each: rank(each[0].signature))
         raise _not_accepted(function, arguments)
+
+
+def _on_machine(function: Function, machine: Machine) -> Function:
+    if not any(isinstance(each, Scalar) and each.on_machine for each in function.overloads):
+        return function
+    overloads = [
+        each.on(machine) if isinstance(each, Scalar) else each for each in function.overloads
+    ]
+    return replace(function, overloads=overloads)
 
 
 def _unclear(function: Function, arguments: Sequence[Argument]) -> StatementFailed:

@@ -2,10 +2,11 @@
 
 import re
 from hashlib import md5
-from uuid import UUID, uuid4
+from uuid import UUID
 
+from broker.machine import Machine
 from broker.schema.java_numbers import CONTROLS_AND_SPACE
-from sql.functions.registry import Family
+from sql.functions.registry import Family, Implementation
 from sql.functions.utf16_text import is_plain, length_of, text_of, units_of
 
 strings = Family("STRING")
@@ -323,10 +324,12 @@ def field_position(text: str | None, *texts: str | None) -> int:
     return texts.index(text) + 1
 
 
-@strings.scalar("UUID() -> STRING", "A new unique identifier, or that of 16 bytes.", volatile=True)
-def unique_identifier() -> str:
+@strings.machine_scalar(
+    "UUID() -> STRING", "A new unique identifier, or that of 16 bytes.", volatile=True
+)
+def unique_identifier(machine: Machine) -> Implementation:
     """A random identifier as of RFC 4122, version 4."""
-    return str(uuid4())
+    return lambda: str(machine.uuid())
 
 
 @strings.scalar("UUID(bytes BYTES) -> STRING")

@@ -1,15 +1,21 @@
-"""Plans as JSON and back, so that a running query can be kept and moved.
+"""Plans as JSON and back: in the command log, and on their way to other processes.
 
 Objects that are dataclasses are {"@": "Scan", "name": ..., ...} with their fields; types are
-{"type": "ARRAY<INTEGER>"}; functions are {"function": "LEN", "signature": "LEN(STRING text)"} and
-are looked up again; other values that JSON does not have are {"decimal": "1.10"} and the like.
-Lists of JSON are tuples; lists that are values are {"list": [...]}.
+{"type": "ARRAY<INTEGER>"}; functions are {"function": "LEN", "takes": ["STRING"], "kind": "scalar"}
+and are looked up again by the types of their parameters; other values that JSON does not have are
+{"decimal": "1.10"} and the like. Lists of JSON are tuples; lists that are values are
+{"list": [...]}.
+
+Command logs hold these documents for good. A class or field that is renamed must still be read
+under its old name, and a new field needs a default; tests/cases/command_log has old documents.
 """
 
 import base64
 import dataclasses
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 
 from sql import catalog, expressions, plan, schema
 from sql.analyse.type_names import data_type
@@ -30,15 +36,28 @@ from sql.functions.registry import (
     Scalar,
     TableOverload,
 )
+from sql.functions.signatures import Parameter, Signature, Variable
 from sql.parse import parse_type
 from sql.plan import PlanNode
 from sql.syntax import queries
+from sql.syntax.statements import SourceKind
 
 Json = object
+# What stands for a function that is not there: its name, its parameters' types, its kind.
+Missing = Callable[[str, Sequence[str], str], Overload]
 
 OVERLOADS = (Scalar, AggregateOverload, TableOverload)
 TYPES = (Primitive, DecimalType, ArrayType, MapType, StructType)
-ENUMS = {each.__name__: each for each in (queries.JoinKind, queries.WindowKind)}
+KINDS: dict[str, type[Overload]] = {
+    "scalar": Scalar,
+    "aggregate": AggregateOverload,
+    "table": TableOverload,
+}
+ENUMS: dict[str, type[Enum]] = {
+    each.__name__: each for each in (queries.JoinKind, queries.WindowKind, queries.Emit, SourceKind)
+}
+TYPES_KEPT_MAX = 4_096
+VARIADIC = "..."
 CLASSES = {
     found.__name__: found
     for module in (plan, expressions, catalog, schema)
@@ -49,23 +68,55 @@ CLASSES = {
 
 def plan_to_json(node: PlanNode) -> dict[str, Json]:
     """A plan as values that every JSON library writes."""
-    made = _encoded(node)
+    made = to_json(node)
     assert isinstance(made, dict)
     return made
 
 
-def plan_from_json(document: Json, functions: FunctionRegistry) -> PlanNode:
-    """The plan of a document; SqlError if it is none, or names a function that is not there."""
-    try:
-        found = _decoded(document, functions)
-    except (TypeError, ValueError, KeyError) as error:
-        raise SqlError(f"a plan cannot be read: {error!r}") from error
+def plan_from_json(
+    document: Json, functions: FunctionRegistry, missing: Missing | None = None
+) -> PlanNode:
+    """The plan of a document; SqlError if it is not a plan, or needs a function that is missing.
+
+    With `missing`, a function that is not available becomes the overload that it returns.
+    """
+    found = from_json(document, functions, missing)
     if not isinstance(found, PlanNode):
         raise SqlError("a plan cannot be read: it is no step")
     return found
 
 
-def _encoded(value: object) -> Json:
+def from_json(
+    document: Json, functions: FunctionRegistry, missing: Missing | None = None
+) -> object:
+    """The value of a document that `to_json` has made; SqlError if it is none."""
+    try:
+        return _Decoder(functions, missing or _refuse_missing).value(document)
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
+        raise SqlError(f"a plan cannot be read: {error!r}") from error
+
+
+def missing_function(name: str, takes: Sequence[str], kind: str) -> Overload:
+    """An overload that cannot be called, but is written to JSON as it was read."""
+
+    # Any: whoever calls it gets nothing.
+    def call(*given: object) -> object:
+        raise SqlError(f"the function {_call_text(name, takes)} is not available")
+
+    parameters = tuple(
+        Parameter(f"p{n}", Variable(each.removesuffix(VARIADIC)), each.endswith(VARIADIC))
+        for n, each in enumerate(takes)
+    )
+    signature = Signature(name, parameters, Variable("T"))
+    if KINDS[kind] is AggregateOverload:
+        return AggregateOverload(signature, call)  # type: ignore[arg-type]
+    return (
+        TableOverload(signature, call) if KINDS[kind] is TableOverload else Scalar(signature, call)
+    )
+
+
+def to_json(value: object) -> Json:
+    """Plans, sources, schemas and types as values that every JSON library writes."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -76,11 +127,11 @@ def _encoded(value: object) -> Json:
         case bytes():
             return {"bytes": base64.b64encode(value).decode()}
         case tuple():
-            return [_encoded(each) for each in value]
+            return [to_json(each) for each in value]
         case list():
-            return {"list": [_encoded(each) for each in value]}
+            return {"list": [to_json(each) for each in value]}
         case dict():
-            return {"dict": [[_encoded(key), _encoded(each)] for key, each in value.items()]}
+            return {"dict": [[to_json(key), to_json(each)] for key, each in value.items()]}
         case _:
             return _encoded_object(value)
 
@@ -89,56 +140,79 @@ def _encoded_object(value: object) -> Json:
     if isinstance(value, TYPES):
         return {"type": str(value)}
     if isinstance(value, OVERLOADS):
-        return {"function": value.signature.name, "signature": str(value.signature)}
+        kind = next(name for name, each in KINDS.items() if isinstance(value, each))
+        return {"function": value.signature.name, "takes": _takes(value), "kind": kind}
     if isinstance(value, Enum):
         return {"enum": type(value).__name__, "value": value.value}
     name = type(value).__name__
     assert name in CLASSES, f"{name} is no part of a plan"
     assert dataclasses.is_dataclass(value)
-    fields = {each.name: _encoded(getattr(value, each.name)) for each in dataclasses.fields(value)}
+    fields = {each.name: to_json(getattr(value, each.name)) for each in dataclasses.fields(value)}
     return {"@": name, **fields}
 
 
-def _decoded(value: Json, functions: FunctionRegistry) -> object:
-    if isinstance(value, list):
-        return tuple(_decoded(each, functions) for each in value)
-    if not isinstance(value, dict):
-        return value
-    if "@" in value:
-        made = CLASSES[value["@"]]
-        return made(
-            **{name: _decoded(each, functions) for name, each in value.items() if name != "@"}
-        )
-    if "function" in value:
-        return _function(value["function"], value["signature"], functions)
-    return _decoded_value(value, functions)
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Decoder:
+    """Reads documents."""
+
+    functions: FunctionRegistry
+    missing: Missing
+
+    def value(self, value: Json) -> object:
+        """The value of a document."""
+        if isinstance(value, list):
+            return tuple(map(self.value, value))
+        if not isinstance(value, dict):
+            return value
+        if "@" in value:
+            made = CLASSES[value["@"]]
+            return made(**{name: self.value(each) for name, each in value.items() if name != "@"})
+        if "function" in value:
+            return self._function(value["function"], value["takes"], value["kind"])
+        return self._plain(value)
+
+    def _plain(self, value: dict[str, Json]) -> object:
+        match value:
+            case {"type": str(text)}:
+                return _type(text)
+            case {"enum": str(name), "value": found}:
+                return ENUMS[name](found)
+            case {"double": str(text)}:
+                return float(text)
+            case {"decimal": str(text)}:
+                return Decimal(text)
+            case {"bytes": str(text)}:
+                return base64.b64decode(text, validate=True)
+            case {"list": list(found)}:
+                return list(map(self.value, found))
+            case {"dict": list(found)}:
+                return {self.value(key): self.value(each) for key, each in found}
+        raise ValueError(f"unknown value {sorted(value)}")
+
+    def _function(self, name: str, takes: Sequence[str], kind: str) -> Overload:
+        overloads = self.functions.get(name).overloads if name in self.functions else ()
+        for overload in overloads:
+            if isinstance(overload, KINDS[kind]) and _takes(overload) == takes:
+                return overload
+        return self.missing(name, takes, kind)
 
 
-def _decoded_value(value: dict[str, Json], functions: FunctionRegistry) -> object:
-    match value:
-        case {"type": str(text)}:
-            return _type(text)
-        case {"enum": str(name), "value": found}:
-            return ENUMS[name](found)
-        case {"double": str(text)}:
-            return float(text)
-        case {"decimal": str(text)}:
-            return Decimal(text)
-        case {"bytes": str(text)}:
-            return base64.b64decode(text, validate=True)
-        case {"list": list(found)}:
-            return [_decoded(each, functions) for each in found]
-        case {"dict": list(found)}:
-            return {_decoded(key, functions): _decoded(each, functions) for key, each in found}
-    raise ValueError(f"unknown value {sorted(value)}")
+def _takes(overload: Overload) -> list[str]:
+    """The types of a function's parameters; their names may change."""
+    return [
+        f"{each.pattern}{VARIADIC if each.variadic else ''}"
+        for each in overload.signature.parameters
+    ]
 
 
+def _call_text(name: str, takes: Sequence[str]) -> str:
+    return f"{name}({', '.join(takes)})"
+
+
+def _refuse_missing(name: str, takes: Sequence[str], kind: str) -> Overload:
+    raise SqlError(f"a plan needs the function {_call_text(name, takes)}, which is not available")
+
+
+@lru_cache(maxsize=TYPES_KEPT_MAX)
 def _type(text: str) -> DataType:
     return data_type(parse_type(text), {})
-
-
-def _function(name: str, signature: str, functions: FunctionRegistry) -> Overload:
-    for overload in functions.get(name).overloads:
-        if str(overload.signature) == signature:
-            return overload
-    raise SqlError(f"a plan needs the function {signature}, which is not there")

@@ -1,13 +1,17 @@
 """CREATE OR REPLACE of a query: whether the new plan can go on with the state of the old one.
 
 Conditions and projections may change. Joins and windows may not, and groups must have the same
-keys, columns and functions, since these are what their stores hold.
+keys, columns and functions, since these are what their stores hold. Formats may not change either:
+one topic or store would hold records of both. A source may have got columns
+since: `upgraded` writes into the new plan what rows in its stores and internal topics look like.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 
 from sql import expressions as te
+from sql.catalog import FormatInfo
+from sql.datatypes import Column
 from sql.errors import StatementFailed
 from sql.plan import (
     Aggregate,
@@ -48,6 +52,48 @@ def check_upgrade(before: PlanNode, after: PlanNode) -> None:
         _check_step(one, other, before, after)
 
 
+def upgraded(before: PlanNode, after: PlanNode) -> PlanNode:
+    """The new plan, which knows the rows that the old one has left in stores and topics."""
+    old = {type(each): each for each in _lasting(before)}
+    return _upgraded(after, old)
+
+
+def _upgraded(node: PlanNode, old: Mapping[type[PlanNode], PlanNode]) -> PlanNode:
+    match node:
+        case Scan():
+            one = old.get(Scan)
+            if not isinstance(one, Scan) or not node.shape.is_table:
+                return node
+            rows = _earlier(one.earlier_rows, one.shape.row, node.shape.row)
+            return replace(node, earlier_rows=rows)
+        case Aggregate():
+            group = old.get(Aggregate)
+            found = replace(node, input=_upgraded(node.input, old))
+            if not isinstance(group, Aggregate):
+                return found
+            rows = _earlier(group.earlier_rows, group.input.shape.row, node.input.shape.row)
+            return replace(found, earlier_rows=rows)
+        case Filter() | Project() | Explode() | Rekey() | Sink():
+            return replace(node, input=_upgraded(node.input, old))
+        case _:
+            return node  # joins cannot be replaced
+
+
+Rows = tuple[Column, ...]
+
+
+def _earlier(earlier: tuple[Rows, ...], last: Rows, now: Rows) -> tuple[Rows, ...]:
+    """All versions of rows before the present one: the same columns are the same version."""
+    types = {each.name: each.type for each in now}
+    for each in last:
+        if types.get(each.name, each.type) != each.type:
+            raise StatementFailed(
+                f"Query is not upgradeable. Column `{each.name}` was stored as {each.type}, and is "
+                f"{types[each.name]} now"
+            )
+    return earlier if last == now else (*earlier, last)
+
+
 def _lasting(node: PlanNode) -> list[PlanNode]:
     """The steps that have a state or a topic of their own, from the sink to the source."""
     found: list[PlanNode] = []
@@ -66,9 +112,11 @@ def _check_step(one: PlanNode, other: PlanNode, before: PlanNode, after: PlanNod
             _must_match("Source", "source", one.source, other.source)
         case Sink(), Sink():
             _must_match("Sink", "topic", one.topic, other.topic)
+            _must_match("Sink", "formats", _formats(one), _formats(other))
         case Rekey(), Rekey():
             keys = [_texts(each.expressions) for each in (one, other)]
             _must_match("StreamSelectKey", "key expressions", *keys)
+            _must_match("StreamSelectKey", "formats", _formats(one), _formats(other))
         case Aggregate(), Aggregate():
             name = _name(one)
             keys = [_texts(each.grouping) for each in (one, other)]
@@ -77,6 +125,19 @@ def _check_step(one: PlanNode, other: PlanNode, before: PlanNode, after: PlanNod
             _must_match(name, "columns not part of aggregate", *columns)
             calls = [_calls(each) for each in (one, other)]
             _must_match(name, "aggregation functions", *calls)
+            _must_match(name, "formats", _formats(one), _formats(other))
+
+
+def _formats(step: Sink | Rekey | Aggregate) -> str:
+    """How the step's topics and stores hold keys and values; a schema may get columns."""
+    return f"[{_format(step.key_format)}, {_format(step.value_format)}]"
+
+
+def _format(info: FormatInfo) -> str:
+    properties = [] if info.delimiter is None else [f"VALUE_DELIMITER={info.delimiter}"]
+    if info.wrapped is False:
+        properties.append("UNWRAP_SINGLES")
+    return f"{info.name} ({', '.join(properties)})" if properties else info.name
 
 
 def _must_match(step: str, what: str, one: str, other: str) -> None:

@@ -11,6 +11,7 @@ import orjson
 from starlette.responses import Response
 
 from broker.errors import BrokerError, ErrorCode, MillstreamError
+from sql.connector_masks import masked
 from sql.engine.asking import TooManyPushQueries
 from sql.engine.asserting import AssertionFailed
 from sql.engine.commands import Degraded
@@ -35,6 +36,7 @@ NOT_ACCEPTABLE = 40600
 ASSERTION_FAILED = 41700
 NO_SCHEMA_REGISTRY = 42801
 SERVER_ERROR = 50000
+STOPPING = 50300
 COMMANDS_BEHIND = 50301
 NOT_READY = 50302
 TERMINATED = 50304
@@ -68,6 +70,14 @@ class Refused(Exception):
         self.message = message
 
 
+class ServerStopping(Refused):
+    """An answer that ends before its query does, because the server is stopped."""
+
+    def __init__(self) -> None:
+        """The same for all of them."""
+        super().__init__(STOPPING, "The server is shutting down: the query has not ended")
+
+
 def respond(content: Json, *, media_type: str = V1_JSON, status: int = 200) -> Response:
     """An answer as JSON."""
     return Response(orjson.dumps(content), status_code=status, media_type=media_type)
@@ -99,7 +109,7 @@ def error_json(error: Exception, text: str = "") -> dict[str, Any]:
 
 def _sql_error(error: SqlError, text: str) -> dict[str, Any]:
     code = _code(error)
-    statement = error.statement or (text if isinstance(error, SyntaxFailed) else "")
+    statement = error.statement or (masked(text) if isinstance(error, SyntaxFailed) else "")
     if len(statement) > STATEMENT_CHARACTERS_MAX:
         statement = f"{statement[:STATEMENT_CHARACTERS_MAX]}..."
     if not statement:
@@ -134,6 +144,11 @@ CODES: Mapping[type[SqlError], int] = {
 # Any: an error only knows that they are objects.
 def _entities(answers: Iterable[Any]) -> list[dict[str, Any]]:
     return [entity_json(each) for each in answers if type(each) in TAGS]
+
+
+def refusal_json(status: int, message: str) -> dict[str, Any]:
+    """A request that is refused before it is read, as clients read errors."""
+    return _generic(status * 100, message)
 
 
 def _generic(code: int, message: str) -> dict[str, Any]:

@@ -6,7 +6,6 @@ they run: whoever else sends a heartbeat is remembered, and gets none.
 """
 
 import logging
-import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Annotated, Any
 import httpx
 import msgspec
 
+from broker import concurrency
 from broker.errors import MillstreamError
 from sql.engine.engine import Engine
 from sql.engine.query_metrics import query_metrics
@@ -76,16 +76,16 @@ class Cluster:
         """Nobody is known; nothing is told before `start`."""
         self._engine = engine
         self._clock = engine.clock
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
         self._others: dict[str, Other] = {}
-        self._ending = threading.Condition()
+        self._ending = concurrency.Condition()
         self._ended = False
-        self._thread: threading.Thread | None = None
+        self._thread: concurrency.Thread | None = None
 
     def start(self) -> None:
         """Begin to tell the others, if heartbeats are on."""
         if self._engine.config.flag(HEARTBEATS):
-            self._thread = threading.Thread(target=self._run, name="sql-heartbeat", daemon=True)
+            self._thread = concurrency.Thread(target=self._run, name="sql-heartbeat", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ class Cluster:
             raise Refused(BAD_REQUEST, '"timestamp" must be a whole number')
         with self._lock:
             # Our own time: clocks of servers differ.
-            self._other(host).beats_ms.append(self._clock.now_ms())
+            self._other(host).beats_ms.append(self._clock.monotonic_ms())
         return {"isOk": True}
 
     def lag(self, content: Mapping[str, object]) -> Json:
@@ -147,7 +147,7 @@ class Cluster:
         with self._lock:
             for host, other in sorted(self._others.items()):
                 if host != address:
-                    self._judge(other, now_ms)
+                    self._judge(other)
                     found[host] = {
                         "hostAlive": other.alive,
                         "lastStatusUpdateMs": other.changed_ms,
@@ -156,8 +156,9 @@ class Cluster:
                     }
         return {"clusterStatus": found}
 
-    def _judge(self, other: Other, now_ms: int) -> None:
+    def _judge(self, other: Other) -> None:
         """Dead is who missed some heartbeats in a row, up to now."""
+        now_ms = self._clock.monotonic_ms()
         config = self._engine.config
         every_ms = config.whole("ksql.heartbeat.send.interval.ms")
         missed_max = config.whole("ksql.heartbeat.missed.threshold.ms")
@@ -167,7 +168,7 @@ class Cluster:
         last_ms = other.beats_ms[-1] if other.beats_ms else since_ms
         alive = bool(other.beats_ms) and (now_ms - last_ms) // max(1, every_ms) < missed_max
         if alive != other.alive or not other.changed_ms:
-            other.alive, other.changed_ms = alive, now_ms
+            other.alive, other.changed_ms = alive, self._clock.now_ms()
 
     def _stores_of_queries(self) -> dict[str, object]:
         found: dict[str, object] = {}
@@ -203,21 +204,28 @@ class Cluster:
 
     def _run(self) -> None:
         every_ms = max(1, self._engine.config.whole("ksql.heartbeat.send.interval.ms"))
-        hosts: list[str] = []
-        discovered_ms = told_ms = self._clock.monotonic_ms() - LAGS_EVERY_MS
+        rounds = _Rounds(self._clock.monotonic_ms() - LAGS_EVERY_MS)
         with httpx.Client(timeout=SEND_SECONDS_MAX) as client:
             while not self._ended:
-                now_ms = self._clock.monotonic_ms()
-                if now_ms - discovered_ms >= DISCOVER_EVERY_MS:
-                    hosts, discovered_ms = sorted(self._hosts()), now_ms
-                self._send(client, hosts, "/heartbeat", self._beat())
-                if self._engine.config.flag(LAGS) and now_ms - told_ms >= LAGS_EVERY_MS:
-                    told_ms = now_ms
-                    lags = {"ksqlHost": self._own(), "hostStoreLags": self._lags()}
-                    self._send(client, hosts, "/lag", lags)
+                try:
+                    self._round(client, rounds)
+                except Exception as error:  # without heartbeats the others take us for dead
+                    rounds.report(error)
                 with self._ending:
                     if not self._ended:
                         self._clock.wait(self._ending, every_ms)
+
+    def _round(self, client: httpx.Client, rounds: "_Rounds") -> None:
+        """Send a heartbeat; now and then look for other servers, and send lags."""
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - rounds.discovered_ms >= DISCOVER_EVERY_MS:
+            rounds.discovered_ms = now_ms
+            rounds.hosts = sorted(self._hosts())
+        self._send(client, rounds.hosts, "/heartbeat", self._beat())
+        if self._engine.config.flag(LAGS) and now_ms - rounds.told_ms >= LAGS_EVERY_MS:
+            rounds.told_ms = now_ms
+            lags = {"ksqlHost": self._own(), "hostStoreLags": self._lags()}
+            self._send(client, rounds.hosts, "/lag", lags)
 
     def _hosts(self) -> set[str]:
         """Those who run parts of the queries."""
@@ -245,6 +253,22 @@ class Cluster:
                 client.post(f"http://{host}{path}", json=content)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 logger.debug("server %s does not hear: %s", host, error)
+
+
+class _Rounds:
+    """What the thread of heartbeats knows from one round to the next."""
+
+    def __init__(self, before_ms: int) -> None:
+        self.hosts: list[str] = []
+        self.discovered_ms = self.told_ms = before_ms
+        self._reported = ""
+
+    def report(self, error: Exception) -> None:
+        """Log an error, unless it is the same as in the round before: rounds are short."""
+        shown = repr(error)
+        if shown != self._reported:
+            logger.error("a heartbeat failed, and is sent again: %s", shown, exc_info=error)
+        self._reported = shown
 
 
 def _places(partitions: Iterable[tuple[str, int]]) -> list[dict[str, object]]:

@@ -43,6 +43,8 @@ NOT_FOR_HTTP_2 = frozenset({b"connection", b"transfer-encoding", b"keep-alive", 
 class HttpConnection(asyncio.Protocol):
     """What uvicorn makes for each connection: looks at the first bytes, and hands it over."""
 
+    silent = True  # see broker/server/idle_connections.py
+
     # Any: uvicorn gives the state of applications, which this one has none of.
     def __init__(
         self,
@@ -116,6 +118,11 @@ class Http2Connection(asyncio.Protocol):
         # Set anew whenever there may be room to send.
         self.room = asyncio.Event()
         self.writable = True
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is under way."""
+        return not self._streams
 
     # --- asyncio ----------------------------------------------------------------------------
 

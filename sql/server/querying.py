@@ -1,7 +1,6 @@
 """/query, /query-stream and /close-query: rows as they come, for as long as someone reads."""
 
 import asyncio
-import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from typing import TypeVar
@@ -10,6 +9,7 @@ from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 
+from broker import concurrency
 from sql.engine.engine import Engine
 from sql.engine.printed_topic import PrintedTopic
 from sql.engine.results import QueryResult, ResultRow
@@ -23,6 +23,7 @@ from sql.server.answers import (
     PROTOBUF,
     V1_JSON,
     Refused,
+    ServerStopping,
     respond_with,
 )
 from sql.server.asked import SqlRequest, json_object, media_name, read_body, sql_request, text_of
@@ -70,15 +71,17 @@ class Querying:
         """No query runs yet."""
         self._engine = engine
         self._open: dict[int, QueryResult] = {}
-        self._lock = threading.Lock()
+        self._stopped: set[int] = set()  # those that had not ended when we were closed
+        self._lock = concurrency.Lock()
         self._closed = False
         self._limiter: CapacityLimiter | None = None
 
     def close(self) -> None:
-        """End all queries: their answers end, too."""
+        """End all queries: their answers end with an error."""
         with self._lock:
             self._closed = True
             running = list(self._open.values())
+            self._stopped.update(id(each) for each in running if not each.done)
         for each in running:
             each.close()
 
@@ -158,6 +161,7 @@ class Querying:
                 if part := form.rows(rows):
                     yield part
                 rows = await self.in_thread(reader.take)
+            self.check_whole(reader.result)
             ended = form.end()
         except Exception as error:
             ended = form.failure(error)
@@ -172,13 +176,22 @@ class Querying:
                 lines = await self.in_thread(lambda: printed.poll(POLL_MS))
                 if lines:
                     yield "".join(f"{each}\n" for each in lines).encode()
+            if not printed.done:
+                raise ServerStopping
         finally:
             await self.in_thread(printed.close)
+
+    def check_whole(self, result: QueryResult) -> None:
+        """ServerStopping if a query has no more rows because we were closed."""
+        if id(result) in self._stopped:
+            raise ServerStopping
 
     def _keep(self, running: QueryResult) -> None:
         with self._lock:
             closed = self._closed
             self._open[id(running)] = running
+            if closed:
+                self._stopped.add(id(running))
         if closed:
             running.close()
 
@@ -186,6 +199,7 @@ class Querying:
         """End a query that nobody reads any more."""
         with self._lock:
             self._open.pop(id(running), None)
+            self._stopped.discard(id(running))
         running.close()
 
     async def in_thread(self, call: Callable[[], Returned]) -> Returned:

@@ -5,6 +5,7 @@ from typing import Self
 
 from broker.server.http_server import HttpServer
 from sql.engine.engine import Engine
+from sql.server.answers import refusal_json
 from sql.server.application import SqlApplication
 from sql.server.http2 import HttpConnection
 from sql.server.websocket import WebSocketConnection
@@ -26,6 +27,8 @@ class SqlServer:
             self._application,
             listen=listen,
             name="sql-server",
+            allowed_hosts=engine.config.host_names,
+            refusal=refusal_json,
             connections=HttpConnection,
             websockets=WebSocketConnection,
         )

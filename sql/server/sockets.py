@@ -75,6 +75,7 @@ class Sockets:
                 for each in rows:
                     yield form.rows([each]).strip(b",\n")
                 rows = await querying.in_thread(reader.take)
+            querying.check_whole(reader.result)
         finally:
             await querying.in_thread(lambda: querying.drop(reader.result))
 

@@ -5,6 +5,8 @@ from collections.abc import AsyncGenerator
 
 from starlette.types import Receive, Scope, Send
 
+from sql.server.answers import ServerStopping
+
 
 class Streamed:
     """An ASGI response of parts; the generator is closed when nobody reads any more."""
@@ -27,6 +29,8 @@ class Streamed:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if tasks[0].done():
                 tasks[0].result()
+        except ServerStopping:
+            return  # without an end, which a client can tell from an answer that is complete
         finally:
             for task in tasks:
                 task.cancel()

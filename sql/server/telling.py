@@ -4,6 +4,7 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 
 from broker.errors import MillstreamError
+from broker.linear_patterns import compile_pattern
 from broker.metrics import Exposition
 from sql.engine.engine import Engine
 from sql.engine.settings import plain_name
@@ -127,7 +128,7 @@ def _patterns(patterns: object) -> list[str]:
         if not isinstance(each, str) or len(each) > PATTERN_CHARACTERS_MAX:
             raise Refused(BAD_REQUEST, '"deleteTopicList" must be a list of patterns')
         try:
-            re.compile(each)
+            compile_pattern(each)
         except (re.error, OverflowError, RecursionError) as error:
             raise Refused(BAD_REQUEST, f"Invalid pattern: {each}") from error
         if "," in each:  # it separates patterns

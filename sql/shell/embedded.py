@@ -1,15 +1,20 @@
 """A session with an engine in this process, on a broker of its own or on any cluster."""
 
+import fcntl
+import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from broker import Broker, BrokerConfig
-from broker.client.opening import Target
+from broker.client.opening import Target, admin
 from broker.client.registry.api import SchemaRegistry
 from broker.client.registry.http_registry import HttpSchemaRegistry
 from broker.clock import Clock, SystemClock
+from broker.errors import ClientError, MillstreamError
 from broker.registry.registry import Registry
 from sql.engine.engine import Engine
 from sql.engine.extensions import functions_of
@@ -22,57 +27,119 @@ from sql.engine.settings import SqlConfig
 from sql.shell.deadline import Deadline
 from sql.shell.session import EntityJson, Scope, ShownColumn
 
+logger = logging.getLogger(__name__)
 
-def open_embedded(
-    data_directory: Path, settings: Mapping[str, object], functions: Sequence[Path] = ()
-) -> "EmbeddedSession":
+FOLDER = "sql"  # of a data directory
+
+
+class ServiceInUse(ClientError):
+    """Another engine runs under the same service id."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """Where an engine keeps its state, and what it is told."""
+
+    data_directory: Path
+    settings: Mapping[str, object] = field(default_factory=dict)
+    functions: Sequence[Path] = ()
+
+
+def open_embedded(options: EngineOptions) -> "EmbeddedSession":
     """An engine with a broker and a schema registry of its own, all in one directory."""
+    data_directory = options.data_directory
     with ExitStack() as opening:
         config = BrokerConfig(
             listeners=("PLAINTEXT://127.0.0.1:0",), group_initial_rebalance_delay_ms=0
         )
         broker = opening.enter_context(Broker(config, data_directory=str(data_directory)))
         registry = opening.enter_context(Registry(broker))
-        made = _engine(broker, data_directory, registry, settings, functions)
-        engine = opening.enter_context(made)
+        engine = opening.enter_context(_engine(broker, registry, options))
         where = f"an engine in this process, data in {data_directory}"
         return EmbeddedSession(engine, where, opening.pop_all())
 
 
 def open_on_cluster(
     bootstrap: str,
-    data_directory: Path,
     registry_url: str | None,
-    settings: Mapping[str, object],
-    functions: Sequence[Path] = (),
+    options: EngineOptions,
+    *,
+    is_temporary: bool = False,
+    is_exclusive: bool = False,
 ) -> "EmbeddedSession":
-    """An engine on a cluster; only the state of its queries is in the directory."""
+    """An engine on a cluster; only the state of its queries is in the directory.
+
+    `is_temporary`: it leaves nothing behind but the topics that statements name. `is_exclusive`:
+    ServiceInUse if a running engine has its service id.
+    """
+    settings, directory = {**options.settings}, options.data_directory
+    service_id = SqlConfig(settings).text("ksql.service.id")
     with ExitStack() as opening:
+        if is_temporary:
+            directory = Path(opening.enter_context(TemporaryDirectory(prefix="millstream-sql-")))
+        else:
+            opening.enter_context(_held(directory / FOLDER, service_id))
+        if is_exclusive:
+            _refuse_if_running(bootstrap, service_id)
         registry = None if registry_url is None else HttpSchemaRegistry(registry_url)
         if registry is not None:
             opening.callback(registry.close)
             settings = {"ksql.schema.registry.url": registry_url, **settings}
-        made = _engine(bootstrap, data_directory, registry, settings, functions)
+        made = _engine(bootstrap, registry, EngineOptions(directory, settings, options.functions))
         engine = opening.enter_context(made)
+        if is_temporary:
+            opening.callback(_discard, engine)
         where = f"an engine in this process, on {bootstrap}"
         return EmbeddedSession(engine, where, opening.pop_all())
 
 
-def _engine(
-    target: Target,
-    data_directory: Path,
-    registry: SchemaRegistry | None,
-    settings: Mapping[str, object],
-    functions: Sequence[Path],
-) -> Engine:
-    config = SqlConfig(settings)
+def _engine(target: Target, registry: SchemaRegistry | None, options: EngineOptions) -> Engine:
+    config = SqlConfig(options.settings)
     return Engine(
         target,
-        data_directory=data_directory / "sql",
+        data_directory=options.data_directory / FOLDER,
         registry=registry,
         config=config,
-        functions=functions_of(config, functions),
+        functions=functions_of(config, options.functions),
     )
+
+
+@contextmanager
+def _held(directory: Path, service_id: str) -> Iterator[None]:
+    """The service is ours on this machine while the block runs; also after a crash before."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with open(directory / f"{service_id}.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise _in_use(service_id, f"another command on {directory}") from None
+        yield
+
+
+def _refuse_if_running(bootstrap: str, service_id: str) -> None:
+    """An engine elsewhere shows by the consumer groups of its queries."""
+    prefixes = tuple(f"_confluent-ksql-{service_id}{kind}_" for kind in ("query", "transient"))
+    with admin(bootstrap) as cluster:
+        for group in cluster.list_groups():
+            if group.group_id.startswith(prefixes) and group.state not in ("Empty", "Dead"):
+                raise _in_use(service_id, f'the consumer group "{group.group_id}" has members')
+
+
+def _in_use(service_id: str, why: str) -> ServiceInUse:
+    return ServiceInUse(
+        f'the SQL service "{service_id}" runs already ({why}): its queries would run twice',
+        hint="give --service-id another name, or the server's URL instead of --bootstrap; after a "
+        "crash members of its groups time out within a minute",
+    )
+
+
+def _discard(engine: Engine) -> None:
+    """End the queries of a service that nobody comes back to, and delete what they needed."""
+    try:
+        engine.asking.close()
+        engine.commands.terminate_cluster([])
+    except MillstreamError as error:
+        logger.warning("topics of a temporary SQL service may be left: %s", error)
 
 
 class EmbeddedSession:

@@ -58,10 +58,11 @@ def fitted_widths(rows: Sequence[Sequence[str]], width: int, look: Look) -> list
 class RowTable:
     """The lines of a table whose columns' widths are decided."""
 
-    def __init__(self, widths: Sequence[int], *, wrap: bool) -> None:
-        """`wrap`: long texts take several lines; else they are cut."""
+    def __init__(self, widths: Sequence[int], *, wrap: bool, is_bounded: bool = True) -> None:
+        """`wrap`: long values take several lines, or are cut; unbounded, they make lines longer."""
         self._widths = [max(1, each) for each in widths]
         self._wrap = wrap
+        self._is_bounded = is_bounded
 
     def rule(self) -> str:
         """A line across."""
@@ -78,10 +79,14 @@ class RowTable:
         pieces = [self._pieces(text, each) for text, each in zip(cells, self._widths, strict=True)]
         for index in range(max(map(len, pieces), default=0)):
             line = [
-                set_cell_size(found[index] if index < len(found) else "", each)
+                self._sized(found[index] if index < len(found) else "", each)
                 for found, each in zip(pieces, self._widths, strict=True)
             ]
             yield f"|{'|'.join(line)}|"
+
+    def _sized(self, text: str, width: int) -> str:
+        fits = self._is_bounded or cell_len(text) <= width
+        return set_cell_size(text, width) if fits else text
 
     def _pieces(self, text: str, width: int) -> list[str]:
         if not self._wrap:
@@ -91,7 +96,8 @@ class RowTable:
             return [set_cell_size(plain, max(0, width - len(CUT))) + CUT[:width]]
         found: list[str] = []
         for line in text.splitlines() or [""]:
-            found += chop_cells(clean(line), width) or [""]
+            shown = clean(line)
+            found += (chop_cells(shown, width) if self._is_bounded else [shown]) or [""]
         return found
 
 

@@ -10,8 +10,10 @@ from rich.text import Text
 
 from sql.errors import StatementFailed
 
-# Of output that no terminal shows: always the same, so that programs can rely on it.
+# Of output that no terminal shows: columns whose values are not known yet share this width.
 PLAIN_WIDTH = 120
+# There tables are as wide as what is in them: nothing is cut or wrapped.
+UNBOUNDED_WIDTH = 1_000_000
 
 
 class OutputFormat(Enum):
@@ -30,25 +32,36 @@ class Look:
     column_width: int = 0  # 0: as the terminal allows
 
 
+class ShellConsole(Console):
+    """A console that leaves a closed pipe to the command, instead of ending the process."""
+
+    def on_broken_pipe(self) -> None:
+        """As any other output."""
+        raise BrokenPipeError
+
+
 class Screen:
     """Writes answers. One thread uses it."""
 
-    def __init__(self, console: Console, look: Look | None = None) -> None:
+    def __init__(
+        self, console: Console, look: Look | None = None, *, is_bounded: bool = True
+    ) -> None:
         """To a console; what is spooled has its width, and no colours."""
         self.console = console
+        # Whether lines must fit: those of a file or a pipe need not.
+        self.is_bounded = is_bounded
         self.look = look or Look()
         self._spool: IO[str] | None = None
         self._spool_console: Console | None = None
 
     @staticmethod
     def of(file: IO[str] | None = None, *, width: int | None = None) -> "Screen":
-        """A screen on a file or standard output; plain and of a fixed width if no terminal."""
-        console = Console(file=file, highlight=False, width=width)
-        if not console.is_terminal:
-            console = Console(
-                file=file, highlight=False, color_system=None, width=width or PLAIN_WIDTH
-            )
-        return Screen(console)
+        """A screen on a file or standard output; plain and of any width if no terminal."""
+        console = ShellConsole(file=file, highlight=False, width=width)
+        if console.is_terminal or width is not None:
+            return Screen(console)
+        plain = ShellConsole(file=file, highlight=False, color_system=None, width=UNBOUNDED_WIDTH)
+        return Screen(plain, is_bounded=False)
 
     @property
     def is_terminal(self) -> bool:
@@ -57,8 +70,8 @@ class Screen:
 
     @property
     def width(self) -> int:
-        """Signs in a line, as it is now."""
-        return self.console.width
+        """Characters in a line, as it is now."""
+        return self.console.width if self.is_bounded else PLAIN_WIDTH
 
     @property
     def as_json(self) -> bool:
@@ -94,7 +107,7 @@ class Screen:
         except OSError as error:
             raise StatementFailed(f"cannot write to {path}: {error.strerror}") from error
         self._spool_console = Console(
-            file=self._spool, highlight=False, color_system=None, width=self.width
+            file=self._spool, highlight=False, color_system=None, width=self.console.width
         )
 
 

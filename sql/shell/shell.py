@@ -186,8 +186,9 @@ class Shell:
             widths = shared_widths(len(names), width, look)
         else:
             known = list(islice(cells, SIZED_ROWS))
-            widths = fitted_widths([names, *known], width, look)
-        table = RowTable(widths, wrap=look.wrap)
+            widths = fitted_widths([names, *known], self.screen.console.width, look)
+        is_bounded = self.screen.is_bounded or bool(look.column_width) or not look.wrap
+        table = RowTable(widths, wrap=look.wrap, is_bounded=is_bounded)
         for line in table.header(names):
             self.screen.line(line, "bold")
         yield from map(table.row, known)

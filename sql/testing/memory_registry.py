@@ -1,8 +1,8 @@
 """A schema registry in memory: what a case registers, and what its statements add."""
 
-import threading
 from itertools import count
 
+from broker import concurrency
 from broker.client.registry.api import LATEST, RegisteredSchema
 from broker.errors import RegistryError
 from broker.schema.schema import Schema
@@ -16,7 +16,7 @@ class MemoryRegistry:
         self._by_id: dict[int, Schema] = {}
         self._ids: dict[Schema, int] = {}
         self._subjects: dict[str, list[int]] = {}
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> int:
         """The id of a schema; a new one becomes the subject's latest version."""

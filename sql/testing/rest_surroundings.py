@@ -2,7 +2,6 @@
 
 import atexit
 import tempfile
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
@@ -11,6 +10,7 @@ from typing import Any
 import httpx
 from starlette.types import Receive, Scope, Send
 
+from broker import concurrency
 from broker.broker import Broker
 from broker.client.administration.values import NewTopic
 from broker.client.opening import admin, consumer, producer
@@ -159,7 +159,7 @@ class RestSurroundings:
         """Wait until the persistent queries have processed all that their topics have."""
         clock = SystemClock()
         deadline_ms = clock.monotonic_ms() + TIMEOUT_MS
-        never = threading.Condition()
+        never = concurrency.Condition()
         while behind := self._behind():
             if clock.monotonic_ms() > deadline_ms:
                 raise CaseFailed(f"queries do not catch up: {behind}")

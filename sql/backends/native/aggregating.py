@@ -60,7 +60,7 @@ def grouped_stream(step: Aggregate, rows: RowRun, context: QueryContext) -> RowT
         stream, states = groups.added(), States.of(step, context)
     grouped = stream.group_by_key(
         key=internal_key_serde(step.key_format, step.shape.key, context.registry),
-        value=stored_rows(step.input.shape.row),
+        value=stored_rows(step.input.shape.row, step.earlier_rows),
         name=context.name_of(step, "-GroupBy"),
     )
     return _aggregated_stream(step, grouped, states, _stored(step, states, context))
@@ -113,7 +113,7 @@ def _grouped_table(
     return rows.group_by(
         lambda key, row: (group(row), row),
         key=internal_key_serde(step.key_format, step.shape.key, context.registry),
-        value=stored_rows(step.input.shape.row),
+        value=stored_rows(step.input.shape.row, step.earlier_rows),
         name=context.name_of(step, "-GroupBy"),
     )
 

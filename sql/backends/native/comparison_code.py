@@ -158,8 +158,11 @@ class ComparisonWriter:
             like, known = self._names.constant(values.like), self._names.value(pattern)
             sign = self._names.value(escape)
             return Code(f"{like}({value.text}, {known.text}, {sign.text})", nullable=False)
-        match = self._names.constant(found.fullmatch)
-        return Code(f"({match}({value.text}) is not None)", nullable=False, constant=value.constant)
+        plain, length = found.quick
+        quick, match = map(self._names.constant, (plain.fullmatch, found.fullmatch))
+        first, then = self._names.once(value)
+        test = f"(({quick} if len({first}) <= {length} else {match})({then}) is not None)"
+        return Code(test, nullable=False, constant=value.constant)
 
     def _side(self, side: TypedExpression, other: TypedExpression) -> Code:
         """A known number is a double beside doubles: Python compares two of one type faster."""

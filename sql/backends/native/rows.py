@@ -1,5 +1,12 @@
 """Rows as bytes: in topics by their formats, in stores and internal topics by a fast form of ours.
 
+    stored row, version 0    MessagePack array of the columns' values
+    stored row, version n    0xC1, n as 2 bytes (big-endian), array as above
+
+The version counts the queries that replaced each other on one store or topic with other columns:
+see `earlier_rows` in sql/plan.py. 0xC1 begins no MessagePack value. Before rows had versions, all
+of them were written as version 0 is; those are known by how many columns they have.
+
 On its way through a topology a record's key is the tuple of its key columns (with a window around
 it where keys have windows), or None where a single column is null; its value is the row.
 """
@@ -8,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
+from operator import itemgetter
 from typing import Any, TypedDict
 
 import msgspec
@@ -171,18 +179,18 @@ class StoredRowSerde:
 
     def __init__(self, types: Sequence[DataType]) -> None:
         """Rows of columns of these types."""
-        self._encode = msgspec.msgpack.Encoder().encode
+        self.encode = msgspec.msgpack.Encoder().encode
         parts = tuple(_python_type(each) for each in types)
         # Any: types are made while the program runs.
         row: Any = tuple[parts] if parts else tuple[()]  # type: ignore[valid-type]
-        self._decode = msgspec.msgpack.Decoder(row).decode
+        self.decode: Callable[[bytes], Row] = msgspec.msgpack.Decoder(row).decode
 
     def serialize(self, topic: str, value: Row | None) -> bytes | None:
         """The row's bytes."""
         if value is None:
             return None
         try:
-            return self._encode(value)
+            return self.encode(value)
         except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
             raise cannot_encode(topic, "stored row", str(error)) from error
 
@@ -191,22 +199,113 @@ class StoredRowSerde:
         if data is None:
             return None
         try:
-            row: Row = self._decode(data)
+            return self.decode(data)
         except (msgspec.MsgspecError, ValueError) as error:
             raise cannot_decode(topic, "stored row", str(error)) from error
-        return row
 
     def encoder(self, topic: str) -> Callable[[Row], bytes | None]:
         """What `serialize` does, for any topic."""
-        return self._encode
+        return self.encode
 
     def decoder(self, topic: str) -> Callable[[bytes], Row | None]:
         """What `deserialize` does, for any topic."""
-        return self._decode
+        return self.decode
 
 
-def stored_rows(columns: Sequence[Column]) -> Serde[Row]:
-    """The serde of rows of these columns in stores."""
+VERSIONED = 0xC1
+VERSION_BYTES = 2
+PREFIX_BYTES = 1 + VERSION_BYTES
+ARRAY_16, ARRAY_32 = 0xDC, 0xDD  # the first bytes of MessagePack's longer arrays
+
+
+class VersionedRowSerde:
+    """Rows of a query that replaced others: what old rows do not have is null."""
+
+    def __init__(self, columns: Sequence[Column], earlier: Sequence[Sequence[Column]]) -> None:
+        """Rows of these columns; `earlier` are those of the versions before, oldest first."""
+        layouts = [*earlier, columns]
+        self._prefix = bytes([VERSIONED]) + len(earlier).to_bytes(VERSION_BYTES, "big")
+        self._current = StoredRowSerde([each.type for each in columns])
+        self._readers = [_row_reader(each, columns) for each in layouts]
+        self._by_length: dict[int, int] = {}
+        for version, layout in enumerate(layouts):
+            self._by_length.setdefault(len(layout), version)
+
+    def serialize(self, topic: str, value: Row | None) -> bytes | None:
+        """The row's bytes."""
+        data = self._current.serialize(topic, value)
+        return None if data is None else self._prefix + data
+
+    def deserialize(self, topic: str, data: bytes | None) -> Row | None:
+        """The row, with the columns that it has now."""
+        if data is None:
+            return None
+        try:
+            return self._read(data)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise cannot_decode(topic, "stored row", str(error)) from error
+
+    def encoder(self, topic: str) -> Callable[[Row], bytes | None]:
+        """What `serialize` does, for any topic."""
+        prefix, encode = self._prefix, self._current.encode
+        return lambda row: prefix + encode(row)
+
+    def decoder(self, topic: str) -> Callable[[bytes], Row | None]:
+        """What `deserialize` does, for any topic."""
+        prefix, decode, read = self._prefix, self._current.decode, self._read
+
+        def decode_row(data: bytes) -> Row:
+            return decode(data[PREFIX_BYTES:]) if data[:PREFIX_BYTES] == prefix else read(data)
+
+        return decode_row
+
+    def _read(self, data: bytes) -> Row:
+        return self._readers[self._version(data)](data)
+
+    def _version(self, data: bytes) -> int:
+        if not data:
+            raise ValueError("a stored row has no bytes")
+        if data[0] != VERSIONED:
+            return self._by_length.get(_array_length(data), 0)
+        version = int.from_bytes(data[1:PREFIX_BYTES], "big")
+        if version >= len(self._readers):
+            raise ValueError(
+                f"the row has version {version}, and this query knows {len(self._readers) - 1}"
+            )
+        return version
+
+
+def _array_length(data: bytes) -> int:
+    """How many values a MessagePack array has; 0 if it is none."""
+    first = data[0]
+    if first & 0xF0 == 0x90:
+        return first & 0x0F
+    if first in (ARRAY_16, ARRAY_32):
+        return int.from_bytes(data[1 : 3 if first == ARRAY_16 else 5], "big")
+    return 0
+
+
+def _row_reader(columns: Sequence[Column], wanted: Sequence[Column]) -> Callable[[bytes], Row]:
+    """What reads a row of some columns, versioned or not, as a row of the wanted ones."""
+    decode = StoredRowSerde([each.type for each in columns]).decode
+
+    def read(data: bytes) -> Row:
+        return decode(data[PREFIX_BYTES:] if data[0] == VERSIONED else data)
+
+    if tuple(columns) == tuple(wanted):
+        return read
+    known = {each.name: place for place, each in enumerate(columns)}
+    places = [known.get(each.name, -1) for each in wanted]
+    if len(places) < 2:  # of one place itemgetter makes no tuple
+        return lambda data: tuple((*read(data), None)[place] for place in places)
+    choose = itemgetter(*places)
+    return lambda data: choose((*read(data), None))
+
+
+def stored_rows(columns: Sequence[Column], earlier: Sequence[Sequence[Column]] = ()) -> Serde[Row]:
+    """The serde of rows of these columns in stores; `earlier` ones may be there, too."""
+    if earlier:
+        return VersionedRowSerde(columns, earlier)
     return StoredRowSerde([each.type for each in columns])
 
 

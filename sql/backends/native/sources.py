@@ -42,7 +42,7 @@ def scanned_table(step: Scan, context: QueryContext) -> RowTable:
     table: RowTable = read.to_table(
         store=context.name_of(step, "-Reduce"),
         key=windowed(stored_rows(shape.key), shape.window),
-        value=stored_rows(shape.row),
+        value=stored_rows(shape.row, step.earlier_rows),
         caching=False,
     )
     # Who sends rows to where a key of this table lies needs the bytes that it has in its topic.

@@ -1,9 +1,9 @@
 """Tap: lets readers watch the results of a running query, beside the topic they are written to."""
 
-import threading
 from collections.abc import Callable
 from typing import cast
 
+from broker import concurrency
 from broker.client.serde.rows.row_format import Row
 from streams.processor import NodeContext, Process
 from streams.record import Headers
@@ -18,7 +18,7 @@ class Tap:
     def __init__(self) -> None:
         """Nobody watches."""
         self.watchers: tuple[Watch, ...] = ()
-        self._lock = threading.Lock()
+        self._lock = concurrency.Lock()
 
     def add(self, watch: Watch) -> None:
         """Tell a function of results from now on; it is called in the query's threads."""

@@ -46,11 +46,21 @@ from sql.plan import (
 )
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table
+from streams.handlers import Failure, FailureKind
 
 
 def application_id(service_id: str, query_id: str) -> str:
     """The id of a query's application: the beginning of the names of its internal topics."""
     return f"_confluent-ksql-{service_id}query_{query_id}"
+
+
+def is_internal(failure: Failure, application_id: str) -> bool:
+    """Whether a record that cannot be read is of an internal topic of an application."""
+    return (
+        failure.kind is FailureKind.DESERIALIZATION
+        and failure.position is not None
+        and failure.position.topic.startswith(f"{application_id}-")
+    )
 
 
 def add_query(plan: Sink, context: QueryContext) -> None:

@@ -19,6 +19,7 @@ from decimal import (
 )
 from functools import lru_cache
 
+from broker.linear_patterns import Pattern, compile_pattern
 from sql.datatypes import DecimalType
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
@@ -178,7 +179,7 @@ def null_condition() -> bool:
 
 
 @lru_cache(LIKE_PATTERNS_MAX)
-def like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
+def like_pattern(pattern: str, escape: str | None) -> Pattern:
     """A pattern of LIKE as a regular expression: % is any text, _ any sign."""
     parts, escaped = [], False
     for sign in pattern:
@@ -195,7 +196,7 @@ def like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
             parts.append(re.escape(sign))
     if escaped:
         raise ValueError("LIKE pattern must not end with escape character")
-    return re.compile("".join(parts), re.DOTALL)
+    return compile_pattern("".join(parts), re.DOTALL)
 
 
 def like(text: str, pattern: str, escape: str | None) -> bool:

@@ -36,6 +36,7 @@ class Subscription:
     max_offsets_per_trigger: int | None = None
     client: Mapping[str, str] = field(default_factory=dict)  # "kafka." settings
     tasks: int | None = None  # at most so many of Spark's tasks read; only ours can
+    purged_topics: tuple[str, ...] = ()  # deleted up to what was read
 
 
 def connector(session: Any, wanted: str) -> str:
@@ -61,6 +62,11 @@ def has_kafka(session: Any) -> bool:
     return "value" in columns
 
 
+def packing(name: str, tasks: int | None) -> str:
+    """What decides how the records of a micro-batch come to tasks, besides the offsets."""
+    return f"{name}/{tasks or 0}"
+
+
 def records(
     session: Any, name: str, subscription: Subscription, staged: Staged | None = None
 ) -> Any:
@@ -82,10 +88,12 @@ def _of_ours(session: Any, subscription: Subscription, staged: Staged | None) ->
         .option("topics", ",".join(subscription.topics))
         .option("group_id", subscription.group_id)
         .option("starting_offsets", subscription.starting_offsets)
+        .option("max_offsets_per_trigger", str(subscription.max_offsets_per_trigger or 0))
+        # Offsets alone, so that the connector can go on from the checkpoint.
+        .option("packing", packing(OURS, subscription.tasks))
     )
-    if subscription.max_offsets_per_trigger is not None:
-        limit = str(subscription.max_offsets_per_trigger)
-        reading = reading.option("max_offsets_per_trigger", limit)
+    if subscription.purged_topics:
+        reading = reading.option("purged_topics", ",".join(subscription.purged_topics))
     if subscription.tasks is not None:
         reading = reading.option("tasks", str(subscription.tasks))
     if staged is not None:

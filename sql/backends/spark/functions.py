@@ -110,8 +110,9 @@ def called(call: Call) -> Code:
 
 
 def _is_builtin(node: FunctionValue) -> bool:
-    name, registry = node.function.signature.name, builtin_functions()
-    return name in registry and any(node.function is each for each in registry.get(name).overloads)
+    signature, registry = node.function.signature, builtin_functions()
+    known = registry.get(signature.name).overloads if signature.name in registry else []
+    return any(signature is each.signature for each in known)
 
 
 def _written(call: Call, rule: Rule) -> Code:

@@ -1,6 +1,7 @@
 """GroupOffsets: commits for a group what Spark's own connector has read, so that its lag is seen.
 
-Our source does so itself. The connector keeps its place in the checkpoint alone.
+It also deletes what was read of repartition topics. Our source does both itself. The connector
+keeps its place in the checkpoint alone.
 """
 
 import logging
@@ -10,8 +11,10 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from broker.client import admin
 from broker.client.api import OffsetAndMetadata
+from broker.clock import Clock, SystemClock
 from broker.errors import MillstreamError
 from sql.backends.spark.offsets import of_text
+from sql.backends.spark.purging import Purge
 
 LOG = logging.getLogger(__name__)
 
@@ -19,10 +22,17 @@ LOG = logging.getLogger(__name__)
 class GroupOffsets(StreamingQueryListener):  # type: ignore[misc]  # Any: PySpark has no types here
     """Listens to one query, which has the group's name."""
 
-    def __init__(self, servers: str, group_id: str) -> None:
+    def __init__(
+        self,
+        servers: str,
+        group_id: str,
+        purged_topics: tuple[str, ...] = (),
+        clock: Clock | None = None,
+    ) -> None:
         """Nothing is asked yet."""
         self._servers = servers
         self._group_id = group_id
+        self._purge = Purge(purged_topics, clock or SystemClock())
 
     def onQueryStarted(self, event: Any) -> None:
         """Nothing was read."""
@@ -43,9 +53,12 @@ class GroupOffsets(StreamingQueryListener):  # type: ignore[misc]  # Any: PySpar
         """Commit; it never fails a query."""
         if not place:
             return
-        offsets = {tp: OffsetAndMetadata(at) for tp, at in of_text(place, "endOffset").items()}
+        ends = of_text(place, "endOffset")
+        offsets = {tp: OffsetAndMetadata(at) for tp, at in ends.items()}
         try:
             with admin(self._servers) as asking:
                 asking.alter_group_offsets(self._group_id, offsets).all()
+                self._purge.done(ends)
+                self._purge.run_when_due(asking)
         except MillstreamError as error:
             LOG.warning("offsets of group %s were not committed: %s", self._group_id, error)

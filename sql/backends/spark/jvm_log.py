@@ -39,9 +39,15 @@ class JvmLog:
         os.close(self._end)
 
     def _copy(self, reading: int) -> None:
-        file = RotatingFileHandler(
-            self._path, maxBytes=FILE_BYTES, backupCount=FILES_KEPT, encoding="utf-8"
-        )
+        """Copy lines; what cannot be written is dropped, or the process would wait for us."""
+        file: logging.Handler
+        try:
+            file = RotatingFileHandler(
+                self._path, maxBytes=FILE_BYTES, backupCount=FILES_KEPT, encoding="utf-8"
+            )
+        except OSError as error:
+            logging.getLogger(__name__).warning("Spark has no log: %s", error)
+            file = logging.NullHandler()
         with open(reading, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 file.emit(logging.makeLogRecord({"msg": line.rstrip("\n")}))

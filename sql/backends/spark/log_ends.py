@@ -1,16 +1,18 @@
 """LogEnds: which partitions there are and where their logs begin and end, asked of the cluster."""
 
 import logging
-import re
 from collections.abc import Iterable, Mapping
 
 from broker.client.api import OffsetAndMetadata
 from broker.client.consumer_config import ConsumerConfig
 from broker.client.opening import admin, consumer
+from broker.clock import Clock, SystemClock
 from broker.errors import ConfigError, ErrorCode, MillstreamError
+from broker.linear_patterns import compile_pattern
 from broker.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 from sql.backends.spark.offsets import Offsets
 from sql.backends.spark.options import EARLIEST, SourceOptions, Where, of_admin
+from sql.backends.spark.purging import Purge
 
 LOG = logging.getLogger(__name__)
 SHOWN_MAX = 10
@@ -39,10 +41,12 @@ def lost(options: SourceOptions, gone: Mapping[TopicPartition, str]) -> None:
 class LogEnds:
     """Asks one cluster; opened once in a reader of the driver."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, clock: Clock | None = None) -> None:
         """Open the clients; nothing is sent yet."""
         self._options = options
-        self._pattern = None if options.topic_pattern is None else re.compile(options.topic_pattern)
+        self._purge = Purge(options.purged_topics, clock or SystemClock())
+        pattern = options.topic_pattern
+        self._pattern = None if pattern is None else compile_pattern(pattern)
         settings = dict(options.client)
         group = {} if options.group_id is None else {"group_id": options.group_id}
         self._consumer = consumer(
@@ -166,8 +170,14 @@ class LogEnds:
 
     def commit(self, offsets: Offsets) -> None:
         """Commit for the group of the options, so that its lag can be seen; never fails a query."""
-        if self._options.group_id is None or not offsets:
+        if not offsets:
             return
+        if self._options.group_id is not None:
+            self._commit(offsets)
+        self._purge.done(offsets)
+        self._purge.run_when_due(self._admin)
+
+    def _commit(self, offsets: Offsets) -> None:
         try:
             self._consumer.commit({tp: OffsetAndMetadata(at) for tp, at in offsets.items()})
         except MillstreamError as error:

@@ -1,6 +1,11 @@
 """Offsets of topics: as Spark keeps them in a checkpoint, and the arithmetic of micro-batches.
 
-    {"orders": {"0": 120, "1": 87}}     the next offset to read of each partition
+    {"orders": {"0": 120, "1": 87},     the next offset to read of each partition
+     "?packing": {"least": 0, "most": 2}}    how the micro-batch that ends here is packed into tasks
+
+The packing is part of the checkpoint, so that a micro-batch that is done again has the same tasks
+whatever the options are by then: the sink marks what each task has written. No topic can have a
+name with a question mark. Checkpoints of earlier versions have no packing.
 
 Nothing here knows Spark or a cluster.
 """
@@ -16,6 +21,7 @@ from broker.model import TopicPartition
 Offsets = Mapping[TopicPartition, int]
 OFFSET_MAX = (1 << 63) - 1
 PARTITION_MAX = (1 << 31) - 1
+PACKING = "?packing"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,6 +44,32 @@ class Span:
         return self.end - self.start
 
 
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How many tasks read a micro-batch, at least and at most; 0: one for each partition."""
+
+    least: int = 0
+    most: int = 0
+
+    def to_tree(self) -> dict[str, int]:
+        """As a checkpoint keeps it."""
+        return {"least": self.least, "most": self.most}
+
+
+def packing_of(tree: Mapping[str, object]) -> Packing | None:
+    """The packing that a checkpoint has; None if an earlier version wrote it."""
+    found = tree.get(PACKING)
+    if found is None:
+        return None
+    numbers = found if isinstance(found, Mapping) else {}
+    if set(numbers) != {"least", "most"} or {type(each) for each in numbers.values()} != {int}:
+        raise ConfigError(
+            f"the packing of the checkpoint cannot be read: {found!r}",
+            hint="a newer version may have written it: use that version",
+        )
+    return Packing(numbers["least"], numbers["most"])
+
+
 def to_tree(offsets: Offsets) -> dict[str, dict[str, int]]:
     """As a checkpoint keeps them, in a steady order."""
     tree: dict[str, dict[str, int]] = {}
@@ -53,6 +85,8 @@ def of_tree(tree: object, what: str, *, least: int = 0) -> dict[TopicPartition, 
         raise ConfigError(f'"{what}" holds no offsets: {tree!r}', hint=hint)
     found: dict[TopicPartition, int] = {}
     for topic, partitions in tree.items():
+        if topic == PACKING:
+            continue
         if not isinstance(topic, str) or not isinstance(partitions, Mapping):
             raise ConfigError(f'"{what}" has no partitions for topic {topic!r}', hint=hint)
         for number, offset in partitions.items():

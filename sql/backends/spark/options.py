@@ -21,6 +21,7 @@ from broker.client.config import (
 )
 from broker.client.consumer_config import ConsumerConfig
 from broker.errors import ConfigError
+from broker.linear_patterns import compile_pattern
 from broker.model import TopicPartition
 from sql.backends.spark.offsets import of_text
 
@@ -57,9 +58,13 @@ SOURCE_NAMES = (
     "fail_on_data_loss",
     "include_headers",
     "stage",
+    "packing",
+    "purged_topics",
 )
 MICRO_BATCH = frozenset({"batch_id", "query_id", "sink_id"})
-SINK_NAMES = ("topic", "delivery", "sink_id", "query_id", "batch_id")
+SINK_NAMES = ("topic", "delivery", "sink_id", "query_id", "batch_id", "packing")
+# A task writes its part of a micro-batch in one transaction, which has five minutes.
+OFFSETS_PER_TRIGGER = 500_000
 
 Where = str | int | Mapping[TopicPartition, int]  # earliest or latest, a time in ms, or offsets
 
@@ -81,7 +86,7 @@ class SourceOptions:
     topic_pattern: str | None = None
     starting: Where = LATEST
     ending: Where = LATEST
-    max_offsets_per_trigger: int = 0  # 0: all there are
+    max_offsets_per_trigger: int = OFFSETS_PER_TRIGGER  # 0: all there are
     min_partitions: int = 0
     tasks: int = 0
     group_id: str | None = None
@@ -89,6 +94,10 @@ class SourceOptions:
     fail_on_data_loss: bool = True
     include_headers: bool = True
     stage: str | None = None  # work on records where they are read, see stages.py
+    keeps_packing: bool = True  # in the checkpoint; the sink of a SQL query checks its own packing
+    purged_topics: tuple[
+        str, ...
+    ] = ()  # repartition topics, of which records are deleted once read
     client: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -104,6 +113,8 @@ class SinkOptions:
     # The micro-batch that a bounded result is; written again, it is there once.
     query_id: str | None = None
     batch_id: int | None = None
+    # How rows come to tasks, if the query knows; see transactions.py.
+    packing: str | None = None
 
 
 def source_options(given: Given, *, streaming: bool) -> SourceOptions:
@@ -125,7 +136,7 @@ def source_options(given: Given, *, streaming: bool) -> SourceOptions:
         pattern,
         starting=_where(options, "starting", LATEST if streaming else EARLIEST),
         ending=_where(options, "ending", LATEST),
-        max_offsets_per_trigger=_number(options, "max_offsets_per_trigger"),
+        max_offsets_per_trigger=_offsets_per_trigger(options),
         min_partitions=_number(options, "min_partitions"),
         tasks=_number(options, "tasks"),
         group_id=options.get("group_id") or None,
@@ -133,6 +144,8 @@ def source_options(given: Given, *, streaming: bool) -> SourceOptions:
         fail_on_data_loss=_truth(options, "fail_on_data_loss"),
         include_headers=_truth(options, "include_headers"),
         stage=options.get("stage") or None,
+        keeps_packing="packing" not in options,
+        purged_topics=tuple(filter(None, options.get("purged_topics", "").split(","))),
         client=client,
     )
 
@@ -157,6 +170,7 @@ def sink_options(given: Given) -> SinkOptions:
         client,
         options.get("query_id") or None,
         _as_number("batch_id", options["batch_id"]) if "batch_id" in options else None,
+        options.get("packing") or None,
     )
 
 
@@ -218,7 +232,7 @@ def _topics(options: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
         )
     if pattern is not None:
         try:
-            re.compile(pattern)
+            compile_pattern(pattern)
         except re.error as error:
             raise ConfigError(f'"topic_pattern" {pattern!r} is no pattern: {error}') from error
         return (), pattern
@@ -256,6 +270,15 @@ def _number(options: Mapping[str, str], name: str) -> int:
     number = _as_number(name, options[name])
     if number < 1:
         raise ConfigError(f'"{name}" is {number}', hint="it must be at least 1")
+    return number
+
+
+def _offsets_per_trigger(options: Mapping[str, str]) -> int:
+    """The limit of a micro-batch; 0 must be asked for, since it may outlive its transaction."""
+    name = "max_offsets_per_trigger"
+    number = _as_number(name, options.get(name, str(OFFSETS_PER_TRIGGER)))
+    if number < 0:
+        raise ConfigError(f'"{name}" is {number}', hint="give a number, or 0 for no limit")
     return number
 
 

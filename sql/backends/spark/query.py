@@ -10,6 +10,7 @@ it is read with the next batch. Several jobs share the batches and nothing else.
 """
 
 import json
+import logging
 import shutil
 import threading
 import time
@@ -21,13 +22,22 @@ from typing import Any
 
 from broker.client import admin
 from broker.client.api import Admin
+from broker.errors import MillstreamError
 from broker.model import TopicPartition
-from sql.backends.spark.connectors import AUTO, KAFKA, Subscription, connector, records
+from sql.backends.spark.connectors import (
+    AUTO,
+    KAFKA,
+    Subscription,
+    connector,
+    packing,
+    records,
+)
 from sql.backends.spark.frames import Surroundings
 from sql.backends.spark.job import Job, packed
 from sql.backends.spark.options import EARLIEST, LATEST
 from sql.backends.spark.per_batch import PerBatchQuery, runs_per_batch, topics_of
 from sql.backends.spark.processor import OUTPUT, SEPARATOR, TASK, TaskProcessor
+from sql.backends.spark.purging import purge_committed
 from sql.backends.spark.session import activate
 from sql.backends.spark.stages import Staged
 from sql.backends.spark.stateless import plan_of_columns, written_records
@@ -36,6 +46,8 @@ from sql.backends.spark.task_work import work_of
 from sql.errors import SqlError
 from streams.runtime.internal_topics import existing_topics, prepare_topics
 from streams.runtime.partitions import Layout
+
+logger = logging.getLogger(__name__)
 
 SOURCE = "millstream"
 PLACES = {EARLIEST: -2, LATEST: -1}
@@ -95,6 +107,7 @@ class SparkQuery:
         self._starting = starting
         self._streaming: Any = None  # Any: Spark's StreamingQuery
         self._listener: Any = None  # Any: a StreamingQueryListener
+        self._purged_topics: tuple[str, ...] = ()
 
     def start(self) -> None:
         """Make the internal topics and begin."""
@@ -107,13 +120,16 @@ class SparkQuery:
         activate(self._place.session)
         reading = connector(self._place.session, self._place.connector)
 
+        self._purged_topics = _repartition_topics(prepared)
+
         def read(topics: Iterable[str], staged: Staged | None = None) -> Any:
-            return self._read(topics, starting, reading, staged)
+            found = self._subscription(topics, starting)
+            return records(self._place.session, reading, found, staged)
 
         frame = self._results(prepared, read)
         writing = (
             frame.writeStream.format(SOURCE)
-            .options(**self._client())
+            .options(**self._sink(reading))
             .option("sink_id", self._name)
             .option("checkpointLocation", self._checkpoint())
             .queryName(self._name)
@@ -140,20 +156,21 @@ class SparkQuery:
         reading = connector(self._place.session, self._place.connector)
 
         def read(topic: str, staged: Staged) -> Any:
-            return self._read([topic], offsets, reading, staged)
+            found = self._subscription([topic], offsets)
+            return records(self._place.session, reading, found, staged)
 
         query = PerBatchQuery(_counted(job, counts), self._place, self._name, read)
         if reading == KAFKA:
             self._listen()
         with _starting_one:
-            self._streaming = query.start(self._client(), self._checkpoint())
+            self._streaming = query.start(self._sink(reading), self._checkpoint())
             self._wait_for_processes()
 
     def _listen(self) -> None:
         """Commit what the connector reads, which does not do so itself."""
         from sql.backends.spark.group_offsets import GroupOffsets
 
-        self._listener = GroupOffsets(self._place.servers, self._name)
+        self._listener = GroupOffsets(self._place.servers, self._name, self._purged_topics)
         self._place.session.streams.addListener(self._listener)
 
     def _wait_for_processes(self) -> None:
@@ -182,6 +199,17 @@ class SparkQuery:
         if self._listener is not None:
             self._place.session.streams.removeListener(self._listener)
             self._listener = None
+        self._purge()
+
+    def _purge(self) -> None:
+        """Delete what was read of repartition topics; it never fails."""
+        if not self._purged_topics:
+            return
+        try:
+            with admin(self._place.servers) as administration:
+                purge_committed(administration, self._name, self._purged_topics)
+        except MillstreamError as error:
+            logger.warning("records of %s were not deleted: %s", self._purged_topics, error)
 
     def discard_state(self) -> None:
         """Delete the checkpoint; only when it has stopped. One that is not local stays."""
@@ -255,11 +283,9 @@ class SparkQuery:
             tree.setdefault(tp.topic, {})[str(tp.partition)] = offset
         return tree
 
-    def _read(
-        self, topics: Iterable[str], starting: Offsets, reading: str, staged: Staged | None
-    ) -> Any:
+    def _subscription(self, topics: Iterable[str], starting: Offsets) -> Subscription:
         names = tuple(sorted(topics))
-        subscription = Subscription(
+        return Subscription(
             self._place.servers,
             names,
             self._name,
@@ -267,8 +293,8 @@ class SparkQuery:
             self._place.max_offsets_per_trigger,
             self._place.client,
             self._place.tasks,
+            tuple(name for name in names if name in self._purged_topics),
         )
-        return records(self._place.session, reading, subscription, staged)
 
     def _results(self, prepared: Sequence[Prepared], read: Read) -> Any:
         """What all tasks write; those with stores and those without read their own topics."""
@@ -293,8 +319,11 @@ class SparkQuery:
             first = first.unionByName(other)
         return first
 
-    def _client(self) -> dict[str, str]:
-        return {"bootstrap_servers": self._place.servers, **self._place.client}
+    def _sink(self, reading: str) -> dict[str, str]:
+        """Options of the sink; `reading` is the connector."""
+        found = {"bootstrap_servers": self._place.servers, **self._place.client}
+        tasks = None if reading == KAFKA else self._place.tasks
+        return {**found, "packing": packing(reading, tasks)}
 
 
 def _counted(job: Job, counts: Mapping[str, int]) -> Job:
@@ -316,6 +345,10 @@ def _prepared(administration: Admin, job: Job, counts: Mapping[str, int]) -> Pre
         window_retention_extra_ms=0,
     )
     return Prepared(found, layout)
+
+
+def _repartition_topics(prepared: Sequence[Prepared]) -> tuple[str, ...]:
+    return tuple(sorted({name for each in prepared for name in each.layout.repartition_topics}))
 
 
 def _readers(prepared: Sequence[Prepared], *, has_stores: bool) -> dict[str, list[str]]:

@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.batch.codec import decode_lists
 from broker.batch.records import RowHeaders
 from broker.client.api import FetchedBatch
 
@@ -48,7 +47,7 @@ def schema_text(*, include_headers: bool) -> str:
 
 def arrow_batch(batch: FetchedBatch, end: int, *, include_headers: bool) -> Any:
     """The records of a batch that lie before `end`, as a RecordBatch; None when there are none."""
-    offsets, times, keys, values, headers = decode_lists(batch.data)
+    offsets, times, keys, values, headers = batch.lists()
     first = bisect_left(offsets, batch.start_offset)
     last = bisect_left(offsets, end)
     if first >= last:

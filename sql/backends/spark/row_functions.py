@@ -123,9 +123,9 @@ def _condition(text: str) -> _Condition:
 def is_builtin(expression: object) -> bool:
     """Whether all functions of an expression are there wherever it is computed."""
     if isinstance(expression, FunctionValue):
-        name, registry = expression.function.signature.name, builtin_functions()
-        known = registry.get(name).overloads if name in registry else []
-        if not any(expression.function is each for each in known):
+        signature, registry = expression.function.signature, builtin_functions()
+        known = registry.get(signature.name).overloads if signature.name in registry else []
+        if not any(signature is each.signature for each in known):
             return False
     if isinstance(expression, tuple):
         return all(map(is_builtin, expression))

@@ -20,11 +20,20 @@ from pyspark.sql.datasource import (
 from broker.client.config import ProducerConfig
 from broker.client.opening import producer
 from broker.client.record_producer import RecordProducer
+from broker.clock import SystemClock
 from broker.errors import ConfigError, SchemaError
+from sql.backends.spark.marks import Mark, RowDigest, TaskBatch
 from sql.backends.spark.options import AT_LEAST_ONCE, SinkOptions
-from sql.backends.spark.transactions import TaskBatch, abandon, begin, commit
-from sql.backends.spark.writing import RecordOutput, first_topic, not_empty
+from sql.backends.spark.transactions import abandon, begin, check_time, commit
+from sql.backends.spark.writing import (
+    RecordOutput,
+    digest_of,
+    first_topic,
+    not_empty,
+    partition_count,
+)
 
+CLOCK = SystemClock()
 BATCH_ID = "streaming.sql.batchId"
 QUERY_ID = "sql.streaming.queryId"
 COLUMNS = {
@@ -50,6 +59,7 @@ class RecordStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
     def __init__(self, options: SinkOptions, schema: Any) -> None:
         """Check what can be checked before the first batch."""
         check_columns(schema, options)
+        check_topic(options)
         self._options = options
 
     def write(self, iterator: Iterator[Any]) -> Written:
@@ -65,8 +75,10 @@ class RecordStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
                 "the micro-batch is not known", hint='write with "delivery" at_least_once'
             )
         sink_id = self._options.sink_id or f"millstream-{query_id}"
-        part = TaskBatch(sink_id, context.partitionId(), query_id, int(batch_id))
-        return _write_once(iterator, self._options, part)
+        packing = self._options.packing
+        part = TaskBatch(sink_id, context.partitionId(), query_id, int(batch_id), packing)
+        digest = RowDigest() if packing is None else None
+        return _write_once(iterator, self._options, part, digest)
 
 
 class RecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
@@ -81,6 +93,7 @@ class RecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
         if overwrite:
             raise ConfigError("topics cannot be overwritten", hint='write with mode "append"')
         check_columns(schema, options)
+        check_topic(options)
         self._options = options
         self._run = uuid.uuid4().hex
 
@@ -90,13 +103,16 @@ class RecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
         assert context is not None, "a sink writes inside a task"
         if self._options.delivery == AT_LEAST_ONCE:
             return _write_plain(iterator, self._options)
-        return _write_once(iterator, self._options, self._part(context.partitionId()))
+        part = self._part(context.partitionId())
+        is_batch = self._options.batch_id is not None
+        digest = RowDigest() if is_batch and part.packing is None else None
+        return _write_once(iterator, self._options, part, digest)
 
     def _part(self, task: int) -> TaskBatch:
         given = self._options
         if given.batch_id is not None and given.query_id is not None:
             assert given.sink_id is not None
-            return TaskBatch(given.sink_id, task, given.query_id, given.batch_id)
+            return TaskBatch(given.sink_id, task, given.query_id, given.batch_id, given.packing)
         return TaskBatch(f"{given.sink_id or 'millstream'}-{self._run}", task, self._run, 0)
 
 
@@ -109,35 +125,56 @@ def _write_plain(batches: Iterator[Any], options: SinkOptions) -> Written:
         return _write_all(opened, chain([first], filled), options)
 
 
-def _write_once(batches: Iterator[Any], options: SinkOptions, part: TaskBatch) -> Written:
+def _write_once(
+    batches: Iterator[Any], options: SinkOptions, part: TaskBatch, digest: RowDigest | None
+) -> Written:
+    """Write what is not written yet; the digest is of all rows, if rows tell what a task had."""
     filled = not_empty(batches)
     first = next(filled, None)
     if first is None:
         return Written(0)  # done again, there is nothing either
-    opened = begin(part, options, first_topic(first, options.topic))
-    if opened is None:
-        return Written(sum(batch.num_rows for batch in chain([first], filled)))
+    topic = first_topic(first, options.topic)
+    opened = begin(part, options, topic)
+    if isinstance(opened, Mark):
+        found = digest_of(chain([first], filled))
+        part.check_rows(opened, found)
+        return Written(found.rows)
+    began_ms = CLOCK.monotonic_ms()
     try:
-        written = _write_all(opened, chain([first], filled), options)
-        commit(opened, part, options)
-    except BaseException:
+        written = _write_all(opened, chain([first], filled), options, digest)
+        commit(opened, part, options, topic=topic, rows=digest)
+    except BaseException as error:
         abandon(opened)
+        check_time(part, options, error, CLOCK.monotonic_ms() - began_ms)
         raise
     return written
 
 
-def _write_all(opened: RecordProducer, batches: Iterator[Any], options: SinkOptions) -> Written:
+def _write_all(
+    opened: RecordProducer,
+    batches: Iterator[Any],
+    options: SinkOptions,
+    digest: RowDigest | None = None,
+) -> Written:
     config = ProducerConfig()
     output = RecordOutput(
         opened,
         options.topic,
         bytes_max=int(str(options.client.get("max_request_size", config.max_request_size))),
         compression=str(options.client.get("compression_type", config.compression_type)),
+        digest=digest,
     )
     for batch in batches:
         output.write(batch)
     output.finish()
     return Written(output.written)
+
+
+def check_topic(options: SinkOptions) -> None:
+    """Let the broker create the topic, or refuse it before the first row."""
+    if options.topic is not None:
+        with producer(options.servers, **options.client) as opened:
+            partition_count(opened, options.topic)
 
 
 def check_columns(schema: Any, options: SinkOptions) -> None:

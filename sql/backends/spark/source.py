@@ -27,7 +27,18 @@ from pyspark.sql.streaming.datasource import (
 
 from broker.model import TopicPartition
 from sql.backends.spark.log_ends import LogEnds
-from sql.backends.spark.offsets import Offsets, Span, of_tree, pack, share, spans, to_tree
+from sql.backends.spark.offsets import (
+    PACKING,
+    Offsets,
+    Packing,
+    Span,
+    of_tree,
+    pack,
+    packing_of,
+    share,
+    spans,
+    to_tree,
+)
 from sql.backends.spark.options import EARLIEST, LATEST, SourceOptions, sink_options, source_options
 from sql.backends.spark.reading import read_spans
 from sql.backends.spark.records import schema_text
@@ -95,7 +106,7 @@ class BoundedReader(DataSourceReader):  # type: ignore[misc]
             found = spans(ends.check(start, end), end)
         finally:
             ends.close()
-        return _tasks(found, options)
+        return _tasks(found, _packing(options))
 
     def read(self, partition: Any) -> Iterator[Any]:
         """The records of a task."""
@@ -126,7 +137,14 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  
 
     def initialOffset(self) -> dict[str, dict[str, int]]:
         """Where a query without a checkpoint begins."""
-        return to_tree(self._log_ends.resolve(self._options.starting, EARLIEST))
+        return self._packed(self._log_ends.resolve(self._options.starting, EARLIEST))
+
+    def _packed(self, offsets: Offsets) -> dict[str, dict[str, int]]:
+        """Offsets for the checkpoint, with the packing of the micro-batch that ends there."""
+        tree = to_tree(offsets)
+        if self._options.keeps_packing:
+            tree[PACKING] = _packing(self._options).to_tree()
+        return tree
 
     def getDefaultReadLimit(self) -> Any:
         """How much a micro-batch may hold."""
@@ -151,7 +169,8 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  
             end = {tp: min(at, self._target[tp]) for tp, at in end.items() if tp in self._target}
         if isinstance(limit, ReadMaxRows):
             end = share(self._with_new(begin, end), end, limit.max_rows)
-        return to_tree(end)
+        # Spark compares offsets as JSON text: what is equal must not differ by its packing.
+        return start if end == begin else self._packed(end)
 
     def _with_new(self, begin: Offsets, end: Offsets) -> Offsets:
         """Also where partitions begin that came since."""
@@ -159,10 +178,10 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  
         return {**begin, **self._log_ends.earliest(new)} if new else begin
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Any]:
-        """What each task of a micro-batch reads."""
+        """What each task of a micro-batch reads; done again, it has the same tasks."""
         last = of_tree(end, CHECKPOINT)
         first = self._log_ends.check(of_tree(start, CHECKPOINT), last)
-        return _tasks(spans(first, last), self._options)
+        return _tasks(spans(first, last), packing_of(end) or _packing(self._options))
 
     def commit(self, end: dict[str, Any]) -> None:
         """A micro-batch is done: tell the group."""
@@ -187,8 +206,12 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  
         return _read(partition, self._options)
 
 
-def _tasks(found: list[Span], options: SourceOptions) -> list[Any]:
-    packed = pack(found, least=options.min_partitions, most=options.tasks)
+def _packing(options: SourceOptions) -> Packing:
+    return Packing(options.min_partitions, options.tasks)
+
+
+def _tasks(found: list[Span], packing: Packing) -> list[Any]:
+    packed = pack(found, least=packing.least, most=packing.most)
     return [Spans(task) for task in packed] or [Spans([])]
 
 

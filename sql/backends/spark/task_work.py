@@ -22,7 +22,7 @@ from broker.clock import SystemClock
 from broker.errors import MillstreamError
 from broker.model import TopicPartition
 from sql.backends.native.steps import QueryContext
-from sql.backends.native.topology import add_query
+from sql.backends.native.topology import add_query, is_internal
 from sql.backends.spark.job import Job
 from sql.functions.user import registry_with
 from sql.plan import Sink
@@ -176,7 +176,8 @@ class TaskWork:
 
         def handle(failure: Failure) -> Answer:
             self._log(failure.node).warning("%s: %s", failure.at, failure.error)
-            return Answer.FAIL if fails else Answer.CONTINUE
+            internal = is_internal(failure, self._job.application_id)
+            return Answer.FAIL if fails or internal else Answer.CONTINUE
 
         return handle
 

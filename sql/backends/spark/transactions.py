@@ -1,12 +1,11 @@
 """Transactions of a sink's tasks: what a task writes in a micro-batch is there once, or not at all.
 
     transactional id   <sink id>-<task>
-    marker             group <sink id>-spark-marker-<task>, offset = micro-batch + 1, note = query
+    marker             in a group of the task; see marks.py
 
 The marker is committed in the same transaction as the records. A task that is done again finds it
 and writes nothing. It has a group for each task because brokers take offsets only for partitions
-that exist: it lies on partition 0 of a topic that the task writes to. The note is the query's id,
-which is the checkpoint's: after a new checkpoint old markers say nothing.
+that exist: it lies on partition 0 of a topic that the task writes to.
 
 A transactional id belongs to who opened it last. A producer that is kept for the next micro-batch
 sends the marker first: if another has taken its place it learns so before it took a row.
@@ -17,41 +16,17 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from broker.client.api import GroupMetadata, OffsetAndMetadata
+from broker.client.api import Admin, GroupMetadata
 from broker.client.config import ProducerConfig
 from broker.client.opening import admin, producer
 from broker.client.record_producer import RecordProducer
-from broker.errors import MillstreamError
-from broker.model import TopicPartition
+from broker.errors import ConfigError, MillstreamError
+from sql.backends.spark.marks import Mark, RowDigest, TaskBatch, mark_of
 from sql.backends.spark.options import SinkOptions, of_admin
+from sql.backends.spark.writing import partition_count
 
 TRANSACTION_TIMEOUT_MS = 300_000
 KEPT_MAX = 256
-
-
-@dataclass(frozen=True, slots=True)
-class TaskBatch:
-    """One task's part of one micro-batch."""
-
-    sink_id: str
-    task: int
-    query_id: str
-    batch_id: int
-
-    @property
-    def transactional_id(self) -> str:
-        """Who writes."""
-        return f"{self.sink_id}-{self.task}"
-
-    @property
-    def marker_group(self) -> str:
-        """Where it is marked as written."""
-        return f"{self.sink_id}-spark-marker-{self.task}"
-
-    def marker(self, topic: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The mark."""
-        at = OffsetAndMetadata(self.batch_id + 1, metadata=self.query_id)
-        return {TopicPartition(topic, 0): at}
 
 
 @dataclass(slots=True)
@@ -59,38 +34,49 @@ class Kept:
     """A producer that waits for its next micro-batch."""
 
     producer: RecordProducer
-    query_id: str
-    batch_id: int
+    mark: Mark  # of the one before
 
 
 _kept: dict[tuple[int, str, str], Kept] = {}
+_checked: set[tuple[str, str, int, str | None]] = set()
 
 
-def begin(part: TaskBatch, options: SinkOptions, topic: str) -> RecordProducer | None:
-    """A producer with a transaction open that holds the marker; None if all is written already."""
+def begin(part: TaskBatch, options: SinkOptions, topic: str) -> RecordProducer | Mark:
+    """A producer with a transaction open that holds the marker; the mark if it is written already.
+
+    Who gets a mark must see that the rows are those that were written: TaskBatch.check_rows.
+    """
     kept = _kept.pop(_name(part, options), None)
     if kept is not None:
-        if kept.query_id == part.query_id and kept.batch_id >= part.batch_id:
+        part.check_packing(kept.mark)
+        if part.is_written(kept.mark):
             _kept[_name(part, options)] = kept
-            return None
-        try:
-            _mark(kept.producer, part, topic)
-        except MillstreamError:
-            kept.producer.close()  # another process has had this task since
-        else:
+            return kept.mark
+        if kept.mark.packing == part.packing and _is_taken(kept.producer, part, topic):
             return kept.producer
+        kept.producer.close()  # another process has had this task since
     return _begin_anew(part, options, topic)
 
 
-def _begin_anew(part: TaskBatch, options: SinkOptions, topic: str) -> RecordProducer | None:
+def _is_taken(opened: RecordProducer, part: TaskBatch, topic: str) -> bool:
+    try:
+        _mark(opened, part, topic)
+    except MillstreamError:
+        return False
+    return True
+
+
+def _begin_anew(part: TaskBatch, options: SinkOptions, topic: str) -> RecordProducer | Mark:
     settings = {"transaction_timeout_ms": TRANSACTION_TIMEOUT_MS} | dict(options.client)
     opened = producer(options.servers, transactional_id=part.transactional_id, **settings)
     try:
         # This ends what an earlier attempt left open; only then the marker is sure.
         opened.init_transactions()
-        if is_written(part, options):
+        found = written_mark(part, options)
+        if found is not None:
             opened.close()
-            return None
+            return found
+        partition_count(opened, topic)  # the marker lies there: it must exist
         _mark(opened, part, topic)
     except BaseException:
         opened.close()
@@ -98,29 +84,82 @@ def _begin_anew(part: TaskBatch, options: SinkOptions, topic: str) -> RecordProd
     return opened
 
 
-def _mark(opened: RecordProducer, part: TaskBatch, topic: str) -> None:
-    opened.begin_transaction()
-    opened.send_offsets_to_transaction(part.marker(topic), GroupMetadata(part.marker_group))
+def _mark(
+    opened: RecordProducer, part: TaskBatch, topic: str, rows: RowDigest | None = None
+) -> None:
+    if rows is None:
+        opened.begin_transaction()
+    opened.send_offsets_to_transaction(part.marker(topic, rows), GroupMetadata(part.marker_group))
 
 
-def is_written(part: TaskBatch, options: SinkOptions) -> bool:
-    """Whether a transaction of this part has been committed."""
+def written_mark(part: TaskBatch, options: SinkOptions) -> Mark | None:
+    """The mark of a transaction of this part that has been committed; PackingChanged if others
+
+    of the same micro-batch were written with another packing.
+    """
     with admin(options.servers, **of_admin(options.client, ProducerConfig)) as asking:
-        marks = asking.list_group_offsets(part.marker_group).all()
-    return any(at.metadata == part.query_id and at.offset > part.batch_id for at in marks.values())
+        _check_others(part, asking)
+        found = _marks(asking, part.marker_group)
+    for each in found:
+        part.check_packing(each)
+    return next((each for each in found if part.is_written(each)), None)
 
 
-def commit(opened: RecordProducer, part: TaskBatch, options: SinkOptions) -> None:
-    """Make everything visible, with the marker."""
+def _check_others(part: TaskBatch, asking: Admin) -> None:
+    """Look at the marks of all tasks, once in a process for each micro-batch that is begun anew.
+
+    With another packing, the task that wrote these rows may be one that has none now.
+    """
+    name = (part.sink_id, part.query_id, part.batch_id, part.packing)
+    if part.packing is None or name in _checked:
+        return
+    prefix = part.marker_prefix
+    groups = [each.group_id for each in asking.list_groups() if each.group_id.startswith(prefix)]
+    for group in groups:
+        if group[len(prefix) :].isdecimal():
+            for each in _marks(asking, group):
+                part.check_packing(each)
+    if len(_checked) >= KEPT_MAX:
+        _checked.clear()
+    _checked.add(name)
+
+
+def _marks(asking: Admin, group: str) -> list[Mark]:
+    return [mark_of(at) for at in asking.list_group_offsets(group).all().values()]
+
+
+def commit(
+    opened: RecordProducer,
+    part: TaskBatch,
+    options: SinkOptions,
+    *,
+    topic: str = "",
+    rows: RowDigest | None = None,
+) -> None:
+    """Make everything visible, with the marker; `rows` are what the marker says of `topic`."""
+    if rows is not None:
+        _mark(opened, part, topic, rows)
     opened.commit_transaction()
     if len(_kept) >= KEPT_MAX:
         _kept.pop(next(iter(_kept))).producer.close()
-    _kept[_name(part, options)] = Kept(opened, part.query_id, part.batch_id)
+    _kept[_name(part, options)] = Kept(opened, part.mark(rows))
 
 
 def abandon(opened: RecordProducer) -> None:
     """Abort what is open and let the producer go."""
     opened.close()
+
+
+def check_time(part: TaskBatch, options: SinkOptions, error: BaseException, took_ms: int) -> None:
+    """Say so if a task failed because its transaction's time was up."""
+    limit_ms = int(str(options.client.get("transaction_timeout_ms", TRANSACTION_TIMEOUT_MS)))
+    if isinstance(error, MillstreamError) and took_ms >= limit_ms:
+        raise ConfigError(
+            f"task {part.task} of micro-batch {part.batch_id} took {took_ms} ms, longer than its "
+            f"transaction may: transaction.timeout.ms is {limit_ms}",
+            hint='lower "max_offsets_per_trigger" (spark.max.offsets.per.trigger in SQL), or raise '
+            '"kafka.transaction.timeout.ms"',
+        ) from error
 
 
 def _name(part: TaskBatch, options: SinkOptions) -> tuple[int, str, str]:
@@ -138,3 +177,4 @@ def close_kept() -> None:
         if process == os.getpid():
             kept.producer.close()
     _kept.clear()
+    _checked.clear()

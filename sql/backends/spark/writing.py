@@ -17,11 +17,13 @@ from broker.batch.records import Row
 from broker.client.api import RecordMetadata
 from broker.client.partitioner import partition_for_key
 from broker.client.record_producer import RecordProducer
-from broker.errors import SerdeError
+from broker.errors import BrokerError, ConfigError, ErrorCode, RequestTimeout, SerdeError
 from broker.model import TopicPartition
+from sql.backends.spark.marks import RowDigest
 
 BATCH_BYTES = 256 * 1024
 ROW_BYTES = 24  # what a record costs beside its key and value, at most
+TOPIC_LIMIT_MS = 5_000  # how long a broker may take to create a topic
 NO_HEADERS: tuple[tuple[str, bytes | None], ...] = ()
 
 # Arrow arrays are Any: the library has no types of its own.
@@ -31,15 +33,22 @@ class RecordOutput:
     """The rows of one task on their way to topics."""
 
     def __init__(
-        self, producer: RecordProducer, topic: str | None, *, bytes_max: int, compression: str
+        self,
+        producer: RecordProducer,
+        topic: str | None,
+        *,
+        bytes_max: int,
+        compression: str,
+        digest: RowDigest | None = None,
     ) -> None:
-        """Write to one topic, or to the topic that each row names."""
+        """Write to one topic, or to the topic that each row names; all rows go to the digest."""
         self._producer = producer
         self._topic = topic
         self._limit = min(BATCH_BYTES, bytes_max // 2)
         self._compression = compression
         self._counts: dict[str, int] = {}
         self._lanes: dict[tuple[str, int], tuple[list[Row], list[int]]] = {}
+        self._digest = digest
         self._turn = random.randrange(1 << 16)  # rows without a key begin anywhere
         self._error: BaseException | None = None
         self.written = 0
@@ -52,8 +61,11 @@ class RecordOutput:
         if self._topic is None:
             topics = columns["topic"].to_pylist()
         partitions = columns["partition"].to_pylist() if "partition" in columns else repeat(None)
-        keys = binary_list(columns["key"]) if "key" in columns else repeat(None)
+        found = binary_list(columns["key"]) if "key" in columns else None
+        keys = repeat(None) if found is None else found
         values = binary_list(columns["value"])
+        if self._digest is not None:
+            self._digest.add(found, values)
         times = _times(columns.get("timestamp"), count)
         headers = _headers(columns.get("headers"))
         lanes = self._lanes
@@ -91,7 +103,7 @@ class RecordOutput:
     def _count(self, topic: str | None) -> int:
         if topic is None:
             raise SerdeError("a row has no topic", hint='fill "topic", or set the option "topic"')
-        count = self._counts[topic] = len(self._producer.partitions_for(topic))
+        count = self._counts[topic] = partition_count(self._producer, topic)
         return count
 
     def _open(self, topic: str | None, partition: int) -> tuple[list[Row], list[int]]:
@@ -120,6 +132,38 @@ class RecordOutput:
     def _settled(self, metadata: RecordMetadata | None, error: BaseException | None) -> None:
         if error is not None and self._error is None:
             self._error = error
+
+
+def partition_count(producer: RecordProducer, topic: str) -> int:
+    """How many partitions a topic has; the broker creates it, or it is a ConfigError at once."""
+    try:
+        return len(producer.partitions_for(topic, TOPIC_LIMIT_MS))
+    except RequestTimeout as error:
+        cause = error.__cause__
+        if (
+            isinstance(cause, BrokerError)
+            and cause.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        ):
+            raise
+    except BrokerError as error:
+        if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+    raise ConfigError(
+        f'topic "{topic}" does not exist, and the broker does not create it',
+        hint='create it first, or correct the option or the column "topic"',
+    ) from None
+
+
+def digest_of(batches: Iterable[Any]) -> RowDigest:
+    """The digest of rows that are not written."""
+    found = RowDigest()
+    for batch in batches:
+        has_key = "key" in batch.schema.names
+        found.add(
+            binary_list(batch.column("key")) if has_key else None,
+            binary_list(batch.column("value")),
+        )
+    return found
 
 
 def binary_list(column: Any) -> list[bytes | None]:
@@ -177,4 +221,11 @@ def not_empty(batches: Iterable[Any]) -> Iterator[Any]:
     return (batch for batch in batches if batch.num_rows)
 
 
-__all__ = ["RecordOutput", "binary_list", "first_topic", "not_empty"]
+__all__ = [
+    "RecordOutput",
+    "binary_list",
+    "digest_of",
+    "first_topic",
+    "not_empty",
+    "partition_count",
+]

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from broker import Broker
 from broker.client import consumer, producer
 from broker.model import TopicPartition
 from tests.sql.crash.ledger import (
@@ -147,7 +148,7 @@ class Writer:
 class Results:
     """Committed records of all output topics, from their beginning."""
 
-    def __init__(self, bootstrap: str, queries: Iterable[Query]) -> None:
+    def __init__(self, bootstrap: Broker | str, queries: Iterable[Query]) -> None:
         self._queries = {each.name: each for each in queries}
         self._consumer = consumer(
             bootstrap, auto_offset_reset="earliest", isolation_level="read_committed"
@@ -195,7 +196,7 @@ def places_of(topics: Iterable[str]) -> list[TopicPartition]:
     return [TopicPartition(topic, number) for topic in topics for number in range(PARTITIONS)]
 
 
-def read_orders(bootstrap: str) -> list[Order]:
+def read_orders(bootstrap: Broker | str) -> list[Order]:
     """The source as it is in the topic: what came in which order is not the writer's to say."""
     found: list[Order] = []
     places = places_of([ORDERS_TOPIC])

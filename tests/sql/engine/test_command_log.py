@@ -1,11 +1,14 @@
 """CommandLog on an embedded broker."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.broker import Broker
 from broker.client import producer
+from broker.errors import BrokerError
 from sql.command_log import (
     Command,
     CommandLog,
@@ -15,6 +18,7 @@ from sql.command_log import (
     decode,
     encode,
 )
+from tests.sql.engine.engines import ORDERS, engine_of
 
 TOPIC = command_topic("test_")
 CREATE = Command("stream/`A`/create", "CREATE STREAM A (X INT) WITH (...);", {"a": "b"})
@@ -40,6 +44,7 @@ def test_commands_are_read_in_the_order_they_were_written(broker: Broker) -> Non
         (offsets[1], DROP),
     ]
     assert list(again.unread()) == []
+    again.close()
 
 
 def test_a_server_that_was_taken_over_reads_what_it_missed_before_it_writes(
@@ -72,6 +77,28 @@ def test_what_a_server_wrote_itself_is_not_read_again(broker: Broker) -> None:
     assert log.next_offset == second.next_offset
     log.close()
     second.close()
+
+
+@pytest.mark.slow
+def test_a_start_ends_what_a_dead_server_was_writing(broker: Broker, tmp_path: Path) -> None:
+    with engine_of(broker, tmp_path) as engine:
+        engine.execute(ORDERS)
+        topic = engine.command_topic
+    with producer(broker, transactional_id=topic, linger_ms=0) as dead:
+        dead.init_transactions()
+        dead.begin_transaction()
+        key, value = encode(DROP)
+        dead.send(topic, value, key).result()
+        log = CommandLog(broker, topic)
+        assert len(list(log.unread())) == 1
+        assert log.has_unfinished()
+        with engine_of(broker, tmp_path) as engine:
+            assert "ORDERS" in engine.state.catalog.sources
+            assert list(log.unread()) == []
+            assert not log.has_unfinished()
+        log.close()
+        with pytest.raises(BrokerError):
+            dead.commit_transaction()
 
 
 def test_a_record_that_is_no_command_is_damage_and_stays_unread(broker: Broker) -> None:

@@ -4,11 +4,15 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
+from broker import Broker
 from connect.client import ConnectClient
+from sql.connector_masks import masked
 from sql.engine.connectors import Connectors
+from sql.engine.engine import Engine
 from sql.engine.entities import (
     ConnectorDescription,
     ConnectorsList,
@@ -18,8 +22,9 @@ from sql.engine.entities import (
     PluginsList,
     WarningEntity,
 )
-from sql.errors import StatementFailed
+from sql.errors import SqlError, StatementFailed
 from sql.parse import parse_statement
+from sql.server.answers import error_json
 from sql.syntax import statements as st
 
 
@@ -143,3 +148,60 @@ def test_plugins_are_listed(connectors: Connectors) -> None:
 def test_without_a_connect_server_statements_are_refused() -> None:
     with pytest.raises(StatementFailed, match="no Connect server configured"):
         run(Connectors(None), "SHOW CONNECTORS;")
+
+
+SECRET = "s3cret-enough"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "CREATE SINK CONNECTOR c WITH ('connector.class' = 'a.B', 'db.password'='it''s',"
+            " \"tasks.max\" = 1, `x`='y');",
+            "CREATE SINK CONNECTOR c WITH ('connector.class' = 'a.B', 'db.password'="
+            "'[string]', \"tasks.max\" = '[string]', `x`='[string]');",
+        ),
+        (
+            "create source connector if not exists c with (a.password=1); SELECT",
+            "create source connector if not exists c with (a.password='[string]'); SELECT",
+        ),
+        (
+            "CREATE SINK CONNECTOR c WITH ('password'='never ends",
+            "CREATE SINK CONNECTOR c WITH ('password'='[string]'",
+        ),
+        ("SELECT 'password' = 'x' FROM connectors;", "SELECT 'password' = 'x' FROM connectors;"),
+        ("CREATE STREAM s WITH (a='b');", "CREATE STREAM s WITH (a='b');"),
+    ],
+)
+def test_values_of_connectors_are_masked_in_statements(text: str, shown: str) -> None:
+    assert masked(text) == shown
+
+
+def test_a_connect_server_that_shows_passwords_is_not_quoted(connectors: Connectors) -> None:
+    text = f"CREATE SINK CONNECTOR out WITH ('connector.class'='a.B', 'db.password'='{SECRET}');"
+    created = run(connectors, text)
+    assert isinstance(created, CreatedConnector)
+    assert created.info.config["db.password"] == "[hidden]"
+
+
+def test_no_answer_of_the_engine_shows_the_password_of_a_connector(
+    broker: Broker, connectors: Connectors, tmp_path: Path
+) -> None:
+    password = f"'connector.class'='a.B', 'db.password'='{SECRET}'"
+    create = f"CREATE SINK CONNECTOR out WITH ({password});"
+    with Engine(broker, data_directory=tmp_path / "sql", connect=connectors._client) as engine:
+        (created,) = engine.execute(create)
+        again = engine.execute(create.replace("CONNECTOR out", "CONNECTOR IF NOT EXISTS out"))
+        for entity in (created, *again):
+            assert SECRET not in repr(entity)
+        for wrong in (
+            create,  # there is one of the name
+            create.replace("WITH (", "WITH "),  # no statement
+            f"SHOW STREAMS; {create}",
+        ):
+            with pytest.raises(SqlError) as failed:
+                engine.execute(wrong)
+            shown = error_json(failed.value, wrong)
+            assert "CONNECTOR" in shown["statementText"]
+            assert SECRET not in json.dumps(shown)

@@ -15,7 +15,7 @@ from sql.engine.engine import Engine
 from sql.engine.entities import QueryDescription
 from sql.engine.topic_rows import records_to_end
 from sql.errors import StatementFailed
-from sql.queries import FailureType, QueryState, RetryPolicy, classified
+from sql.queries import AppRuntime, FailureType, QueryState, RetryPolicy, classified
 from tests.sql.engine.engines import (
     DEADLINE_MS,
     ORDERS,
@@ -26,6 +26,8 @@ from tests.sql.engine.engines import (
     until_rows,
     wait_for,
 )
+from tests.support.peer import wait_until
+from tests.support.poison import write_poison_batch
 
 pytestmark = pytest.mark.slow
 
@@ -53,6 +55,30 @@ def test_a_paused_query_processes_nothing_until_resumed(broker: Broker, tmp_path
         assert rows(engine, "SELECT * FROM totals;") == [("a", 1)]
         engine.execute("RESUME ALL;")
         until_rows(engine, "SELECT * FROM totals;", [("a", 2)])
+
+
+def test_a_paused_query_has_committed_and_fetches_nothing(broker: Broker, tmp_path: Path) -> None:
+    with engine_of(broker, tmp_path, commit__interval__ms=3_600_000) as engine:
+        engine.execute(ORDERS + TOTALS)
+        query_id = only_query(engine)
+        insert(engine, ("a", 1))
+        runtime = engine.commands.running[query_id].runtime
+        assert isinstance(runtime, AppRuntime)
+        app = runtime._app
+        assert app is not None
+        runner = app.runners[0]
+        wait_until(lambda: runner.metrics.records_processed_total == 1, "the row is processed")
+        engine.execute(f"PAUSE {query_id};")
+        wait_until(lambda: runner.metrics.commits_total == 1, "a commit, though none is due")
+        consumed = runner.metrics.records_consumed_total
+        insert(engine, *[("a", 1)] * 20)
+        polls = runner.metrics.polls_total
+        wait_until(lambda: runner.metrics.polls_total > polls + 2, "more polls")
+        assert runner.metrics.records_consumed_total == consumed
+        engine.execute(f"RESUME {query_id};")
+        wait_until(lambda: runner.metrics.records_processed_total == 21, "all are processed")
+        engine.execute(f"PAUSE {query_id};")
+        until_rows(engine, "SELECT * FROM totals;", [("a", 21)])
 
 
 def test_a_query_sees_all_that_is_written_after_its_statement(
@@ -293,3 +319,43 @@ def test_a_table_in_protobuf_has_nulls_if_its_topic_has(
         engine.execute(sides + joined)
         engine.execute("INSERT INTO a VALUES (1, 'x', 5);")
         until_rows(engine, "SELECT * FROM joined;", [(1, "x", 5, *shown)])
+
+
+def copied_past_a_poison_batch(broker: Broker, engine: Engine) -> str:
+    """A query whose source has a batch that cannot be read between two rows; its id."""
+    engine.execute(ORDERS.replace("partitions=2", "partitions=1"))
+    insert(engine, ("a", 1))
+    write_poison_batch(broker, "orders", 3)
+    insert(engine, ("b", 2))
+    engine.execute(TOTALS)
+    return only_query(engine)
+
+
+def test_a_batch_that_cannot_be_read_is_logged_and_the_query_goes_on(
+    broker: Broker, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {"ksql__logging__processing__topic__auto__create": True}
+    with engine_of(broker, tmp_path, **settings) as engine:
+        query_id = copied_past_a_poison_batch(broker, engine)
+        until_rows(engine, "SELECT * FROM totals;", [("a", 1), ("b", 2)])
+        assert engine.commands.running[query_id].runtime.state is QueryState.RUNNING
+        log = "default_ksql_processing_log"
+        entries: list[str] = []
+
+        def logged() -> bool:
+            entries[:] = [str(record.value) for record in records_to_end(broker, log)]
+            return any("cannot read offsets 1 to 3" in entry for entry in entries)
+
+        wait_for(logged, lambda: f"the log has {entries}")
+
+
+def test_a_batch_that_cannot_be_read_fails_a_query_that_is_to_fail(
+    broker: Broker, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {"ksql__fail__on__deserialization__error": True}
+    with engine_of(broker, tmp_path, **settings) as engine:
+        query_id = copied_past_a_poison_batch(broker, engine)
+        runtime = engine.commands.running[query_id].runtime
+        wait_for(lambda: bool(runtime.failures), lambda: "no failure was recorded")
+        assert "cannot read offsets 1 to 3" in str(runtime.failures[0])
+        assert 'topic "orders" partition 0' in str(runtime.failures[0])

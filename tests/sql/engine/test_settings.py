@@ -1,9 +1,16 @@
 """Settings of a server and what sessions may override."""
 
+from dataclasses import fields
+
 import pytest
 
+from broker.client.config import ClusterConfig, NetworkConfig, ProducerConfig
+from broker.client.consumer_config import ConsumerConfig
+from sql.engine.session import Session
 from sql.engine.settings import SqlConfig
+from sql.engine.streams_settings import CLIENT_NAMES, STREAMS_NAMES, WITHOUT_EFFECT
 from sql.errors import StatementFailed
+from sql.syntax.statements import SetProperty
 
 WRAPPING = "ksql.persistence.wrap.single.values"
 
@@ -21,6 +28,40 @@ def test_a_session_overrides_settings_of_streams_with_and_without_their_prefix()
     under = config.with_session({"auto.offset.reset": "latest", "commit.interval.ms": "100"})
     assert under.streams_settings()["auto_offset_reset"] == "latest"
     assert under.streams_settings()["commit_interval_ms"] == 100
+
+
+ALL_OF_STREAMS = sorted({*(each.replace("_", ".") for each in STREAMS_NAMES), *CLIENT_NAMES})
+
+
+@pytest.mark.parametrize("name", ALL_OF_STREAMS)
+def test_each_setting_of_streams_goes_to_queries_or_is_said_to_have_no_effect(name: str) -> None:
+    config = SqlConfig({f"ksql.streams.{name}": "7"})
+    given = config.streams_settings()
+    scopes = {name.replace(".", "_"), f"consumer.{name}", f"producer.{name}"}
+    if name in config.without_effect:
+        assert not scopes & set(given)
+        with pytest.raises(StatementFailed, match=r"has no effect|prohibited"):
+            Session().change(config, SetProperty(name, "7"))
+    else:
+        assert {str(given[each]) for each in scopes if each in given} == {"7"}
+
+
+@pytest.mark.parametrize("name", sorted(CLIENT_NAMES - set(WITHOUT_EFFECT)))
+def test_a_setting_of_clients_without_a_prefix_goes_to_those_that_know_it(name: str) -> None:
+    given = SqlConfig({f"ksql.streams.{name}": "1"}).streams_settings()
+    known = {
+        "consumer.": (NetworkConfig, ClusterConfig, ConsumerConfig),
+        "producer.": (NetworkConfig, ClusterConfig, ProducerConfig),
+    }
+    for prefix, classes in known.items():
+        names = {each.name for kind in classes for each in fields(kind)}
+        assert (f"{prefix}{name}" in given) is (name.replace(".", "_") in names)
+
+
+def test_a_prefix_says_more_than_none() -> None:
+    names = {"ksql.streams.producer.linger.ms": "5", "ksql.streams.linger.ms": "1"}
+    for order in (names, dict(reversed(names.items()))):
+        assert SqlConfig(order).streams_settings()["producer.linger.ms"] == "5"
 
 
 @pytest.mark.parametrize(
@@ -75,3 +116,25 @@ def test_a_bounded_engine_reads_all_history_unless_it_is_told_otherwise() -> Non
 
 def test_an_engine_may_be_written_in_capitals() -> None:
     assert SqlConfig({"engine": "SPARK"})["engine"] == "spark"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ksql.authentication.plugin.class", "com.example.Plugin"),
+        ("ksql.access.validator.enable", "on"),
+        ("listeners", "http://localhost:1,https://localhost:2"),
+        ("authentication.method", "BASIC"),
+    ],
+)
+def test_protection_that_is_not_there_is_refused_not_ignored(name: str, value: str) -> None:
+    with pytest.raises(StatementFailed):
+        SqlConfig({name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("ksql.authentication.plugin.class", ""), ("ksql.access.validator.enable", "off")],
+)
+def test_settings_that_ask_for_no_protection_are_accepted(name: str, value: str) -> None:
+    assert SqlConfig({name: value})[name] == value

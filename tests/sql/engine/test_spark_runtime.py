@@ -9,8 +9,9 @@ import pytest
 
 from broker.broker import Broker
 from broker.client import admin
-from broker.client.api import NewTopic
+from broker.client.api import NewTopic, OffsetAndMetadata
 from broker.clock import SystemClock
+from broker.machine import Machine
 from broker.model import TopicPartition
 from sql.engine.bounded import run_bounded
 from sql.engine.spark_failures import shown_failure
@@ -72,7 +73,7 @@ class Bench:
         self.runtime = SparkRuntime(
             SparkParts("app", build, lambda: "", self.checkpoint, None, bounded),
             target=broker,
-            clock=SystemClock(),
+            machine=Machine(),
             supervisor=self.supervisor,
             retry=RetryPolicy(initial_ms=20, max_ms=20, failures_kept=3),
         )
@@ -249,3 +250,23 @@ def test_a_failure_is_told_without_traces() -> None:
     assert shown_failure(python) == (
         "records are gone that were not read yet: orders-0\n  hint: keep records longer"
     )
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_dropped_query_leaves_neither_checkpoint_nor_marks(
+    bench: Bench, broker: Broker, fails: bool
+) -> None:
+    place = {TopicPartition("any", 0): OffsetAndMetadata(1)}
+    with admin(broker) as asking:
+        asking.create_topics([NewTopic("any", 1), NewTopic("app-x-repartition", 1)]).all()
+        for group in ("app", "app-spark-marker-0", "app-spark-marker-11", "application"):
+            asking.alter_group_offsets(group, place).all()
+    if fails:
+        bench.query.failure = RuntimeError("Spark is gone")
+    bench.runtime.start()
+    bench.until(QueryState.ERROR if fails else QueryState.RUNNING)
+    bench.runtime.discard()
+    assert not bench.checkpoint.exists()
+    with admin(broker) as asking:
+        assert [each.group_id for each in asking.list_groups()] == ["application"]
+        assert list(asking.list_topics()) == ["any"]

@@ -375,3 +375,17 @@ def test_the_processing_log_can_be_a_stream(broker: Broker, tmp_path: Path) -> N
     for _ in range(2):
         with engine_of(broker, tmp_path, **settings) as engine:
             assert set(engine.state.catalog.sources) == {"KSQL_PROCESSING_LOG"}
+
+
+def test_one_request_may_insert_into_a_stream_from_several_queries(
+    broker: Broker, tmp_path: Path
+) -> None:
+    few = "INSERT INTO big SELECT id, amount FROM orders WHERE amount < 0;"
+    with engine_of(broker, tmp_path) as engine:
+        engine.execute(
+            ORDERS
+            + "CREATE STREAM big AS SELECT id, amount FROM orders WHERE amount > 0;"
+            + few
+            + few.replace("0", "1")
+        )
+        assert len(engine.state.queries) == 3

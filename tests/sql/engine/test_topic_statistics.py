@@ -74,7 +74,7 @@ def test_a_query_that_does_not_run_has_counted_nothing() -> None:
     query = Query()
     query.runs = False
     assert query_metrics(query) == QueryMetrics()
-    assert Statistics().of("orders", {}).text == ""
+    assert Statistics(ManualClock()).of("orders", {}).text == ""
 
 
 def test_rates_are_taken_between_two_looks() -> None:

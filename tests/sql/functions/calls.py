@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from types import FunctionType
 
+from broker.machine import Machine
 from sql.datatypes import BIGINT, BOOLEAN, BYTES, DOUBLE, INT, STRING, DataType, DecimalType
 from sql.functions.builtin import builtin_functions
 from sql.functions.matching import Argument, LambdaArgument, filled
@@ -58,10 +59,11 @@ def argument_type(value: object) -> Argument:
     return LambdaArgument(value.__code__.co_argcount)
 
 
-def call(name: str, *arguments: object) -> object:
+def call(name: str, *arguments: object, machine: Machine | None = None) -> object:
     """What a call gives; ValueError and the like are what a query would log."""
     types = [argument_type(each) for each in arguments]
-    overload, _ = builtin_functions().resolve(name, types)
+    functions = builtin_functions() if machine is None else builtin_functions().on(machine)
+    overload, _ = functions.resolve(name, types)
     assert isinstance(overload, Scalar | TableOverload)
     values = [each.value if isinstance(each, Typed) else each for each in arguments]
     if not overload.nulls and None in values:

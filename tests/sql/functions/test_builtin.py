@@ -1,9 +1,13 @@
 """All built-in functions together."""
 
+from random import Random
+
 import pytest
 
+from broker.machine import Machine
 from sql.functions.builtin import builtin_functions
 from sql.functions.registry import Function
+from tests.sql.functions.calls import call
 
 NAMES = {
     "numbers": """
@@ -64,3 +68,11 @@ def test_a_function_says_what_it_does(function: Function) -> None:
 
 def test_the_registry_is_made_once() -> None:
     assert builtin_functions() is builtin_functions()
+
+
+def test_random_numbers_and_identifiers_come_from_the_machine() -> None:
+    def drawn(machine: Machine) -> list[object]:
+        return [call(name, machine=machine) for name in ("RANDOM", "UUID", "RANDOM", "UUID")]
+
+    assert drawn(Machine(random=Random(1))) == drawn(Machine(random=Random(1)))
+    assert drawn(Machine(random=Random(1))) != drawn(Machine(random=Random(2)))

@@ -1,15 +1,13 @@
 """Functions of dates and times."""
 
-from collections.abc import Iterator
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.clock import ManualClock
+from broker.machine import Machine
 from broker.schema.java_times import DAY_MS, days_of
 from sql.functions.builtin import builtin_functions
-from sql.functions.clock import use_clock
 from sql.functions.matching import UnitArgument
 from sql.functions.registry import Scalar
 from tests.sql.functions.calls import argument_type, call, same, typed
@@ -102,25 +100,23 @@ def test_a_wrong_call_says_why(name: str, arguments: tuple[object, ...], message
 
 
 @pytest.fixture
-def clock() -> Iterator[ManualClock]:
-    manual = ManualClock(MOMENT)
-    before = use_clock(manual)
-    yield manual
-    use_clock(before)
+def clock() -> ManualClock:
+    return ManualClock(MOMENT)
 
 
 def test_now_is_what_the_clock_says(clock: ManualClock) -> None:
-    assert call("UNIX_TIMESTAMP") == MOMENT
-    assert call("UNIX_DATE") == 17_662
+    machine = Machine(clock=clock)
+    assert call("UNIX_TIMESTAMP", machine=machine) == MOMENT
+    assert call("UNIX_DATE", machine=machine) == 17_662
     clock.advance(DAY_MS)
-    assert call("UNIX_TIMESTAMP") == MOMENT + DAY_MS
-    assert call("UNIX_DATE") == 17_663
+    assert call("UNIX_TIMESTAMP", machine=machine) == MOMENT + DAY_MS
+    assert call("UNIX_DATE", machine=machine) == 17_663
 
 
-@pytest.mark.usefixtures("clock")
-def test_dates_of_two_digits_are_near_today() -> None:
-    assert call("PARSE_DATE", "01.01.37", "dd.MM.yy") == days_of(2037, 1, 1)
-    assert call("PARSE_DATE", "01.01.38", "dd.MM.yy") == days_of(1938, 1, 1)
+def test_dates_of_two_digits_are_near_today(clock: ManualClock) -> None:
+    machine = Machine(clock=clock)
+    assert call("PARSE_DATE", "01.01.37", "dd.MM.yy", machine=machine) == days_of(2037, 1, 1)
+    assert call("PARSE_DATE", "01.01.38", "dd.MM.yy", machine=machine) == days_of(1938, 1, 1)
 
 
 def test_only_functions_of_the_clock_and_chance_are_volatile() -> None:

@@ -1,11 +1,14 @@
 """Functions of regular expressions, and Java's expressions among Python's."""
 
 import re
+import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.linear_patterns import Pattern, PatternTimeout
 from broker.schema.java_patterns import PATTERN_MAX, TEXT_MAX, compile_pattern
 from tests.sql.functions.calls import call, same, typed
 
@@ -54,6 +57,9 @@ FIRST_MATCHES: list[tuple[str, str, str | None]] = [
     (r"\d+", "\u0661\u06623", "3"),
     (r"\w+", "été", "t"),
     (r"(?U)\w+", "été", "été"),
+    (r"(?U)\w", "é", "é"),
+    (r"(?U:\w)a", "éa", "éa"),
+    (r"(?U:\w)\d", "é\u0661é1", "é1"),
     (r"\W", "é", "é"),
     (r"\s", "\u00a0 ", " "),
     (r"\h+", "a\u00a0\tb", "\u00a0\t"),
@@ -194,7 +200,7 @@ def test_any_text_is_an_expression_or_refused(pattern: str) -> None:
         compiled = compile_pattern(pattern)
     except ValueError:
         return
-    assert isinstance(compiled, re.Pattern)
+    assert isinstance(compiled, Pattern)
     compiled.search("ab1 ")
 
 
@@ -207,3 +213,94 @@ def test_expressions_that_mean_the_same_in_python_give_the_same(text: str, patte
         each[0] for each in re.finditer(pattern, text)
     ]
     assert call("REGEXP_REPLACE", text, pattern, "-") == re.sub(pattern, "-", text)
+
+
+# --- engines --------------------------------------------------------------------------------------
+
+ATOMS = st.sampled_from(
+    ["a", "B", "0", r"\.", ".", "[ab]", "[^a.]", "[a-b&&[^b]]", r"\d", r"\w", r"\W", "^", "$",
+     r"\b", r"\B", r"\s", r"\S", r"\A", r"\Z", r"\z", "é", r"[^\s]", r"\h", r"\R", r"\p{Lu}",
+     r"\Qa.\E", r"[\d_]"]
+)  # fmt: skip
+
+
+@st.composite
+def expressions(draw: st.DrawFn, depth: int = 3) -> str:
+    """Expressions of Java."""
+    if depth == 0:
+        return draw(ATOMS)
+    inner = expressions(depth - 1)
+    kind = draw(st.sampled_from(["atom", "sequence", "choice", "group", "repeat", "flags"]))
+    match kind:
+        case "sequence":
+            return "".join(draw(st.lists(inner, max_size=4)))
+        case "choice":
+            return "(?:" + "|".join(draw(st.lists(inner, min_size=1, max_size=3))) + ")"
+        case "group":
+            return f"({draw(inner)})"
+        case "repeat":
+            times = draw(st.sampled_from(["*", "+", "?", "{2}", "{1,}", "{0,2}", "*?", "+?"]))
+            return f"(?:{draw(inner)}){times}"
+        case "flags":
+            return f"(?{draw(st.sampled_from('imsU'))}:{draw(inner)})"
+    return draw(ATOMS)
+
+
+def found_by(compiled: Pattern, text: str) -> object:
+    """All that functions ask of an expression."""
+    first, whole = compiled.search(text), compiled.fullmatch(text)
+    return (
+        [(each.start(), each.end(), each.groups()) for each in compiled.finditer(text)],
+        None if first is None else first.groups(),
+        None if whole is None else whole.groups(),
+    )
+
+
+@pytest.mark.slow
+@given(
+    expressions(),
+    st.lists(st.text(st.sampled_from("abAB01 _.\n\r\té\u2028\u0085"), max_size=9), max_size=5),
+)
+def test_strings_of_any_length_are_searched_alike(pattern: str, texts: list[str]) -> None:
+    try:
+        quick = compile_pattern(pattern)
+    except ValueError:
+        return
+    compile_pattern.cache_clear()
+    other = compile_pattern(pattern)
+    compile_pattern.cache_clear()
+    quick._quick_length, other._quick_length = 1_000, 0
+    for text in texts:
+        if "(?U:" in pattern:  # parts of several alphabets are refused, rather than wrong
+            with suppress(PatternTimeout):
+                assert found_by(other, text) == found_by(quick, text), text
+        else:
+            assert found_by(other, text) == found_by(quick, text), text
+
+
+@pytest.mark.parametrize(("pattern", "text", "wanted"), FIRST_MATCHES)
+def test_long_strings_are_searched_as_java_does(
+    pattern: str, text: str, wanted: str | None
+) -> None:
+    compile_pattern.cache_clear()
+    compiled = compile_pattern(pattern)
+    compiled._quick_length = -1
+    assert call("REGEXP_EXTRACT", pattern, text) == wanted
+    compile_pattern.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("REGEXP_EXTRACT", ("(a+)+$", "a" * 100_000 + "!")),
+        ("REGEXP_EXTRACT", ("(?i)(A|a)*b", "a" * 100_000)),
+        ("REGEXP_EXTRACT_ALL", ("(x+x+)+y", "x" * 10_000)),
+        ("REGEXP_REPLACE", ("a" * 100_000 + "!", "(a+)+$", "b")),
+        ("REGEXP_SPLIT_TO_ARRAY", ("a" * 100_000 + "!", "(a|aa)+$")),
+        ("REGEXP_SPLIT_TO_ARRAY", (" ," * 50_000, r"\s*,\s*")),
+    ],
+)
+def test_no_row_can_keep_the_process_busy(name: str, arguments: tuple[object, ...]) -> None:
+    started = time.thread_time()
+    call(name, *arguments)
+    assert time.thread_time() - started < 5

@@ -49,7 +49,7 @@ def test_a_plan_is_the_same_after_its_way_through_json(case: GoldenPlan) -> None
         {"@": "Filter", "name": "F"},
         {"@": "Scan", "name": {"enum": "JoinKind", "value": "SIDEWAYS"}},
         {"type": "NO SUCH"},
-        {"function": "NO_SUCH_FUNCTION", "signature": "NO_SUCH_FUNCTION()"},
+        {"function": "NO_SUCH_FUNCTION", "takes": [], "kind": "scalar"},
     ],
 )
 def test_a_document_that_is_no_plan_is_refused(document: object) -> None:

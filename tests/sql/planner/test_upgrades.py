@@ -1,9 +1,12 @@
 """CREATE OR REPLACE may change conditions and projections, and nothing that state depends on."""
 
+from typing import Any
+
 import pytest
 
 from sql.errors import StatementFailed
-from sql.planner.upgrades import check_upgrade
+from sql.plan import Aggregate, PlanNode, Scan, Sink
+from sql.planner.upgrades import check_upgrade, upgraded
 from tests.sql.planner.session import Session
 
 SOURCES = """
@@ -84,9 +87,83 @@ def test_conditions_and_projections_may_change(before: str, after: str) -> None:
             "STREAM o AS SELECT a AS id, b AS a FROM s PARTITION BY a",
             "Plan type must match.",
         ),
+        (
+            "STREAM o AS SELECT * FROM s",
+            "STREAM o WITH (VALUE_FORMAT='AVRO') AS SELECT * FROM s",
+            "Sink must have matching formats. Values differ: [KAFKA, JSON] vs. [KAFKA, AVRO]",
+        ),
+        (
+            "TABLE o AS SELECT id, COUNT(*) AS n FROM s GROUP BY id",
+            "TABLE o WITH (KEY_FORMAT='JSON') AS SELECT id, COUNT(*) AS n FROM s GROUP BY id",
+            "must have matching formats.",
+        ),
+        (
+            "STREAM o WITH (VALUE_FORMAT='DELIMITED') AS SELECT * FROM s",
+            "STREAM o WITH (VALUE_FORMAT='DELIMITED', VALUE_DELIMITER='|') AS SELECT * FROM s",
+            "Values differ: [KAFKA, DELIMITED] vs. [KAFKA, DELIMITED (VALUE_DELIMITER=|)]",
+        ),
+        (
+            "STREAM o AS SELECT id, a FROM s",
+            "STREAM o WITH (WRAP_SINGLE_VALUE=false) AS SELECT id, a FROM s",
+            "Values differ: [KAFKA, JSON] vs. [KAFKA, JSON (UNWRAP_SINGLES)]",
+        ),
     ],
 )
 def test_what_state_depends_on_may_not_change(before: str, after: str, why: str) -> None:
     with pytest.raises(StatementFailed) as refusal:
         upgrade(before, after)
     assert why in refusal.value.message
+
+
+def step_of(plan: Any, kind: type[PlanNode]) -> PlanNode:
+    """The step of a kind in a plan without joins."""
+    while not isinstance(plan, kind):
+        plan = plan.input
+    return plan
+
+
+def upgraded_sink(*statements: str) -> Sink:
+    """The last of some queries, each of which replaced the one before."""
+    plans = [each.plan for each in Session().run(f"{SOURCES} {'; '.join(statements)};").plans]
+    plan = plans[0]
+    for following in plans[1:]:
+        plan = upgraded(plan, following)
+    assert isinstance(plan, Sink)
+    return plan
+
+
+def test_a_plan_knows_the_rows_that_those_before_it_have_stored() -> None:
+    query = "OR REPLACE TABLE o AS SELECT c, COUNT(*) AS n FROM t GROUP BY c"
+    plan = upgraded_sink(
+        f"CREATE {query}",
+        f"CREATE {query}",
+        "ALTER TABLE t ADD COLUMN d INT",
+        f"CREATE {query}",
+        f"CREATE {query}",
+        "ALTER TABLE t ADD COLUMN e INT",
+        f"CREATE {query} HAVING COUNT(*) > 1",
+    )
+    group, scan = step_of(plan, Aggregate), step_of(plan, Scan)
+    assert isinstance(group, Aggregate)
+    assert isinstance(scan, Scan)
+    for rows in (scan.earlier_rows, group.earlier_rows):
+        assert [[each.name for each in row][:3] for row in rows] == [
+            ["C", "ROWTIME", "ROWPARTITION"],
+            ["C", "D", "ROWTIME"],
+        ]
+
+
+def test_a_stream_that_stores_nothing_has_no_rows_before() -> None:
+    query = "CREATE OR REPLACE STREAM o AS SELECT * FROM s"
+    plan = upgraded_sink(query, "ALTER STREAM s ADD COLUMN c INT", query)
+    scan = step_of(plan, Scan)
+    assert isinstance(scan, Scan)
+    assert scan.earlier_rows == ()
+
+
+def test_a_column_of_another_type_cannot_be_read_from_a_store() -> None:
+    first = Session().run(f"{SOURCES} CREATE TABLE o AS SELECT * FROM t;").plans[-1]
+    other = SOURCES.replace("c INT", "c STRING")
+    second = Session().run(f"{other} CREATE TABLE o AS SELECT * FROM t;").plans[-1]
+    with pytest.raises(StatementFailed, match="`C` was stored as INTEGER, and is STRING now"):
+        upgraded(first.plan, second.plan)

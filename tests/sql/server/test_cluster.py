@@ -72,6 +72,53 @@ def test_who_misses_heartbeats_is_dead(broker: Broker, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("jump_ms", [-3_600_000, 3_600_000])
+def test_a_wall_clock_that_jumps_kills_nobody(broker: Broker, tmp_path: Path, jump_ms: int) -> None:
+    clock = ManualClock()
+    engine = engine_with(broker, tmp_path)
+    engine.clock = clock
+    cluster = Cluster(engine)
+
+    def alive() -> bool:
+        status = cluster.status()
+        assert isinstance(status, dict)
+        found: bool = status["clusterStatus"]["there:8088"]["hostAlive"]
+        return found
+
+    try:
+        cluster.heartbeat({"hostInfo": OTHER, "timestamp": 1})
+        clock.set_wall_clock(clock.now_ms() + jump_ms)
+        assert alive()
+        clock.advance(300)
+        assert not alive()
+    finally:
+        cluster.close()
+        engine.close()
+
+
+@pytest.mark.slow
+def test_heartbeats_go_on_after_any_error(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engine_with(broker, tmp_path, **{"ksql.heartbeat.send.interval.ms": 1})
+    cluster = Cluster(engine)
+    rounds: list[str] = []
+
+    def sent(client: object, hosts: object, path: str, content: object) -> None:
+        rounds.append(path)
+        if len(rounds) == 1:
+            raise RuntimeError("nobody expected this")
+
+    monkeypatch.setattr(cluster, "_send", sent)
+    cluster.start()
+    try:
+        wait_until(lambda: rounds.count("/heartbeat") >= 3, "the next heartbeats")
+    finally:
+        cluster.close()
+        engine.close()
+
+
+@pytest.mark.slow
 def test_what_is_told_is_checked_and_bounded(broker: Broker, tmp_path: Path) -> None:
     engine = engine_with(broker, tmp_path)
     cluster = Cluster(engine)

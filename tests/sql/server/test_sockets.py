@@ -4,7 +4,8 @@ import base64
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
@@ -13,6 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.broker import Broker
+from broker.config import BrokerConfig
+from sql.server.server import SqlServer
 from sql.server.websocket import (
     FRAME_BYTES_MAX,
     PROTOCOL_ERROR,
@@ -21,6 +25,8 @@ from sql.server.websocket import (
     frame,
     take_frame,
 )
+from tests.sql.engine.conftest import SETTINGS
+from tests.sql.engine.engines import ORDERS, engine_of
 from tests.sql.server.conftest import SECONDS_MAX, Served
 from tests.support.peer import wait_until
 
@@ -49,8 +55,8 @@ class Client:
     def open(self, target: str, key: str = KEY) -> str:
         """Ask for a WebSocket: the status line."""
         head = (
-            f"GET {target} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
+            f"GET {target} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
+            f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
         )
         self._connection.sendall(head.encode())
         status = self._reader.readline().decode().strip()
@@ -79,9 +85,13 @@ class Client:
         return int.from_bytes(content[:2], "big"), content[2:].decode()
 
 
+def connected(served: Served) -> AbstractContextManager[Client]:
+    return connected_to(served.server)
+
+
 @contextmanager
-def connected(served: Served) -> Iterator[Client]:
-    host, _, port = served.server.address.rpartition(":")
+def connected_to(server: SqlServer) -> Iterator[Client]:
+    host, _, port = server.address.rpartition(":")
     address = (host, int(port))
     with (
         socket.create_connection(address, timeout=SECONDS_MAX) as connection,
@@ -116,6 +126,25 @@ def test_pull_queries_and_topics(served: Served) -> None:
     with connected(served) as client:
         client.open(target("PRINT orders FROM BEGINNING LIMIT 1;"))
         assert client.frame()[1].startswith(b"Key format:")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["SELECT * FROM orders EMIT CHANGES;", "PRINT orders;"])
+def test_a_query_that_ends_with_its_server_is_an_error(tmp_path: Path, text: str) -> None:
+    config = BrokerConfig.from_properties(SETTINGS)
+    with (
+        Broker(config, data_directory=str(tmp_path / "broker")) as broker,
+        engine_of(broker, tmp_path) as engine,
+        SqlServer(engine, listen="127.0.0.1:0") as server,
+        connected_to(server) as client,
+    ):
+        engine.execute(ORDERS)
+        client.open(target(text))
+        if text.startswith("SELECT"):
+            client.json()  # the columns
+        server.close()
+        assert "shutting down" in client.json()["message"]
+        assert client.closed()[0] == 1011
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from broker.broker import Broker
 from broker.config import BrokerConfig
 from sql.engine.engine import Engine
 from sql.engine.results import LIMIT_REACHED
+from sql.server.answers import DELIMITED, JSON, PROTOBUF, V1_JSON
 from sql.server.server import SqlServer
 from tests.sql.engine.conftest import SETTINGS as BROKER_SETTINGS
 from tests.sql.engine.engines import ORDERS, TOTALS, engine_of
@@ -140,6 +141,50 @@ def test_a_server_that_closes_ends_its_answers(own: Own) -> None:
         reader.join()
         assert [each.status_code for each in answered] == [httpx.codes.OK]
         assert no_push_query(engine)
+
+
+@pytest.mark.parametrize("http2", [False, True])
+@pytest.mark.parametrize(
+    ("path", "accept"),
+    [
+        ("/query", V1_JSON),
+        ("/query-stream", DELIMITED),
+        ("/query-stream", JSON),
+        ("/query-stream", PROTOBUF),
+    ],
+)
+def test_an_answer_that_ends_with_its_server_is_an_error(
+    own: Own, path: str, accept: str, http2: bool
+) -> None:
+    with (
+        own as (engine, server),
+        httpx.Client(http1=not http2, http2=http2, timeout=SECONDS_MAX) as client,
+    ):
+        engine.execute(ORDERS)
+        text = "SELECT * FROM orders EMIT CHANGES;"
+        body = {"ksql": text, "sql": text}
+        headers = {"accept": accept}
+        with client.stream("POST", server.url + path, json=body, headers=headers) as response:
+            parts = response.iter_text()
+            next(parts)
+            server.close()
+            assert "shutting down" in "".join(parts)
+
+
+@pytest.mark.parametrize("http2", [False, True])
+def test_a_printed_topic_that_ends_with_its_server_is_broken_off(own: Own, http2: bool) -> None:
+    with (
+        own as (engine, server),
+        httpx.Client(http1=not http2, http2=http2, timeout=SECONDS_MAX) as client,
+    ):
+        engine.execute(ORDERS + "INSERT INTO orders VALUES ('a', 'pen', 1);")
+        body = {"ksql": "PRINT orders FROM BEGINNING;"}
+        with client.stream("POST", f"{server.url}/query", json=body) as response:
+            parts = response.iter_text()
+            next(parts)
+            server.close()
+            with pytest.raises(httpx.RemoteProtocolError):
+                list(parts)
 
 
 def test_push_queries_have_a_limit(own: Own) -> None:

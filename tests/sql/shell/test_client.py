@@ -1,8 +1,10 @@
 """The client and its session: against our server, and against answers that servers may give."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from io import StringIO
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import strategies as some
 from broker.broker import Broker
 from broker.clock import ManualClock
 from broker.config import BrokerConfig
+from broker.errors import MillstreamError
 from sql.client import ServerFailed, SqlClient
 from sql.errors import SqlError
 from sql.server.server import SqlServer
@@ -22,6 +25,7 @@ from sql.shell.shell import QueryLimits, Shell
 from tests.sql.engine.conftest import SETTINGS
 from tests.sql.engine.engines import ORDERS, engine_of
 from tests.sql.shell.fakes import plain_screen
+from tests.support.peer import wait_until
 
 INFO = {"KsqlServerInfo": {"version": "7.7.7"}}
 
@@ -116,6 +120,29 @@ def test_the_server_knows_which_settings_there_are(remote: tuple[Shell, StringIO
         shell.run("SET 'no.such.setting' = '1';")
     shell.run("version; server")
     assert written.getvalue().splitlines()[1] == shell.session.where
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "statement", ["SELECT * FROM orders EMIT CHANGES;", "PRINT 'orders' FROM BEGINNING;"]
+)
+def test_a_server_that_stops_while_rows_come_is_an_error(tmp_path: Path, statement: str) -> None:
+    screen, written = plain_screen()
+    config = BrokerConfig.from_properties(SETTINGS)
+    with (
+        Broker(config, data_directory=str(tmp_path / "broker")) as broker,
+        engine_of(broker, tmp_path) as engine,
+        SqlServer(engine, listen="127.0.0.1:0") as server,
+        ThreadPoolExecutor() as threads,
+    ):
+        engine.execute(f"{ORDERS} INSERT INTO orders VALUES ('a', 'pen', 2);")
+        session = RemoteSession(SqlClient(server.url))
+        shown = threads.submit(Shell(session, screen, run_command).run, statement)
+        wait_until(lambda: "pen" in written.getvalue(), "the first row")
+        server.close()
+        with pytest.raises(MillstreamError):
+            shown.result()
+        session.close()
 
 
 # --- answers of any server -----------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """`millstream sql` on an engine of its own: -e, -f, --json, variables, limits and exit codes."""
 
 import json
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +10,17 @@ import pytest
 from click.testing import CliRunner, Result
 
 from broker.broker import Broker
+from broker.client import admin
 from broker.config import BrokerConfig
 from broker.errors import MillstreamError, StorageError
 from broker.server import Server
 from millstream.__main__ import command_line
+from millstream.commands.sql_service_id import service_id_of
 from sql.server.server import SqlServer
+from sql.shell.embedded import EngineOptions, open_on_cluster
 from tests.sql.engine.conftest import SETTINGS
 from tests.sql.engine.engines import ORDERS, engine_of
+from tests.support.peer import wait_until
 from tests.support.tidy import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("sql-shell")]
@@ -174,11 +180,110 @@ def test_the_engine_may_run_on_a_cluster_and_statements_go_to_a_server(
         Broker(config, data_directory=str(tmp_path / "broker")) as broker,
         Server(broker) as kafka,
     ):
-        runner.text("-b", kafka.bootstrap, "-e", SOURCE)
+        runner.text("-b", kafka.bootstrap, "--service-id", "default_", "-e", SOURCE)
         with engine_of(broker, tmp_path) as engine, SqlServer(engine, listen="127.0.0.1:0") as sql:
             assert runner.json(sql.url, "-e", "SELECT id FROM orders LIMIT 1;") == [{"ID": "a"}]
             with pytest.raises(MillstreamError, match="ORDERS"):
                 runner.result(sql.url, "-e", ORDERS)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[str]:
+    """A cluster with the SQL server of `up`, which has a query."""
+    config = BrokerConfig.from_properties(SETTINGS)
+    with (
+        Broker(config, data_directory=str(tmp_path / "broker")) as broker,
+        Server(broker) as kafka,
+        engine_of(broker, tmp_path) as engine,
+    ):
+        engine.execute(SOURCE + TOTALS)
+        yield kafka.bootstrap
+
+
+def groups(bootstrap: str) -> set[str]:
+    """Groups that have members."""
+    with admin(bootstrap) as administration:
+        return {each.group_id for each in administration.list_groups() if each.state != "Empty"}
+
+
+def service_topics(bootstrap: str) -> set[str]:
+    with admin(bootstrap) as administration:
+        return {name for name in administration.list_topics() if name.startswith("_confluent-ksql")}
+
+
+def test_a_command_is_no_node_of_the_service_of_a_server(runner: Runner, cluster: str) -> None:
+    before = service_topics(cluster)
+    create = (
+        "CREATE STREAM orders (id STRING KEY, item STRING) "
+        "WITH (kafka_topic='orders', value_format='JSON');"
+        "CREATE STREAM pens WITH (kafka_topic='pens') AS SELECT * FROM orders;"
+    )
+    shown = runner.json("-b", cluster, "-e", create + "SHOW QUERIES;")
+    assert [each["sinks"] for each in shown[-1]["queries"]] == [["PENS"]]
+    # Nothing of it stays, but the topic that the statement names.
+    assert service_topics(cluster) == before
+    with admin(cluster) as administration:
+        assert "pens" in administration.list_topics()
+        left = {each.group_id for each in administration.list_groups()}
+    assert not [each for each in left if each.startswith("_confluent-ksql-cli_")]
+
+
+def test_a_file_goes_on_with_its_queries_at_the_next_run(
+    runner: Runner, cluster: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "job.sql"
+    file.write_text(
+        "CREATE STREAM IF NOT EXISTS orders (id STRING KEY, item STRING) "
+        "WITH (kafka_topic='orders', value_format='JSON');"
+        "CREATE TABLE IF NOT EXISTS counts AS SELECT id, COUNT(*) AS n FROM orders GROUP BY id;"
+        "SHOW QUERIES;"
+    )
+    ids = []
+    for _ in range(2):
+        shown = runner.json("-b", cluster, "-f", str(file))
+        (query,) = shown[-1]["queries"]
+        ids.append(query["id"])
+    assert ids[0] == ids[1]
+    assert [each for each in service_topics(cluster) if "cli_job_" in each]
+
+
+def test_a_service_that_runs_is_left_alone(runner: Runner, cluster: str) -> None:
+    wait_until(lambda: bool(groups(cluster)), "a query that runs")
+    for given in (("--service-id", "default_"), ("-s", "ksql.service.id=default_")):
+        with pytest.raises(MillstreamError, match="its queries would run twice"):
+            runner.result("-b", cluster, *given, "-e", "SHOW STREAMS;")
+
+
+def test_a_service_is_used_by_one_command_at_a_time(
+    runner: Runner, cluster: str, tmp_path: Path
+) -> None:
+    options = EngineOptions(tmp_path / "data", {"ksql.service.id": "mine_"})
+    with (
+        closing(open_on_cluster(cluster, None, options)),
+        pytest.raises(MillstreamError, match="its queries would run twice"),
+    ):
+        runner.result("-b", cluster, "--service-id", "mine_", "-e", "SHOW STREAMS;")
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "bounded", "is_temporary"),
+    [
+        (Path("a/job.sql"), "x", False, False),
+        (Path("a/job.sql"), "x", True, False),
+        (None, "x", True, False),
+        (None, None, False, False),
+        (None, "x", False, True),
+    ],
+)
+def test_ids_of_services_stay_unless_they_are_temporary(
+    file: Path | None, text: str | None, bounded: bool, is_temporary: bool
+) -> None:
+    first, second = (service_id_of(None, file=file, text=text, bounded=bounded) for _ in "ab")
+    assert first.is_temporary is is_temporary
+    assert (first.text == second.text) is not is_temporary
+    assert first.text.startswith("cli_")
+    other = service_id_of(None, file=Path("b/job.sql"), text=text, bounded=bounded)
+    assert other.text != first.text
 
 
 def test_the_example_ends_with_the_totals_of_a_customer(runner: Runner) -> None:

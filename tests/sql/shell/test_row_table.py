@@ -91,3 +91,9 @@ def test_every_line_is_as_wide_as_the_rule_and_fits(
         for line in table.row(row):
             assert cell_len(line) == wide
             assert line.isprintable()
+
+
+def test_a_table_in_a_pipe_has_values_in_one_line_however_long() -> None:
+    table = RowTable([4, 4], wrap=True, is_bounded=False)
+    assert [*table.row(["a" * 10, "b"])] == ["|aaaaaaaaaa|b   |"]
+    assert [*table.row(["a\nbb", "c"])] == ["|a   |c   |", "|bb  |    |"]

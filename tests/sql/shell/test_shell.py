@@ -1,12 +1,15 @@
 """The shell on a session whose answers are given."""
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from sql.client import ServerFailed
 from sql.errors import StatementFailed
-from sql.shell.shell import CommandFailed, Leave, QueryLimits
+from sql.shell.commands import run_command
+from sql.shell.screen import Screen
+from sql.shell.shell import CommandFailed, Leave, QueryLimits, Shell
 from sql.syntax.statement_help import HELP
 from tests.sql.shell.entities import ENTITIES
 from tests.sql.shell.fakes import ID, TOTAL, GivenRows, GivenSession, shell_of
@@ -222,3 +225,16 @@ def test_wrong_commands_say_what_is_possible() -> None:
         shell.run("server http://127.0.0.1:1")
     with pytest.raises(Leave):
         shell.run("exit;")
+
+
+@pytest.mark.parametrize("statement", [PULL, PUSH])
+def test_output_to_a_file_has_whole_values_and_no_markup(statement: str) -> None:
+    value = "[/var/log] :smile: " + "x" * 500
+    session = GivenSession(answers={statement: GivenRows([ID, TOTAL], [["a", value]])})
+    session.entities["LIST TOPICS;"] = [
+        {"@type": "kafka_topics", "topics": [{"name": value, "replicaInfo": [1]}]}
+    ]
+    written = StringIO()
+    shell = Shell(session, Screen.of(written), run_command)
+    shell.run(f"{statement} LIST TOPICS;")
+    assert sum(value in line for line in written.getvalue().splitlines()) == 2

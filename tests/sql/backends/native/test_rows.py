@@ -167,3 +167,63 @@ def result(decode: Callable[[bytes], object], data: bytes) -> object:
         return decode(data)
     except Exception:
         return Exception
+
+
+LAYOUTS = (
+    (Column("A", INT), Column("ROWTIME", BIGINT)),
+    (Column("A", INT), Column("B", STRING), Column("ROWTIME", BIGINT)),
+    (Column("A", INT), Column("B", STRING), Column("C", BYTES), Column("ROWTIME", BIGINT)),
+)
+
+
+def test_rows_of_earlier_versions_have_nulls_for_columns_that_came_later() -> None:
+    first, second = stored_rows(LAYOUTS[0]), stored_rows(LAYOUTS[1], LAYOUTS[:1])
+    third = stored_rows(LAYOUTS[2], LAYOUTS[:2])
+    written = {
+        first.serialize("t", (1, 7)): (1, None, None, 7),
+        second.serialize("t", (2, "b", 8)): (2, "b", None, 8),
+        third.serialize("t", (3, "b", b"c", 9)): (3, "b", b"c", 9),
+    }
+    assert isinstance(third, BindableSerde)
+    for data, row in written.items():
+        assert data is not None
+        assert third.deserialize("t", data) == row
+        assert third.decoder("t")(data) == row
+    assert third.encoder("t")((3, "b", b"c", 9)) == third.serialize("t", (3, "b", b"c", 9))
+    assert third.serialize("t", None) is None
+    assert third.deserialize("t", None) is None
+
+
+def test_rows_without_a_version_are_known_by_their_length() -> None:
+    third = stored_rows(LAYOUTS[2], LAYOUTS[:2])
+    rows: list[tuple[object, ...]] = [(1, 7), (2, "b", 8), (3, "b", b"c", 9)]
+    read = [
+        third.deserialize("t", stored_rows(layout).serialize("t", row))
+        for layout, row in zip(LAYOUTS, rows, strict=True)
+    ]
+    assert read == [(1, None, None, 7), (2, "b", None, 8), (3, "b", b"c", 9)]
+
+
+def test_rows_of_many_columns_are_known_by_their_length_too() -> None:
+    wide = tuple(Column(f"C{n}", INT) for n in range(400))
+    for count in (15, 16, 399):
+        serde = stored_rows(wide, [wide[:count]])
+        data = stored_rows(wide[:count]).serialize("t", tuple(range(count)))
+        row = serde.deserialize("t", data)
+        assert row is not None
+        assert row[:count] == tuple(range(count))
+        assert row[count:] == (None,) * (len(wide) - count)
+
+
+def test_columns_that_moved_or_went_away_are_found_by_their_names() -> None:
+    earlier = (Column("A", INT), Column("B", STRING))
+    serde = stored_rows((Column("B", STRING),), [earlier])
+    assert serde.deserialize("t", stored_rows(earlier).serialize("t", (1, "b"))) == ("b",)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\xc1", b"\xc1\x00\x09\x90", b"\x01", b"\xdc\x00", b"\x91\x01"]
+)
+def test_bytes_that_are_no_row_of_any_version_are_refused(data: bytes) -> None:
+    with pytest.raises(SerdeError):
+        stored_rows(LAYOUTS[2], LAYOUTS[:2]).deserialize("t", data)

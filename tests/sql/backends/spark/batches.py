@@ -8,6 +8,7 @@ from broker.model import TopicPartition
 from sql.backends.spark.job import Job
 from sql.backends.spark.task_work import TaskWork
 from sql.planner import plan_to_json
+from sql.planner.upgrades import upgraded
 from streams.record import NO_HEADERS, Chunk
 from streams.runtime.partitions import TaskId
 from tests.sql.planner.session import Session
@@ -35,6 +36,14 @@ class Batches:
         self.read: dict[tuple[TaskId, TopicPartition], int] = {}
         self.pages: dict[TaskId, MemoryPages] = {}
         self.sink: str = getattr(plan, "topic")  # noqa: B009 - the plan of a persistent query
+
+    def replace(self, statements: str) -> None:
+        """Go on with the query that statements after the first ones make of this one."""
+        plans = Session().run(f"{self.statements} {statements}").plans
+        plan = upgraded(plans[-2].plan, plans[-1].plan)
+        topics = {topic: self.partitions.get(topic, PARTITIONS) for topic in _topics(plan)}
+        job = Job("app", plan_to_json(plan), topics)
+        self.work = TaskWork(Job.of_text(job.to_text()))
 
     def feed(self, records: Iterable[Input]) -> None:
         """Write one batch of records, and run until nothing is left to read."""

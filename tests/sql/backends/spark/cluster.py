@@ -10,6 +10,8 @@ from broker.model import TopicPartition
 from sql.backends.spark.options import SourceOptions
 
 SETTINGS = {
+    # Records of these tests have times of long ago, which retention would remove after a while.
+    "log.retention.ms": "-1",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",

@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 
 from broker.errors import ConfigError
 from broker.model import TopicPartition
-from sql.backends.spark.offsets import Span, of_text, of_tree, pack, share, spans, to_tree
+from sql.backends.spark.offsets import (
+    PACKING,
+    Packing,
+    Span,
+    of_text,
+    of_tree,
+    pack,
+    packing_of,
+    share,
+    spans,
+    to_tree,
+)
 
 PARTITIONS = st.builds(TopicPartition, st.sampled_from(["a", "b", "c"]), st.integers(0, 9))
 LOGS = st.dictionaries(PARTITIONS, st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)))
@@ -52,6 +63,23 @@ def test_anything_else_is_refused_too(partitions: dict[str, object]) -> None:
         of_tree({"topic": partitions}, "checkpoint")
     except ConfigError:
         return
+
+
+@given(st.dictionaries(PARTITIONS, st.integers(0, 99)), st.integers(0, 9), st.integers(0, 9))
+def test_the_packing_lies_beside_the_offsets(
+    offsets: dict[TopicPartition, int], least: int, most: int
+) -> None:
+    tree = {**to_tree(offsets), PACKING: Packing(least, most).to_tree()}
+    found = json.loads(json.dumps(tree))
+    assert of_tree(found, "checkpoint") == offsets
+    assert packing_of(found) == Packing(least, most)
+    assert packing_of(to_tree(offsets)) is None
+
+
+@pytest.mark.parametrize("packing", [1, "2", {}, {"least": 1}, {"least": 1, "most": "2"}, []])
+def test_a_packing_that_cannot_be_read_is_refused(packing: object) -> None:
+    with pytest.raises(ConfigError, match="packing of the checkpoint"):
+        packing_of({PACKING: packing})
 
 
 @given(LOGS, st.integers(1, 10**7))

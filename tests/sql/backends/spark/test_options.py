@@ -5,6 +5,7 @@ import pytest
 from broker.errors import ConfigError
 from broker.model import TopicPartition
 from sql.backends.spark.options import sink_options, source_options
+from sql.engine.settings import SqlConfig
 
 SERVERS = {"bootstrap_servers": "localhost:9092"}
 READ = {**SERVERS, "topics": "a"}
@@ -37,8 +38,16 @@ def test_offsets_times_and_limits_are_read() -> None:
     )
     assert found.starting == {TopicPartition("a", 0): 12, TopicPartition("a", 1): -2}
     assert found.max_offsets_per_trigger == 7
+    unlimited = source_options({**READ, "max_offsets_per_trigger": "0"}, streaming=True)
+    assert unlimited.max_offsets_per_trigger == 0
     timed = source_options({**READ, "starting_timestamp": "1700000000000"}, streaming=True)
     assert timed.starting == 1_700_000_000_000
+
+
+def test_a_micro_batch_is_limited_unless_no_limit_is_asked_for() -> None:
+    # Each task has one transaction, of five minutes.
+    assert 0 < source_options(READ, streaming=True).max_offsets_per_trigger <= 1_000_000
+    assert 0 < SqlConfig({}).whole("spark.max.offsets.per.trigger") <= 1_000_000
 
 
 def test_settings_of_clients_get_the_types_of_their_defaults() -> None:

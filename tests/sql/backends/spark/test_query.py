@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from broker.client import producer
+from broker.client import admin, producer
+from broker.model import EARLIEST_TIMESTAMP, TopicPartition
 from sql.backends.spark.job import Job
 from sql.functions.user import registry_with
 from sql.planner import plan_to_json
 from tests.sql.backends.spark.cluster import committed_records, create
 from tests.sql.planner.session import Session
+from tests.support.peer import wait_until
 from tests.support.spark import MARKS, shared_session
 
 pytestmark = MARKS
@@ -123,6 +125,30 @@ def test_filters_and_projections_are_computed_by_either(
     query = run(job(f"chosen-by-{computed_by}", text, settings=settings))
     query.process_all()
     assert values(servers, result) == ['{"M":5,"S":1}', '{"M":10,"S":1}']
+
+
+def test_what_was_read_of_a_repartition_topic_is_deleted(
+    run: Callable[..., Any], servers: str
+) -> None:
+    create(servers, "purged-in", 1)
+    create(servers, "purged-out", 1)
+    write(servers, "purged-in", *(f'{{"N": {number}}}' for number in range(20)))
+    counted = f"""{NUMBERS.format(topic="purged-in")}
+        CREATE TABLE r WITH (kafka_topic='purged-out') AS
+        SELECT n, COUNT(*) AS m FROM numbers GROUP BY n;"""
+    query = run(job("purging", counted))
+    query.process_all()
+    query.stop()
+    assert len(values(servers, "purged-out")) == 20
+    with admin(servers) as asking:
+        (internal,) = [name for name in asking.list_topics() if name.startswith("purging-")]
+
+        def is_deleted() -> bool:
+            tp = TopicPartition(internal, 0)
+            first = asking.list_offsets({tp: EARLIEST_TIMESTAMP}).all()[tp].offset
+            return first >= 20
+
+        wait_until(is_deleted, "the records are deleted when the query has ended")
 
 
 def test_a_task_that_fails_names_its_query(run: Callable[..., Any], servers: str) -> None:

@@ -100,6 +100,15 @@ def test_without_pyspark_it_is_said_what_to_install(tmp_path: Path) -> None:
     assert run("-e", "SHOW QUERIES;").stdout == "no queries are running\n"
 
 
+def test_a_log_that_cannot_be_written_does_not_stop_the_process(tmp_path: Path) -> None:
+    with JvmLog(tmp_path) as written:  # a directory: nothing can be written there
+        # Far more than a pipe holds: without a reader the process would wait for good.
+        said = subprocess.run(
+            ["head", "-c", "2000000", "/dev/zero"], stdout=written, timeout=60, check=False
+        )
+    assert said.returncode == 0
+
+
 def test_what_a_process_says_is_in_a_file(tmp_path: Path) -> None:
     log = JvmLog(tmp_path / "deep" / "spark.log")
     with log as written:

@@ -199,3 +199,49 @@ def test_a_query_killed_three_times_writes_everything_once(servers: str, tmp_pat
         process.wait()
     assert start().wait(timeout=900) == 0
     assert numbers_in(servers, "out") == list(range(RECORDS))
+
+
+def forget_last_commit(checkpoint: Path) -> None:
+    """As if the driver had died after the tasks of the only batch, before it said so."""
+    for name in ("0", ".0.crc"):
+        (checkpoint / "commits" / name).unlink()
+
+
+def test_a_micro_batch_that_comes_again_in_other_tasks_is_written_once(
+    spark: Any, servers: str, tmp_path: Path
+) -> None:
+    create(servers, "repacked", 4)
+    create(servers, "repacked-out", 1)
+    for partition in range(4):
+        fill(servers, "repacked", range(partition * 100, (partition + 1) * 100), partition)
+
+    def run(tasks: str) -> None:
+        stream = source(spark, servers, "repacked", tasks=tasks).select("key", "value")
+        checkpoint = str(tmp_path / "checkpoint")
+        sink(stream, servers, "repacked-out", checkpoint, sink_id="repacked").awaitTermination()
+
+    run("1")
+    forget_last_commit(tmp_path / "checkpoint")
+    run("4")
+    assert numbers_in(servers, "repacked-out") == list(range(400))
+
+
+def test_rows_of_a_task_that_were_not_written_are_never_skipped(
+    spark: Any, servers: str, tmp_path: Path
+) -> None:
+    create(servers, "shifted", 2)
+    create(servers, "shifted-out", 1)
+    for partition in range(2):
+        fill(servers, "shifted", range(partition * 100, (partition + 1) * 100), partition)
+
+    def run(condition: str) -> None:
+        stream = source(spark, servers, "shifted", tasks="1").select("key", "value")
+        checkpoint = str(tmp_path / "checkpoint")
+        chosen = stream.where(condition)
+        sink(chosen, servers, "shifted-out", checkpoint, sink_id="shifted").awaitTermination()
+
+    run("cast(cast(value as string) as int) < 100")
+    forget_last_commit(tmp_path / "checkpoint")
+    with pytest.raises(StreamingQueryException, match="has written 100 rows, and comes again"):
+        run("cast(cast(value as string) as int) >= 100")
+    assert numbers_in(servers, "shifted-out") == list(range(100))

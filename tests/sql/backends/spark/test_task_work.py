@@ -1,5 +1,7 @@
 """However its records are cut into batches, a query gives what it gives record by record."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -102,6 +104,18 @@ def test_results_do_not_depend_on_the_batches(query: str, data: st.DataObject) -
 def _last(run: Batches) -> dict[bytes | None, bytes | None]:
     found = {key: value for log in run.results() for key, value, _ in log}
     return {key: value for key, value in found.items() if value is not None}
+
+
+def test_a_query_that_replaced_another_reads_the_rows_that_it_stored() -> None:
+    run = Batches(QUERIES["table of a table"])
+    run.feed([("u", "1", '{"NAME": "Ann", "SHOP": "a"}', 1)])
+    run.replace(
+        "ALTER TABLE users ADD COLUMN age INT;"
+        "CREATE OR REPLACE TABLE r AS SELECT shop, COUNT(*) AS n FROM users GROUP BY shop;"
+    )
+    run.feed([("u", "1", '{"NAME": "Ann", "SHOP": "b", "AGE": 7}', 2)])
+    counts = {key: json.loads(value or b"null") for key, value in _last(run).items()}
+    assert counts == {b"a": {"N": 0}, b"b": {"N": 1}}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"plan": 1}', "null", "{"])

@@ -1,0 +1,189 @@
+"""Logged plans: what a command does as JSON, for the command log, and back.
+
+    {"message": "Created query with ID CSAS_BIG_1",
+     "source": {"@": "SourceInfo", ...},        the stream or table that the command makes
+     "origins": ["ORDERS"],                     the sources that it is made of
+     "query": {"id": "CSAS_BIG_1", "plan": {"@": "Sink", ...}, "sources": ["ORDERS"], ...},
+     "dropped": {"@": "SourceInfo", ...}, "deleteTopic": true,
+     "ended": [...], "paused": [...], "resumed": [...],
+     "type": ["ADDRESS", {"type": "STRUCT<...>"}], "droppedType": "ADDRESS",
+     "setting": ["name", "value"]}
+
+Members that are empty are left out. See planner/plan_json.py for what is inside.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from sql.catalog import SourceInfo
+from sql.command_log import Command
+from sql.datatypes import DataType
+from sql.engine.changes import Change, QueryInfo, TopicShapes
+from sql.errors import SqlError, StatementFailed
+from sql.functions.registry import FunctionRegistry, Overload
+from sql.planner import PlannedQuery
+from sql.planner.plan_json import Json, from_json, missing_function, plan_from_json, to_json
+from sql.schema import Schema
+from sql.syntax.queries import Emit
+
+V = TypeVar("V")
+
+
+def change_to_json(change: Change) -> dict[str, Json]:
+    """A change as values that every JSON library writes."""
+    try:
+        return {name: each for name, each in _members(change).items() if each not in EMPTY}
+    except (RecursionError, AssertionError) as error:
+        raise StatementFailed(
+            f"the plan of the statement cannot be logged: {error!r}",
+            hint="compute parts of it in a query before",
+        ) from error
+
+
+EMPTY: tuple[object, ...] = (None, [], "", False)
+
+
+def _members(change: Change) -> dict[str, Json]:
+    query = change.query
+    return {
+        "message": change.message,
+        "source": to_json(change.made),
+        "origins": to_json(change.origins),
+        "query": None if query is None else _query_to_json(query, change.made),
+        "dropped": to_json(change.dropped),
+        "deleteTopic": change.delete_topic,
+        "ended": to_json(change.ended),
+        "paused": to_json(change.paused),
+        "resumed": to_json(change.resumed),
+        "type": to_json(change.new_type),
+        "droppedType": change.dropped_type,
+        "setting": to_json(change.setting),
+    }
+
+
+def _query_to_json(query: QueryInfo, made: SourceInfo | None) -> Json:
+    planned = query.planned
+    is_made = planned.sink is not None and planned.sink == made
+    found = {
+        "id": query.id,
+        "plan": to_json(planned.plan),
+        "schema": to_json(planned.schema),
+        "isTable": planned.is_table,
+        "sources": to_json(planned.sources),
+        "writesSource": is_made,
+        "sink": None if is_made else to_json(planned.sink),
+        "createsSink": planned.creates_sink,
+        "queryId": planned.query_id,
+        "emit": to_json(planned.emit),
+    }
+    return {name: each for name, each in found.items() if each not in EMPTY}
+
+
+def change_of(command: Command, functions: FunctionRegistry) -> Change:
+    """The change of a command that has a plan; SqlError if it cannot be read.
+
+    A query that needs a function which is not available is there, and cannot run.
+    """
+    assert command.plan is not None, "commands of version 1 have none"
+    reading = _Reading(command.plan, functions)
+    made = reading.member("source", SourceInfo)
+    new_type = reading.names("type")
+    setting = reading.names("setting")
+    return Change(
+        command.id,
+        str(command.plan.get("message", "")),
+        made=made,
+        origins=reading.names("origins"),
+        dropped=reading.member("dropped", SourceInfo),
+        delete_topic=bool(command.plan.get("deleteTopic")),
+        query=_query_of(command, reading, made),
+        ended=reading.names("ended"),
+        paused=reading.names("paused"),
+        resumed=reading.names("resumed"),
+        new_type=None if not new_type else _new_type(new_type),
+        dropped_type=reading.member("droppedType", str),
+        setting=None if not setting else (str(setting[0]), str(setting[1])),
+    )
+
+
+def _new_type(given: tuple[object, ...]) -> tuple[str, DataType]:
+    match given:
+        case (str(name), type_) if isinstance(type_, DataType):
+            return name, type_
+    raise SqlError(f"a plan cannot be read: {given!r} is no type")
+
+
+def _query_of(command: Command, around: "_Reading", made: SourceInfo | None) -> QueryInfo | None:
+    given = around.document.get("query")
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise SqlError("a plan cannot be read: its query is not an object")
+    reading = _Reading(given, around.functions)
+    missing: list[str] = []
+
+    def note_missing(name: str, takes: Sequence[str], kind: str) -> Overload:
+        missing.append(f"{name}({', '.join(takes)})")
+        return missing_function(name, takes, kind)
+
+    plan = plan_from_json(given.get("plan"), around.functions, note_missing)
+    schema = reading.member("schema", Schema)
+    query_id = reading.member("id", str)
+    if schema is None or query_id is None:
+        raise SqlError("a plan cannot be read: its query has no id or no schema")
+    planned = PlannedQuery(
+        plan,
+        schema,
+        bool(given.get("isTable")),
+        reading.names("sources"),
+        sink=made if given.get("writesSource") else reading.member("sink", SourceInfo),
+        creates_sink=bool(given.get("createsSink")),
+        query_id=reading.member("queryId", str),
+        emit=reading.member("emit", Emit) or Emit.CHANGES,
+    )
+    return QueryInfo(
+        query_id,
+        command.statement,
+        planned,
+        command.properties,
+        command.original,
+        _unavailable(missing),
+    )
+
+
+def _unavailable(missing: Sequence[str]) -> str:
+    names = ", ".join(dict.fromkeys(missing))
+    return f"the query needs functions that are not available: {names}" if names else ""
+
+
+class _Reading:
+    """Reads the members of a document."""
+
+    def __init__(self, document: Mapping[str, Json], functions: FunctionRegistry) -> None:
+        self.document = document
+        self.functions = functions
+
+    def member(self, name: str, kind: type[V]) -> V | None:
+        """A member of a kind; None if it was left out."""
+        found = from_json(self.document.get(name), self.functions)
+        if found is not None and not isinstance(found, kind):
+            raise SqlError(f'a plan cannot be read: "{name}" is not a {kind.__name__}')
+        return found
+
+    # Any member of these is a name, or a type.
+    def names(self, name: str) -> tuple[str, ...]:
+        """A list; empty if it was left out."""
+        return self.member(name, tuple) or ()
+
+
+def sized(change: Change, topics: TopicShapes) -> Change:
+    """A change that makes a source with the size that its topic has now, if there is one."""
+    shape = None if change.made is None else topics.shape(change.made.topic)
+    if change.made is None or shape is None:
+        return change
+    made = replace(change.made, partitions=shape.partitions, replicas=shape.replicas)
+    query = change.query
+    if query is not None and query.planned.sink is not None and query.planned.sink == change.made:
+        query = replace(query, planned=replace(query.planned, sink=made))
+    return replace(change, made=made, query=query)

@@ -1,0 +1,227 @@
+"""QueriesFile: the statements of a headless server, planned once and pinned.
+
+    read the pins -> try all statements -> create topics -> write new pins -> start the queries
+
+A statement that is pinned, and whose sources and SET settings are the same as then, does what its
+plan says: no setting of the server and no other planner changes it. If its sources changed, or it
+was edited, it is planned again under the settings that are pinned, and its query goes on if the new
+plan can take over its state, as with CREATE OR REPLACE. A statement that is new is planned under
+the settings of today. Nothing runs before all pins are written.
+"""
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sql.command_log import Command, decode, encode
+from sql.engine.changes import Change, Preparation, QueryInfo, State
+from sql.engine.changes import Command as CommandStatement
+from sql.engine.commands import TRIES, Commands, with_engine
+from sql.engine.logged_plans import change_of, change_to_json, sized
+from sql.engine.pinned_plans import Match, PinnedPlans
+from sql.engine.registered_schemas import StatementSchemas
+from sql.engine.settings import NATIVE
+from sql.errors import StatementFailed, of_statement
+from sql.planner.plan_json import from_json, to_json
+from sql.planner.upgrades import check_upgrade, upgraded
+from sql.syntax import statements as st
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatement:
+    """A statement of the file, and what SET says before it."""
+
+    statement: CommandStatement
+    text: str
+    properties: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class QueriesFile:
+    """Carries out the file of a headless server, once, at its start."""
+
+    commands: Commands
+    pinned: PinnedPlans
+
+    def run(self, statements: Sequence[FileStatement]) -> None:
+        """Plan and pin what is new, and start all queries of the file."""
+        self.pinned.open()
+        for _ in range(TRIES):
+            matches = self.pinned.matched([each.statement for each in statements])
+            first = self.pinned.next_number
+            _Pass(self.commands, first, is_trial=True).run(statements, matches)
+            carried_out = _Pass(self.commands, first, is_trial=False)
+            carried_out.run(statements, matches)
+            if self.pinned.write(carried_out.pins.items()):
+                self.commands.start_with(carried_out.state, carried_out.next_number)
+                return
+            self.pinned.read()
+        raise StatementFailed(
+            "the plans of the queries file could not be written: other servers write at the same "
+            "time",
+            hint="start the server again",
+        )
+
+
+class _Pass:
+    """All statements, one after the other: tried, or with their topics and schemas created."""
+
+    def __init__(self, commands: Commands, next_number: int, *, is_trial: bool) -> None:
+        self.state = State()
+        self.next_number = next_number
+        self.pins: dict[int, Command] = {}  # plans that are not pinned yet, by number
+        self._commands = commands
+        self._is_trial = is_trial
+
+    def run(self, statements: Sequence[FileStatement], matches: Sequence[Match | None]) -> None:
+        for each, match in zip(statements, matches, strict=True):
+            with of_statement(each.text):
+                change = self._pinned(each, match) or self._planned(each, match)
+                if change.warning is not None:
+                    continue
+                if not self._is_trial:
+                    self._commands.provide(change)
+                self.state.apply(sized(change, self._commands.topics))
+
+    def _pinned(self, given: FileStatement, match: Match | None) -> Change | None:
+        """What the plan of a statement does; None if it does not fit what is there now."""
+        if match is None or not match.is_same:
+            return None
+        command, commands = match.pin.command, self._commands
+        change = change_of(command, commands.functions)
+        basis = from_json((command.plan or {}).get("basis"), commands.functions)
+        if basis != self._basis(given, change):
+            return None
+        is_missing = change.made is not None and commands.topics.shape(change.made.topic) is None
+        if is_missing and isinstance(given.statement, st.CreateSource):
+            return None  # as at the first time: it is created or refused
+        return change
+
+    def _planned(self, given: FileStatement, match: Match | None) -> Change:
+        if match is None:
+            properties = with_engine(given.properties, self._commands.config)
+            return self._new(given, properties, self._commands.config.kept)
+        pinned = match.pin.command
+        before = change_of(pinned, self._commands.functions).query
+        properties = {**_engine_of(pinned), **given.properties}
+        schemas = StatementSchemas(
+            self._commands.registry, logged=pinned.schemas if match.is_same else {}
+        )
+        change = self._prepared(given, properties, pinned.original, schemas, match.pin.number)
+        if before is not None and change.query is not None:
+            try:
+                change = _continued(before, change, change.query)
+            except StatementFailed as error:
+                if self._is_trial:
+                    logger.warning(
+                        "query %s ends, and a new one begins: its statement or its sources were "
+                        "edited, and its state cannot be used: %s",
+                        before.id,
+                        error.message,
+                    )
+                properties = with_engine(given.properties, self._commands.config)
+                return self._new(given, properties, pinned.original)
+        return self._to_pin(given, change, properties, pinned.original, schemas, match.pin.number)
+
+    def _new(
+        self,
+        given: FileStatement,
+        properties: Mapping[str, object],
+        original: Mapping[str, object],
+    ) -> Change:
+        """The change of a statement that gets the next number."""
+        schemas = StatementSchemas(self._commands.registry)
+        number = self.next_number
+        change = self._prepared(given, properties, original, schemas, number)
+        if change.warning is not None:
+            return change
+        self.next_number += 1
+        return self._to_pin(given, change, properties, original, schemas, number)
+
+    def _prepared(
+        self,
+        given: FileStatement,
+        properties: Mapping[str, object],
+        original: Mapping[str, object],
+        schemas: StatementSchemas,
+        number: int,
+    ) -> Change:
+        commands = self._commands
+        preparation = Preparation(
+            self.state,
+            commands.functions,
+            commands.config.with_kept(original, properties),
+            properties,
+            schemas,
+            commands.topics,
+            original,
+        )
+        change = preparation.prepare(given.statement, given.text, number)
+        if change.query is not None and self._is_trial:
+            commands.launcher.check(change.query)
+        return change
+
+    def _to_pin(
+        self,
+        given: FileStatement,
+        change: Change,
+        properties: Mapping[str, object],
+        original: Mapping[str, object],
+        schemas: StatementSchemas,
+        number: int,
+    ) -> Change:
+        """Remember a plan that must be pinned; the change as all servers will read it."""
+        if change.warning is not None:
+            return change
+        command = Command(
+            change.command_id,
+            given.text,
+            properties,
+            schemas.answers or schemas.logged,
+            original=original,
+            plan={**change_to_json(change), "basis": to_json(self._basis(given, change))},
+        )
+        command = decode(*encode(command), "configs", number)
+        self.pins[number] = command
+        return change_of(command, self._commands.functions)
+
+    def _basis(self, given: FileStatement, change: Change) -> dict[str, object]:
+        """What a plan depends on besides its statement and the settings that are kept."""
+        query, catalog = change.query, self.state.catalog
+        names = {change.made.name} if change.made is not None else set()
+        if query is not None:
+            names |= {*query.planned.sources}
+            names |= {query.sink.name} if query.sink is not None else set()
+        sources = {
+            name: replace(
+                catalog.sources[name], query_id=None, statement="", partitions=None, replicas=None
+            )
+            for name in sorted(names & catalog.sources.keys())
+        }
+        words = {each.upper() for each in re.findall(r"\w+", given.text)}
+        types = {name: catalog.types[name] for name in sorted(catalog.types) if name in words}
+        return {"sources": sources, "types": types, "properties": dict(given.properties)}
+
+
+def _engine_of(command: Command) -> dict[str, object]:
+    """State and offsets are the engine's: a query stays on the one that it began on."""
+    return {name: value for name, value in command.properties.items() if name == "engine"}
+
+
+def _continued(before: QueryInfo, change: Change, query: QueryInfo) -> Change:
+    """A change whose query goes on with the state of another; refused if it cannot."""
+    planned = query.planned
+    if query.id != before.id or _on(query) != _on(before):
+        raise StatementFailed(f"query {query.id} runs on {_on(query)}, and not as {before.id} did")
+    if planned.plan == before.planned.plan:
+        return change
+    check_upgrade(before.planned.plan, planned.plan)
+    plan = upgraded(before.planned.plan, planned.plan)
+    return replace(change, query=replace(query, planned=replace(planned, plan=plan)))
+
+
+def _on(query: QueryInfo) -> object:
+    return query.properties.get("engine", NATIVE)

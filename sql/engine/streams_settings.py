@@ -1,0 +1,96 @@
+"""Settings of streams and their clients: which queries get, and which have no effect here.
+
+A setting of a client without a prefix goes to all clients that know it, as in Kafka Streams.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+from broker.client.config import ClusterConfig, NetworkConfig, ProducerConfig
+from broker.client.consumer_config import ConsumerConfig
+from streams.config import StreamsConfig
+
+STREAMS_NAMES = frozenset(each.name for each in fields(StreamsConfig)) - {"extra"}
+OLD_NAMES = frozenset({"cache.max.bytes.buffering"})
+CLIENT_PREFIXES = ("consumer.", "producer.", "main.consumer.", "restore.consumer.")
+CLIENT_NAMES = frozenset(
+    {
+        "acks",
+        "allow.auto.create.topics",
+        "batch.size",
+        "buffer.memory",
+        "compression.type",
+        "delivery.timeout.ms",
+        "enable.idempotence",
+        "fetch.max.bytes",
+        "fetch.max.wait.ms",
+        "fetch.min.bytes",
+        "isolation.level",
+        "linger.ms",
+        "max.block.ms",
+        "max.in.flight.requests.per.connection",
+        "max.partition.fetch.bytes",
+        "max.poll.interval.ms",
+        "max.request.size",
+        "request.timeout.ms",
+        "retries",
+        "retry.backoff.ms",
+    }
+)
+# Known names that do nothing, and what to use instead.
+WITHOUT_EFFECT: Mapping[str, str] = {
+    "application.id": "each query has its own, which begins with ksql.service.id",
+    "application.server": "set ksql.advertised.listener",
+    "bootstrap.servers": "give the cluster when the server is started, as with --bootstrap",
+    "processes": "queries run in threads of the server, see ksql.runtime.threads",
+    "default.key.serde": "set KEY_FORMAT of a stream or table",
+    "default.value.serde": "set VALUE_FORMAT of a stream or table",
+    "deserialization.exception.handler": "set ksql.fail.on.deserialization.error",
+    "production.exception.handler": "set ksql.fail.on.production.error",
+    "topology.optimization": "topologies of queries are not optimized again",
+    "ensure.explicit.internal.resource.naming": "internal topics have names of their queries",
+    "upgrade.from": "there is no other protocol to upgrade from",
+    "log.summary.interval.ms": "see the metrics of the server",
+    "allow.auto.create.topics": "a statement creates the topics that its query needs",
+    "enable.idempotence": "processing.guarantee decides it",
+    "isolation.level": "processing.guarantee decides it",
+    "max.poll.interval.ms": "members of a group are alive as long as they send heartbeats",
+}
+
+
+def _names(*classes: type[object]) -> frozenset[str]:
+    # Each class is a dataclass, which mypy does not see in type[object].
+    return frozenset(
+        item.name.replace("_", ".")
+        for each in classes
+        for item in fields(each)  # type: ignore[arg-type]
+    )
+
+
+SCOPES = {
+    "consumer.": _names(NetworkConfig, ClusterConfig, ConsumerConfig),
+    "producer.": _names(NetworkConfig, ClusterConfig, ProducerConfig),
+}
+
+
+def is_of_streams(name: str) -> bool:
+    """Whether a setting is of streams or their clients; the name is without ksql.streams."""
+    snake = name.replace(".", "_")
+    return snake in STREAMS_NAMES or name in CLIENT_NAMES or name.startswith(CLIENT_PREFIXES)
+
+
+def for_streams(settings: Mapping[str, object]) -> dict[str, object]:
+    """What a StreamsApp is given of all settings."""
+    found: dict[str, object] = {}
+    for name, value in settings.items():
+        if name in WITHOUT_EFFECT:
+            continue
+        if name in CLIENT_NAMES:
+            for prefix, names in SCOPES.items():
+                if name in names:
+                    found.setdefault(f"{prefix}{name}", value)
+        elif name.startswith(CLIENT_PREFIXES):
+            found[name] = value
+        elif name.replace(".", "_") in STREAMS_NAMES or name in OLD_NAMES:
+            found[name.replace(".", "_")] = value
+    return found
