@@ -1,11 +1,13 @@
 """`millstream`: the one command."""
 
+import os
 import sys
 from importlib import import_module
+from typing import NoReturn
 
 import click
 
-from broker.errors import MillstreamError
+from broker.errors import MillstreamError, failure_text
 
 # Where the command of each name is; it has the same name there.
 COMMANDS = {
@@ -27,6 +29,7 @@ COMMANDS = {
     "connectors": "millstream.commands.connectors",
     "status": "millstream.commands.status",
     "doctor": "millstream.commands.doctor",
+    "simulate": "millstream.commands.simulate",
 }
 
 
@@ -44,6 +47,17 @@ class Commands(click.Group):
         command: click.Command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command; a pipe whose reader left is for `main`: click would call it a failure."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ReaderLeft from error
+
+
+class ReaderLeft(Exception):
+    """The reader of our output has left, as `head` does: it has all that it wanted."""
+
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="millstream")
@@ -58,17 +72,25 @@ def main() -> None:
     """Run the command; our errors become one readable text and exit code 1."""
     try:
         command_line(standalone_mode=False)
+        sys.stdout.flush()  # here, where a reader that left is handled
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(0)
+    except (ReaderLeft, BrokenPipeError):
+        _leave_quietly()
     except (MillstreamError, OSError) as error:
         click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-        click.echo(str(error), err=True)
+        click.echo(failure_text(error), err=True)
         sys.exit(1)
+
+
+def _leave_quietly() -> NoReturn:
+    # What is still in Python's buffers goes nowhere, instead of failing again at the exit.
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    sys.exit(0)
 
 
 if __name__ == "__main__":

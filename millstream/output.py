@@ -1,16 +1,46 @@
-"""What the command prints: tables for people, JSON for programs, progress on standard error."""
+"""What the command prints: tables for people, JSON for programs, progress on standard error.
+
+Names and values are data: they are never read as markup. Tables fill a terminal and no more; in a
+file or a pipe they are as wide as their values, so that nothing is cut.
+"""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import click
 import orjson
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
+from rich.text import Text
 
 Row = Mapping[str, object]
+
+# Of output that no terminal shows: no table is wider.
+UNBOUNDED_WIDTH = 1_000_000
+
+
+class PlainConsole(Console):
+    """A console that reads no markup, and leaves a closed pipe to the command."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        """On standard output or standard error."""
+        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+        if not self.is_terminal:
+            self._color_system = None
+            self.width = UNBOUNDED_WIDTH
+
+    def on_broken_pipe(self) -> None:
+        """As any other output: the command ends, and what it has open is closed."""
+        raise BrokenPipeError
 
 
 class Output:
@@ -19,15 +49,15 @@ class Output:
     def __init__(self, *, as_json: bool) -> None:
         """Results on standard output, everything else on standard error."""
         self.as_json = as_json
-        self.console = Console(highlight=False)
-        self.progress_console = Console(stderr=True, highlight=False)
+        self.console = PlainConsole()
+        self.progress_console = PlainConsole(stderr=True)
 
     def rows(self, rows: Sequence[Row], *, title: str = "", empty: str = "nothing found") -> None:
         """A list of things: a table, or a JSON array."""
         if self.as_json:
             self._json(list(rows))
         elif not rows:
-            self.console.print(empty, style="dim")
+            self.console.print(Text(empty, "dim"))
         else:
             self.console.print(table(rows, title))
 
@@ -36,9 +66,11 @@ class Output:
         if self.as_json:
             self._json(record)
             return
-        table = Table(title=title or None, show_header=False, title_justify="left")
+        table = _table(title, show_header=False)
+        table.add_column(overflow="fold")
+        table.add_column(overflow="fold")
         for name, value in record.items():
-            table.add_row(name, _text(value), style=None)
+            table.add_row(Text(name), _text(value))
         self.console.print(table)
 
     def line(self, record: Row, text: str) -> None:
@@ -46,17 +78,17 @@ class Output:
         if self.as_json:
             self._json(record)
         else:
-            self.console.print(text, markup=False, soft_wrap=True)
+            click.echo(text, color=True)  # data stays as it is, with its control characters
 
     def done(self, text: str, **facts: object) -> None:
         """A change was made: a sentence, or an object with the facts."""
         if self.as_json:
             self._json({"ok": True, **facts})
         else:
-            self.console.print(f"[green]✓[/green] {text}")
+            self.console.print(Text.assemble(("✓", "green"), f" {text}"), soft_wrap=True)
 
     def _json(self, value: object) -> None:
-        click.echo(orjson.dumps(value, default=str).decode())
+        click.echo(json_text(value))
 
     @contextmanager
     def progress(self, text: str) -> Iterator[None]:
@@ -64,28 +96,61 @@ class Output:
         if self.as_json or not sys.stderr.isatty():
             yield
             return
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        shown = TextColumn("{task.description}", markup=False)
+        columns = (SpinnerColumn(), shown, TimeElapsedColumn())
         with Progress(*columns, console=self.progress_console, transient=True) as progress:
             progress.add_task(text)
             yield
 
+    @contextmanager
+    def counting(self, text: str, total: int) -> Iterator[Callable[[str], None]]:
+        """A bar that moves by one at each call, with a few words, when somebody looks."""
+        if self.as_json or not sys.stderr.isatty():
+            yield lambda _: None
+            return
+        shown = TextColumn("{task.description}", markup=False)
+        columns = (shown, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=self.progress_console, transient=True) as progress:
+            task = progress.add_task(text, total=total)
+            yield lambda words: progress.update(task, advance=1, description=f"{text}: {words}")
+
+
+def json_text(value: object) -> str:
+    """A line of JSON."""
+    return orjson.dumps(value, default=str).decode()
+
 
 def table(rows: Sequence[Row], title: str) -> Table:
     """Rows as a table; their names head the columns."""
-    shown = Table(title=title or None, title_justify="left", header_style="bold")
+    shown = _table(title, show_header=True)
     for name in rows[0] if rows else ():
         numeric = all(isinstance(row.get(name), int | float | None) for row in rows)
-        shown.add_column(name.replace("_", " "), justify="right" if numeric else "left")
+        heading = Text(name.replace("_", " "))
+        shown.add_column(heading, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         shown.add_row(*(_text(row.get(name)) for name in rows[0]))
     return shown
 
 
-def _text(value: object) -> str:
+def _table(title: str, *, show_header: bool) -> Table:
+    return Table(
+        title=Text(title) if title else None,
+        title_justify="left",
+        header_style="bold",
+        show_header=show_header,
+    )
+
+
+def _text(value: object) -> Text:
+    """A cell: Text, because a string would be read as markup."""
+    return Text(_string(value))
+
+
+def _string(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
-        return ", ".join(_text(item) for item in value)
+        return ", ".join(_string(item) for item in value)
     return str(value)

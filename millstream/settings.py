@@ -54,6 +54,7 @@ class PlatformSettings:
 
     host: str = "127.0.0.1"
     data_dir: str = DATA_DIRECTORY
+    allowed_hosts: str = ""  # with commas
     port_base: int | None = None
     broker_port: int | None = None
     registry_port: int | None = None
@@ -165,7 +166,7 @@ def _layer(content: Mapping[str, object], *, at: str) -> Layer:
                 )
             layer[key] = {name: _text(each) for name, each in _flat(value)}
         else:
-            layer[key] = _number(key, value, at=at) if key in NUMBERS else str(value)
+            layer[key] = _number(key, value, at=at) if key in NUMBERS else _text(value)
     return layer
 
 

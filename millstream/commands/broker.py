@@ -2,7 +2,7 @@
 
 import click
 
-from broker.__main__ import serve
+from broker.__main__ import DEFAULT_HOST, DEFAULT_PORT, serve
 from broker.config import BrokerConfig
 from broker.properties_file import read_properties
 from millstream.commands.options import key_values
@@ -11,7 +11,7 @@ from millstream.commands.options import key_values
 @click.command()
 @click.argument("properties_file", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--data-dir", "-d", help="Where the logs are; log.dirs in Kafka's words.")
-@click.option("--host", help="Address to listen on.")
+@click.option("--host", help=f"Address to listen on. Default: {DEFAULT_HOST}.")
 @click.option("--port", "-p", type=int, help="Port to listen on; 0 takes a free one.")
 @click.option("--metrics-port", type=int, help="Serve Prometheus metrics on this port.")
 @click.option(
@@ -42,8 +42,8 @@ def broker(
     if data_dir is not None:
         properties["log.dirs"] = data_dir
     if host is not None or port is not None:
-        chosen = 9092 if port is None else port
-        properties["listeners"] = f"PLAINTEXT://{host or ''}:{chosen}"
+        chosen = DEFAULT_PORT if port is None else port
+        properties["listeners"] = f"PLAINTEXT://{host or DEFAULT_HOST}:{chosen}"
     if metrics_port is not None:
         properties["metrics.port"] = str(metrics_port)
     serve(BrokerConfig.from_properties({**properties, **key_values(settings)}))

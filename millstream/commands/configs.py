@@ -3,7 +3,7 @@
 import click
 
 from broker.client import admin
-from broker.client.api import ConfigChange, ConfigResource
+from broker.client.api import ConfigChange, ConfigEntry, ConfigResource
 from millstream.commands.options import (
     client_settings,
     cluster_options,
@@ -46,9 +46,14 @@ def describe(
             "read_only": entry.is_read_only,
         }
         for entry in sorted(entries.values(), key=lambda entry: entry.name)
-        if everything or not entry.is_default
+        if everything or _is_set(kind, entry)
     ]
     output.rows(rows, title=f'{kind} "{name}"', empty="all settings have their defaults")
+
+
+def _is_set(kind: str, entry: ConfigEntry) -> bool:
+    """Whether somebody has set it: a broker's file sets what brokers have, topics inherit it."""
+    return entry.source != "default" if kind == "broker" else not entry.is_default
 
 
 @configs.command()

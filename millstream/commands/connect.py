@@ -6,12 +6,18 @@ from pathlib import Path
 
 import click
 
-from broker.client.opening import Target
+from broker.client.opening import Target, admin
 from connect.connector_file import ConnectorFile, read_connector
 from connect.errors import ConfigError
 from connect.server import ConnectServer
 from connect.worker_config import STANDALONE_FILE, WorkerConfig, read_settings
-from millstream.commands.options import BOOTSTRAP, json_option, key_values
+from millstream.commands.options import (
+    BOOTSTRAP,
+    BOOTSTRAP_TIMEOUT_MS,
+    allowed_hosts_option,
+    json_option,
+    key_values,
+)
 from millstream.commands.serving import Started, opened_target, serve, shown_target
 from millstream.output import Output
 
@@ -56,6 +62,7 @@ IN_TOPICS = {
     metavar="KEY=VALUE",
     help="A setting of the worker under Kafka's name; repeatable, wins over the file.",
 )
+@allowed_hosts_option
 @json_option
 def connect(  # noqa: PLR0913 - one argument per option
     files: tuple[Path, ...],
@@ -64,6 +71,7 @@ def connect(  # noqa: PLR0913 - one argument per option
     host: str | None,
     port: int | None,
     given: tuple[str, ...],
+    allowed_hosts: str,
     output: Output,
 ) -> None:
     """Run a Connect worker until interrupted.
@@ -78,6 +86,8 @@ def connect(  # noqa: PLR0913 - one argument per option
         settings["listeners"] = f"http://{host or HOST}:{PORT if port is None else port}"
     if bootstrap is None and data_dir is None:
         bootstrap = settings.get("bootstrap.servers")
+    if allowed_hosts:
+        settings["rest.allowed.hosts"] = allowed_hosts
     settings |= key_values(given)
     with opened_target(bootstrap, data_dir) as target:
         serve([lambda: connect_service(target, settings, connectors)], output)
@@ -96,12 +106,17 @@ def connect_service(
             "a worker that keeps its state in topics takes no files of connectors",
             hint=f'create them with `millstream connectors create`, or set "{STANDALONE_FILE}"',
         )
+    if isinstance(target, str):  # an error soon, if it is not there
+        own = config.own_client_settings(over_network=True)
+        with admin(target, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS, **own) as cluster:
+            cluster.describe_cluster()
     with ConnectServer(target, config) as server:
         server.create(connectors)
         kind = "distributed" if config.distributed else "standalone"
         yield Started(
             {"event": "connect", "url": server.url, "kind": kind},
             f"connect ({kind}) on {server.url}, on {shown_target(target)}",
+            lambda: server.failure,
         )
 
 
@@ -118,4 +133,4 @@ def _is_connector(file: Path) -> bool:
 
 def _usual(standalone: bool, directory: Path) -> dict[str, str]:
     kept = {STANDALONE_FILE: str(directory / OFFSETS_FILE)} if standalone else IN_TOPICS
-    return {**CONVERTERS, **kept}
+    return {**CONVERTERS, **kept, "connector.allowed.paths": f"{directory},."}

@@ -1,13 +1,17 @@
 """`millstream consume`: records as they come, from any place of a topic."""
 
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 import click
 
 from broker.client import consumer
-from broker.client.api import Consumer, ConsumerRecord
+from broker.client.api import Consumer, ConsumerRecord, RebalanceListener
+from broker.client.config import take
+from broker.client.consumer_config import ConsumerConfig
+from broker.errors import BrokerError, ErrorCode, MillstreamError, RequestTimeout
 from broker.model import TopicPartition
 from millstream.commands import formats
 from millstream.commands.options import (
@@ -16,10 +20,16 @@ from millstream.commands.options import (
     json_option,
     registry_url_option,
 )
-from millstream.output import Output
+from millstream.commands.stopping import StopAsked, signals_caught
+from millstream.line_writer import LineWriter, Stopped
+from millstream.output import Output, json_text
 
 POLL_MS = 200
 METADATA_TIMEOUT_MS = 30_000
+# A topic that the brokers still do not know then does not exist.
+UNKNOWN_TOPIC_MS = 1_000
+COMMIT_TIMEOUT_MS = 10_000
+REVOKED_COMMIT_TIMEOUT_MS = 5_000
 
 
 @click.command()
@@ -64,34 +74,124 @@ def consume(  # noqa: PLR0913 - one argument per option
     settings: dict[str, object] = {
         "auto_offset_reset": "earliest" if from_beginning else "latest",
         "isolation_level": "read_committed" if committed else "read_uncommitted",
+        "allow_auto_create_topics": False,
         **client_settings(properties),
     }
+    config = take(ConsumerConfig, dict(settings))
+    commits = group is not None and config.enable_auto_commit
     if group is not None:
-        settings["group_id"] = group
-    show = _printer(
+        settings |= {"group_id": group, "enable_auto_commit": False}
+    shown = _printer(
         output,
-        *(formats.from_bytes_of(each, registry, topic) for each in (key_format, value_format)),
+        formats.from_bytes_of(key_format, registry, topic),
+        formats.from_bytes_of(value_format, registry, topic),
+        details,
     )
     with consumer(bootstrap, **settings) as reader:
+        known = _partitions(reader, topic, bootstrap)
+        printing = Printing(reader, shown, config.auto_commit_interval_ms if commits else None)
         if group is not None:
-            reader.subscribe([topic])
+            reader.subscribe([topic], RebalanceListener(revoked=printing.revoked))
             ends = None
         else:
-            assigned = _assign(reader, topic, partitions, bootstrap)
+            assigned = _assign(reader, topic, partitions, known)
             _seek(reader, assigned, from_beginning, offset, from_time)
             ends = reader.end_offsets(assigned) if at_end else None
-        for record in _records(reader, count, timeout, ends):
-            show(record, details)
-        if group is not None:
-            reader.commit()
+        with signals_caught() as stop:
+            printing.run(_polls(reader, stop, count, timeout, ends), stop)
+    if stop.exit_code:
+        sys.exit(stop.exit_code)
+
+
+class Printing:
+    """Prints records, and commits for the group what was printed: nothing more and nothing less."""
+
+    def __init__(
+        self,
+        reader: Consumer,
+        shown: Callable[[ConsumerRecord], str],
+        commit_every_ms: int | None,
+    ) -> None:
+        """`commit_every_ms`: None commits nothing."""
+        self._reader = reader
+        self._shown = shown
+        self._commit_every_ms = commit_every_ms
+        self._all_printed = True
+
+    def run(self, polls: Iterator[Sequence[ConsumerRecord]], stop: StopAsked) -> None:
+        """Print all records, until the end, a signal, or a reader that leaves."""
+        commits = self._commit_every_ms is not None
+        try:
+            with LineWriter(stop, until_read=commits) as writer:
+                self._print(polls, writer)
+        except Stopped:
+            pass
+        finally:
+            if commits and self._all_printed and self._reader.assignment():
+                self._reader.commit(timeout_ms=COMMIT_TIMEOUT_MS)
+
+    def _print(self, polls: Iterator[Sequence[ConsumerRecord]], writer: LineWriter) -> None:
+        committed_s = time.monotonic()
+        for records in polls:
+            printed = 0
+            self._all_printed = False
+            try:
+                for record in records:
+                    writer.write(self._shown(record))
+                    printed += 1
+            finally:
+                self._seek_back(records[printed:])
+                self._all_printed = True
+            every_ms = self._commit_every_ms
+            if every_ms is not None and time.monotonic() - committed_s >= every_ms / 1000:
+                committed_s = time.monotonic()
+                if self._reader.assignment():
+                    self._reader.commit_async()
+
+    def _seek_back(self, unprinted: Sequence[ConsumerRecord]) -> None:
+        """The positions, which are committed, are behind the last records that were printed."""
+        for record in reversed(unprinted):
+            self._reader.seek(TopicPartition(record.topic, record.partition), record.offset)
+
+    def revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        """Partitions go to others: commit them. Polls call this, when all is printed."""
+        del partitions
+        if self._commit_every_ms is None or not self._all_printed:
+            return
+        try:
+            self._reader.commit(timeout_ms=REVOKED_COMMIT_TIMEOUT_MS)
+        except MillstreamError:
+            return  # they are printed again by the member that gets them
+
+
+def _partitions(reader: Consumer, topic: str, bootstrap: str) -> list[int]:
+    """The partitions of a topic; an error at once if the brokers do not know it."""
+    limit_ms = UNKNOWN_TOPIC_MS
+    while True:
+        try:
+            known = reader.partitions_for(topic, timeout_ms=limit_ms)
+        except RequestTimeout as error:
+            cause = error.__cause__
+            if isinstance(cause, BrokerError):
+                if cause.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    break
+                raise
+            if limit_ms == METADATA_TIMEOUT_MS:
+                raise
+            limit_ms = METADATA_TIMEOUT_MS  # nothing answered yet
+        else:
+            if known:
+                return known
+            break
+    raise click.ClickException(
+        f'topic "{topic}" does not exist on {bootstrap}; '
+        f"create it with `millstream topics create {topic}`, or produce to it"
+    )
 
 
 def _assign(
-    reader: Consumer, topic: str, partitions: tuple[int, ...], bootstrap: str
+    reader: Consumer, topic: str, partitions: tuple[int, ...], known: list[int]
 ) -> list[TopicPartition]:
-    known = reader.partitions_for(topic, timeout_ms=METADATA_TIMEOUT_MS)
-    if not known:
-        raise click.ClickException(f'topic "{topic}" does not exist on {bootstrap}')
     for number in partitions:
         if number not in known:
             raise click.UsageError(f'topic "{topic}" has {len(known)} partitions, no {number}')
@@ -137,50 +237,59 @@ def parse_time_ms(text: str) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def _records(
+def _polls(
     reader: Consumer,
+    stop: StopAsked,
     count: int | None,
     timeout: float | None,
     ends: dict[TopicPartition, int] | None,
-) -> Iterator[ConsumerRecord]:
+) -> Iterator[Sequence[ConsumerRecord]]:
+    """The records of each poll; the caller is done with them before the next one."""
     left = count
     last_seen = time.monotonic()
-    while left is None or left > 0:
+    while (left is None or left > 0) and not stop.is_set:
         if ends is not None and all(reader.position(tp) >= end for tp, end in ends.items()):
             return
-        found = reader.poll(timeout_ms=POLL_MS, max_records=left)
+        found: Sequence[ConsumerRecord] = reader.poll(timeout_ms=POLL_MS, max_records=left)
         if found:
             last_seen = time.monotonic()
         elif timeout is not None and time.monotonic() - last_seen >= timeout:
             return
-        for record in found:
-            if ends is None or record.offset < ends[TopicPartition(record.topic, record.partition)]:
-                yield record
-                left = None if left is None else left - 1
+        if ends is not None:
+            found = [
+                record
+                for record in found
+                if record.offset < ends[TopicPartition(record.topic, record.partition)]
+            ]
+        yield found
+        left = None if left is None else left - len(found)
 
 
 def _printer(
-    output: Output,
-    read_key: Callable[[bytes | None], object],
-    read_value: Callable[[bytes | None], object],
-) -> Callable[[ConsumerRecord, bool], None]:
-    def show(record: ConsumerRecord, details: bool) -> None:
+    output: Output, read_key: formats.Read, read_value: formats.Read, details: bool
+) -> Callable[[ConsumerRecord], str]:
+    """A function that makes the line of a record."""
+
+    def shown(record: ConsumerRecord) -> str:
         key, value = read_key(record.key), read_value(record.value)
         headers = {name: formats.from_bytes("string")(data) for name, data in record.headers}
-        row = {
-            "topic": record.topic,
-            "partition": record.partition,
-            "offset": record.offset,
-            "timestamp_ms": record.timestamp_ms,
-            "key": key,
-            "value": value,
-            "headers": headers,
-        }
+        if output.as_json:
+            return json_text(
+                {
+                    "topic": record.topic,
+                    "partition": record.partition,
+                    "offset": record.offset,
+                    "timestamp_ms": record.timestamp_ms,
+                    "key": key,
+                    "value": value,
+                    "headers": headers,
+                }
+            )
         text = f"{'' if key is None else key}\t{'null' if value is None else value}"
-        if details:
-            moment = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC).isoformat()
-            tags = "".join(f" {name}={shown}" for name, shown in headers.items())
-            text = f"[{record.partition}@{record.offset} {moment}{tags}] {text}"
-        output.line(row, text)
+        if not details:
+            return text
+        moment = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC).isoformat()
+        tags = "".join(f" {name}={shown}" for name, shown in headers.items())
+        return f"[{record.partition}@{record.offset} {moment}{tags}] {text}"
 
-    return show
+    return shown

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from millstream.settings import PlatformSettings, load_settings
 
 F = TypeVar("F", bound=Callable[..., Any])  # Any: click gives the arguments by name
 
+BOOTSTRAP_TIMEOUT_MS = 2_000
 USUAL = PlatformSettings()
 BOOTSTRAP = USUAL.listen("broker")
 REGISTRY = USUAL.url("registry")
@@ -76,25 +77,37 @@ def confirm_deletion(names: tuple[str, ...], what_else: str, *, yes: bool, outpu
 
 
 def client_settings(properties: tuple[str, ...]) -> dict[str, Any]:
-    """`-X key=value` as keyword arguments of our clients, numbers and booleans as such."""
-    return {name.replace(".", "_"): _value(value) for name, value in key_values(properties).items()}
+    """`-X key=value` as keyword arguments of our clients, which know the types of settings.
 
-
-def _value(text: str) -> object:
-    if text in ("true", "false"):
-        return text == "true"
-    return int(text) if text.lstrip("-").isdecimal() else text
+    Values stay strings as they are: 0123 and true may be passwords. Nobody waits long for a broker
+    that is not there, unless `-X bootstrap.timeout.ms` says so.
+    """
+    given = {name.replace(".", "_"): value for name, value in _pairs(properties)}
+    return {"bootstrap_timeout_ms": BOOTSTRAP_TIMEOUT_MS, **given}
 
 
 def key_values(pairs: tuple[str, ...]) -> dict[str, str]:
-    """`key=value` texts as a dictionary; a text without `=` is a usage error."""
-    found = {}
+    """`key=value` strings as a dictionary; a string without `=` is a usage error."""
+    return {name: value.strip() for name, value in _pairs(pairs)}
+
+
+def _pairs(pairs: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not sign:
             raise click.UsageError(f'"{pair}" is not KEY=VALUE')
-        found[name.strip()] = value.strip()
-    return found
+        yield name.strip(), value
+
+
+def allowed_hosts_option(command: F) -> F:
+    """`--allowed-hosts`: the command gets `allowed_hosts`."""
+    return click.option(
+        "--allowed-hosts",
+        default=lambda: load_settings({}, environment=os.environ).allowed_hosts,
+        show_default="of the settings",
+        metavar="NAME,...",
+        help="More host names under which clients may reach this service; * is any.",
+    )(command)
 
 
 def registry_url_option(command: F) -> F:

@@ -41,6 +41,11 @@ OPTIONS = (
     click.option("--data-dir", "-d", help=f"Keeps all.  [default: {USUAL.data_dir}]"),
     click.option("--host", help=f"Address to listen on.  [default: {USUAL.host}]"),
     click.option(
+        "--allowed-hosts",
+        metavar="NAME,...",
+        help="More host names under which clients may reach the services over HTTP; * is any.",
+    ),
+    click.option(
         "--port-base", type=int, help="Ports are this and the next three; 0: any free ones."
     ),
     *(click.option(f"--{name}-port", type=int, help=_usual(name)) for name in PORTS),
@@ -53,4 +58,4 @@ OPTIONS = (
         help="A setting of broker, connect or sql under its own name; repeatable.",
     ),
 )
-FLAGS = ("data-dir", "host", "port-base", *(f"{name}-port" for name in PORTS))
+FLAGS = ("data-dir", "host", "allowed-hosts", "port-base", *(f"{name}-port" for name in PORTS))

@@ -20,7 +20,11 @@ class Platform:
         """Nothing is started."""
         self._settings = settings
         listener = f"PLAINTEXT://{settings.listen('broker')}"
-        config = {"group.initial.rebalance.delay.ms": "0", "listeners": listener}
+        config = {
+            "group.initial.rebalance.delay.ms": "0",
+            "listeners": listener,
+            "metrics.allowed.hosts": settings.allowed_hosts,
+        }
         self._broker = Broker(
             BrokerConfig.from_properties({**config, **settings.broker}),
             data_directory=settings.data_dir,
@@ -45,17 +49,25 @@ class Platform:
 
     @contextmanager
     def _start_registry(self) -> Iterator[Started]:
-        options = RegistryOptions(listen=self._settings.listen("registry"))
+        options = RegistryOptions(
+            listen=self._settings.listen("registry"), allowed_hosts=self._settings.allowed_hosts
+        )
         with registry_service(self._broker, options) as started:
             self.addresses["registry"] = str(started.facts["url"])
             yield started
 
     @contextmanager
     def _start_connect(self) -> Iterator[Started]:
-        told = {"listeners": self._settings.url("connect"), **self._settings.connect}
+        told = {
+            "listeners": self._settings.url("connect"),
+            "rest.allowed.hosts": self._settings.allowed_hosts,
+            "connector.allowed.paths": f"{self._settings.data_dir},.",
+            **self._settings.connect,
+        }
         with connect_service(self._broker, {**CONVERTERS, **IN_TOPICS, **told}) as started:
             self.addresses["connect"] = str(started.facts["url"])
-            yield started
+            # Another worker may take over its group, which is logged; the other services go on.
+            yield Started(started.facts, started.text)
 
     @contextmanager
     def _start_sql(self) -> Iterator[Started]:
@@ -63,7 +75,11 @@ class Platform:
             Path(self._settings.data_dir) / STATE_DIRECTORY,
             self._settings.listen("sql"),
             self.addresses["registry"],
-            settings={"ksql.connect.url": self.addresses["connect"], **self._settings.sql},
+            settings={
+                "ksql.connect.url": self.addresses["connect"],
+                "ksql.allowed.hosts": self._settings.allowed_hosts,
+                **self._settings.sql,
+            },
         )
         with sql_service(self._broker, options) as started:
             self.addresses["sql"] = str(started.facts["url"])

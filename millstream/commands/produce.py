@@ -1,12 +1,16 @@
 """`millstream produce`: lines of text become records."""
 
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from types import FrameType
 
 import click
 
 from broker.client import producer
 from broker.client.api import RecordMetadata
+from broker.errors import MillstreamError
 from millstream.commands import formats
 from millstream.commands.options import (
     client_settings,
@@ -15,6 +19,7 @@ from millstream.commands.options import (
     key_values,
     registry_url_option,
 )
+from millstream.commands.stopping import StopAsked, handled_by
 from millstream.output import Output
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -60,26 +65,29 @@ def produce(  # noqa: PLR0913 - one argument per option
     sent = _Sent(output)
     started = time.perf_counter()
     settings = {"linger_ms": 5, "compression_type": compression, "acks": acks}
-    with producer(bootstrap, **{**settings, **client_settings(properties)}) as out:
-        for line in _lines(file):
-            key_text, value_text = _split(line, key_separator)
-            out.send(
-                topic,
-                _encode(value_text, write_value, null_text),
-                _encode(key_text, write_key, null_text),
-                partition=partition,
-                timestamp_ms=timestamp_ms,
-                headers=tags,
-                callback=sent.done,
-            )
-            sent.queued()
+    with sent, producer(bootstrap, **{**settings, **client_settings(properties)}) as out:
+        try:
+            for line in sent.lines(file):
+                key_text, value_text = _split(line, key_separator)
+                value = _encode(value_text, write_value, null_text)
+                key = _encode(key_text, write_key, null_text)
+                sent.queued()
+                out.send(
+                    topic,
+                    value,
+                    key,
+                    partition=partition,
+                    timestamp_ms=timestamp_ms,
+                    headers=tags,
+                    callback=sent.done,
+                )
+        except click.UsageError as error:
+            out.flush()
+            raise click.UsageError(f"{error.message} ({sent.so_far})") from error
+        except MillstreamError as error:  # the producer takes no more
+            sent.done(None, error)
         out.flush()
     sent.finish(topic, time.perf_counter() - started)
-
-
-def _lines(file: click.utils.LazyFile) -> Iterator[str]:
-    for line in file:
-        yield line.rstrip("\r\n")
 
 
 def _split(line: str, separator: str | None) -> tuple[str | None, str]:
@@ -98,19 +106,51 @@ def _encode(text: str | None, write: formats.Write, null_text: str | None) -> by
 
 
 class _Sent:
-    """Counts deliveries; the first error ends the command."""
+    """Counts records; the first error or signal ends the command."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
         self._queued = 0
         self._delivered = 0
         self._error: BaseException | None = None
+        self._stop = StopAsked()
+        self._waiting = False
+        self._handling = ExitStack()
+
+    def __enter__(self) -> None:
+        """Signals end the input: records on their way are not lost."""
+        self._handling.enter_context(handled_by(self._asked))
+
+    def __exit__(self, *_: object) -> None:
+        self._handling.close()
+
+    def _asked(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if self._stop.is_set:
+            raise KeyboardInterrupt  # the second one waits for nothing
+        self._stop.set(number)
+        if self._waiting:
+            raise _Interrupted
+
+    def lines(self, file: Iterable[str]) -> Iterator[str]:
+        """The lines to send, until their end or a signal."""
+        lines = iter(file)
+        while not self._stop.is_set:
+            try:
+                self._waiting = True
+                line = next(lines, None)
+                self._waiting = False
+            except _Interrupted:
+                return
+            if line is None:
+                return
+            yield line.rstrip("\r\n")
 
     def queued(self) -> None:
-        """One more is on its way."""
-        self._queued += 1
+        """One more is to be sent; not after an error."""
         if self._error is not None:
-            raise self._error
+            raise ProduceFailed("stopped")
+        self._queued += 1
         if self._queued % PROGRESS_EVERY == 0 and self._output.progress_console.is_terminal:
             self._output.progress_console.print(f"{self._queued:,} records", end="\r")
 
@@ -121,13 +161,33 @@ class _Sent:
         elif self._error is None:
             self._error = error
 
+    @property
+    def so_far(self) -> str:
+        """How many arrived, for people."""
+        return f"{self._delivered:,} records were written before"
+
     def finish(self, topic: str, seconds: float) -> None:
         """Say how many arrived, or why not."""
         if self._error is not None:
-            raise self._error
+            refused = self._queued - self._delivered
+            raise ProduceFailed(
+                f'{refused:,} of {self._queued:,} records for topic "{topic}" were not '
+                f"acknowledged, {self._delivered:,} were; the first failed: {self._error}"
+            )
+        if self._stop.is_set:
+            click.echo(f'interrupted: {self._delivered:,} records to "{topic}"', err=True)
+            sys.exit(self._stop.exit_code)
         rate = self._delivered / max(seconds, 1e-9)
         self._output.done(
             f'{self._delivered:,} records to "{topic}" ({rate:,.0f}/s)',
             topic=topic,
             records=self._delivered,
         )
+
+
+class ProduceFailed(MillstreamError):
+    """Records were not acknowledged."""
+
+
+class _Interrupted(Exception):
+    """A signal came while we waited for the next line."""

@@ -11,7 +11,12 @@ from broker.client.opening import Target
 from broker.registry.registry import Registry
 from broker.registry.server import LISTEN, RegistryServer
 from broker.schema.compatibility.levels import CompatibilityLevel
-from millstream.commands.options import BOOTSTRAP, json_option
+from millstream.commands.options import (
+    BOOTSTRAP,
+    BOOTSTRAP_TIMEOUT_MS,
+    allowed_hosts_option,
+    json_option,
+)
 from millstream.commands.serving import Started, opened_target, serve, shown_target
 from millstream.output import Output
 
@@ -27,6 +32,7 @@ class RegistryOptions:
     topic: str = TOPIC
     replication_factor: int = 1
     level: CompatibilityLevel = CompatibilityLevel.BACKWARD
+    allowed_hosts: str = ""
 
 
 @click.command()
@@ -48,6 +54,7 @@ class RegistryOptions:
     show_default=True,
     help="The compatibility of subjects that have no level of their own.",
 )
+@allowed_hosts_option
 @json_option
 def registry(  # noqa: PLR0913 - one argument per option
     bootstrap: str | None,
@@ -56,6 +63,7 @@ def registry(  # noqa: PLR0913 - one argument per option
     topic: str,
     replication_factor: int,
     level: str,
+    allowed_hosts: str,
     output: Output,
 ) -> None:
     """Serve a schema registry until interrupted.
@@ -63,7 +71,9 @@ def registry(  # noqa: PLR0913 - one argument per option
     Clients of Confluent's Schema Registry can use it. The schemas are in a topic of the cluster; a
     registry that starts later takes the topic over.
     """
-    options = RegistryOptions(listen, topic, replication_factor, CompatibilityLevel(level.upper()))
+    options = RegistryOptions(
+        listen, topic, replication_factor, CompatibilityLevel(level.upper()), allowed_hosts
+    )
     with opened_target(bootstrap, data_dir) as target:
         serve([lambda: registry_service(target, options)], output)
 
@@ -71,7 +81,7 @@ def registry(  # noqa: PLR0913 - one argument per option
 @contextmanager
 def registry_service(target: Target, options: RegistryOptions) -> Iterator[Started]:
     """A registry on a broker, and its server."""
-    with admin(target) as cluster:
+    with admin(target, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS) as cluster:
         cluster_id = cluster.describe_cluster(timeout_ms=CONNECT_LIMIT_MS).cluster_id
     with (
         Registry(
@@ -80,7 +90,12 @@ def registry_service(target: Target, options: RegistryOptions) -> Iterator[Start
             replication_factor=options.replication_factor,
             default_level=options.level,
         ) as opened,
-        RegistryServer(opened, listen=options.listen, cluster_id=cluster_id) as server,
+        RegistryServer(
+            opened,
+            listen=options.listen,
+            cluster_id=cluster_id,
+            allowed_hosts=options.allowed_hosts.split(","),
+        ) as server,
     ):
         where = shown_target(target)
         yield Started(

@@ -10,16 +10,18 @@ from types import FrameType
 
 import click
 from rich.status import Status
+from rich.text import Text
 
 from broker import Broker, BrokerConfig
 from broker.client import admin
 from broker.client.api import Admin, NewTopic
 from broker.client.opening import Target
+from broker.descriptors import raise_limit
 from broker.errors import MillstreamError
 from broker.model import LATEST_TIMESTAMP
 from broker.server import Server
 from millstream.commands.applications import load_app
-from millstream.commands.options import json_option, key_values
+from millstream.commands.options import BOOTSTRAP_TIMEOUT_MS, json_option, key_values
 from millstream.commands.stopping import StopAsked, stop_signals
 from millstream.output import Output
 from millstream.settings import DATA_DIRECTORY
@@ -87,7 +89,7 @@ def run(  # noqa: PLR0913 - one argument per option
         app = make_app(broker)
         text = app.topology.describe()
         output.line({"event": "topology", "application_id": name, "topology": text}, text)
-        with admin(broker) as cluster:
+        with admin(broker, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS) as cluster:
             cluster.list_topics(timeout_ms=CONNECT_LIMIT_MS)  # or nobody knows why nothing happens
             if not isinstance(broker, str):
                 _create_missing(cluster, app.topology, output)
@@ -100,6 +102,7 @@ def _broker(bootstrap: str | None, data_dir: str, port: int, output: Output) -> 
     if bootstrap is not None:
         yield bootstrap
         return
+    raise_limit()
     config = BrokerConfig(
         listeners=(f"PLAINTEXT://127.0.0.1:{port}",), group_initial_rebalance_delay_ms=0
     )
@@ -257,10 +260,10 @@ class _Shown:
         if self._output.as_json:
             self._output.line(progress.facts(), "")
         elif self._live is not None:
-            self._live.update(progress.text())
+            self._live.update(Text(progress.text()))
         elif last or progress.at - self._said_at >= SAY_EVERY_S:
             self._said_at = progress.at
-            self._output.progress_console.print(progress.text())
+            self._output.progress_console.print(Text(progress.text()), soft_wrap=True)
 
 
 def totals(app: StreamsApp) -> dict[str, int]:

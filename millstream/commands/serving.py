@@ -11,6 +11,7 @@ import click
 
 from broker import Broker
 from broker.client.opening import Target
+from broker.descriptors import raise_limit
 from millstream.commands.options import platform_address
 from millstream.commands.stopping import StopAsked, stop_signals
 from millstream.output import Output, Row
@@ -24,6 +25,8 @@ class Started:
 
     facts: Row
     text: str
+    # Why the service ended by itself, which ends the command too; None while it runs.
+    failure: Callable[[], Exception | None] = lambda: None
 
 
 # Starting gives what to say; leaving stops the service.
@@ -43,6 +46,7 @@ def serve(
 
     People are told of each service as it comes up, or by `ready` of all at once.
     """
+    raise_limit()
     stop = StopAsked()
     starting = True
 
@@ -64,7 +68,7 @@ def serve(
                     output.line(up[-1].facts, up[-1].text)
             if ready is not None:
                 ready(up)
-            _wait(stop, seconds)
+            _wait(stop, seconds, up)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -72,11 +76,13 @@ def serve(
         output.line({"event": "stopped"}, "stopped")
 
 
-def _wait(stop: StopAsked, seconds: float) -> None:
+def _wait(stop: StopAsked, seconds: float, up: Sequence[Started]) -> None:
     end = time.monotonic() + seconds
     # Now and then: a signal that comes just before the wait begins does not end it.
     while (left := end - time.monotonic()) > 0 and not stop.wait(min(left, WAIT_S)):
-        pass
+        for service in up:
+            if (failure := service.failure()) is not None:
+                raise failure
 
 
 @contextmanager

@@ -11,7 +11,12 @@ from broker.client import admin
 from broker.client.opening import Target
 from broker.client.registry.http_registry import HttpSchemaRegistry
 from broker.server.http_server import parse_listen
-from millstream.commands.options import BOOTSTRAP, json_option
+from millstream.commands.options import (
+    BOOTSTRAP,
+    BOOTSTRAP_TIMEOUT_MS,
+    allowed_hosts_option,
+    json_option,
+)
 from millstream.commands.serving import Started, opened_target, serve, shown_target
 from millstream.commands.sql_spark import engine_options, engine_settings
 from millstream.output import Output
@@ -72,6 +77,7 @@ class SqlOptions:
 )
 @functions_option
 @engine_options
+@allowed_hosts_option
 @json_option
 def server_command(  # noqa: PLR0913 - one argument per option
     bootstrap: str | None,
@@ -83,6 +89,7 @@ def server_command(  # noqa: PLR0913 - one argument per option
     functions: tuple[Path, ...],
     engine: str | None,
     spark_master: str | None,
+    allowed_hosts: str,
     output: Output,
 ) -> None:
     """Serve SQL until interrupted.
@@ -92,11 +99,14 @@ def server_command(  # noqa: PLR0913 - one argument per option
     """
     parse_listen(listen)  # refused before anything is started
     state_directory = Path(data_dir or ".") / STATE_DIRECTORY
-    given = {**_settings(settings), **engine_settings(engine, spark_master)}
+    names = {"ksql.allowed.hosts": allowed_hosts}
+    given = {**names, **_settings(settings), **engine_settings(engine, spark_master)}
     if given.get("spark.bounded", "false").lower() != "false":
         raise click.UsageError(
             "a server has no end: for spark.bounded use `millstream sql --bounded -f FILE`"
         )
+    if "listeners" in given:
+        raise click.UsageError('the server listens on --listen; leave "listeners" out')
     options = SqlOptions(state_directory, listen, registry, queries_file, given, functions)
     with opened_target(bootstrap, data_dir) as target:
         serve([lambda: sql_service(target, options)], output)
@@ -123,7 +133,7 @@ def sql_service(target: Target, options: SqlOptions) -> Iterator[Started]:
     from sql.server.server import SqlServer
 
     config = SqlConfig(options.given)
-    with admin(target) as cluster:
+    with admin(target, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS) as cluster:
         cluster_id = cluster.describe_cluster(timeout_ms=CONNECT_LIMIT_MS).cluster_id
     headless = options.queries_file is not None
     with ExitStack() as opened:

@@ -1,15 +1,20 @@
 """`millstream sql`: the shell, on an engine in this process or on a server."""
 
+import signal
 import sys
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
 
-from millstream.commands.options import key_values
+from broker.client import admin
+from millstream.commands.options import BOOTSTRAP_TIMEOUT_MS, key_values
+from millstream.commands.sql_service_id import SETTING, ServiceId, service_id_of
 from millstream.commands.sql_spark import engine_options, engine_settings, run_all, stay
+from millstream.commands.stopping import SIGNALLED, handled_by
 from millstream.settings import DATA_DIRECTORY
 
 if TYPE_CHECKING:
@@ -60,6 +65,13 @@ class ShellByDefault(click.Group):
     help="Run the engine on this cluster: Millstream or any Kafka.",
 )
 @click.option(
+    "--service-id",
+    metavar="ID",
+    help="With --bootstrap: the ksql.service.id of the engine; it goes on with the queries and "
+    "statements of that service. Default: one of its own, by the file or the user; with -e a new "
+    "one that ends with the command.",
+)
+@click.option(
     "--functions",
     multiple=True,
     type=click.Path(path_type=Path, exists=True),
@@ -91,6 +103,7 @@ def shell_command(  # noqa: PLR0913 - one argument per option
     query_timeout: int | None,
     data_dir: Path,
     bootstrap: str | None,
+    service_id: str | None,
     functions: tuple[Path, ...],
     registry: str | None,
     user: str | None,
@@ -119,19 +132,28 @@ def shell_command(  # noqa: PLR0913 - one argument per option
         screen.look.format = OutputFormat.JSON
     variables = {name.upper(): value for name, value in key_values(define).items()}
     limits = QueryLimits(query_row_limit, query_timeout)
+    text = _statements(execute, file)
     given = {**key_values(properties), **engine_settings(engine, spark_master)}
     if bounded:
         given["spark.bounded"] = "true"
-    where = Where(url, user, bootstrap, registry, data_dir, functions)
+    service = service_id_of(
+        given.pop(SETTING, None) if service_id is None and url is None else service_id,
+        file=file,
+        text=text,
+        bounded=bounded,
+    )
+    if service_id is not None and (url is not None or bootstrap is None):
+        raise click.UsageError("--service-id needs --bootstrap")
+    where = Where(url, user, bootstrap, registry, data_dir, functions, service)
     of_engine, of_session = _settings(where, given)
-    with closing(_opened(where, of_engine)) as session:
+    with handled_by(_leave), closing(_opened(where, of_engine)) as session:
         for name, value in of_session.items():
             session.check_property(name, value)
         shell = Shell(session, screen, run_command, limits, Scope({**of_session}, variables))
         if bounded:
             shell.before_query = lambda: _wait_for_spark(session, is_job=False)
         try:
-            _run(shell, execute, file)
+            _run(shell, text)
             _wait_for_spark(session, is_job=file is not None)
         finally:
             shell.screen.spool(None)
@@ -169,13 +191,28 @@ def _wait_for_spark(session: "Session", *, is_job: bool) -> None:
         stay(engine)
 
 
-def _run(shell: "Shell", execute: str | None, file: Path | None) -> None:
+def _leave(number: int, frame: FrameType | None) -> None:
+    """A signal: what is open is closed, and what is temporary is deleted."""
+    del frame
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    sys.exit(SIGNALLED + number)
+
+
+def _statements(execute: str | None, file: Path | None) -> str | None:
+    """What is carried out; None if it is typed."""
     from sql.shell.commands import script_text
+
+    if file is not None:
+        return script_text(file)
+    if execute is None and not sys.stdin.isatty():
+        return sys.stdin.read()
+    return execute
+
+
+def _run(shell: "Shell", text: str | None) -> None:
     from sql.shell.shell import CommandFailed, Leave
 
-    text = execute if file is None else script_text(file)
-    if text is None and not sys.stdin.isatty():
-        text = sys.stdin.read()
     try:
         if text is None:
             _prompt(shell)
@@ -205,6 +242,7 @@ class Where:
     registry: str | None
     data_directory: Path
     functions: tuple[Path, ...]
+    service: ServiceId
 
 
 def _opened(where: Where, settings: dict[str, str]) -> "Session":
@@ -214,10 +252,19 @@ def _opened(where: Where, settings: dict[str, str]) -> "Session":
 
         name, _, password = (where.user or "").partition(":")
         return RemoteSession(SqlClient(where.url, user=name or None, password=password))
-    from sql.shell.embedded import open_embedded, open_on_cluster
+    from sql.shell.embedded import EngineOptions, open_embedded, open_on_cluster
 
+    service = where.service
+    options = EngineOptions(where.data_directory, settings, where.functions)
     if where.bootstrap is None:
-        return open_embedded(where.data_directory, settings, where.functions)
+        own = {SETTING: service.text} if service.is_given else {}
+        return open_embedded(replace(options, settings={**own, **settings}))
+    with admin(where.bootstrap, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS) as cluster:
+        cluster.describe_cluster()  # an error soon, if it is not there
     return open_on_cluster(
-        where.bootstrap, where.data_directory, where.registry, settings, where.functions
+        where.bootstrap,
+        where.registry,
+        replace(options, settings={**settings, SETTING: service.text}),
+        is_temporary=service.is_temporary,
+        is_exclusive=service.is_given,
     )

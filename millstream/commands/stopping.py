@@ -1,7 +1,13 @@
 """Stopping: which signals ask for it, and what a handler of them sets."""
 
 import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
+from types import FrameType
+
+# Shells add this to the number of the signal that ended a command.
+SIGNALLED = 128
 
 
 def stop_signals() -> list[signal.Signals]:
@@ -21,18 +27,51 @@ class StopAsked:
     def __init__(self) -> None:
         """Not asked yet."""
         self._asked: SimpleQueue[None] = SimpleQueue()
-        self._is_set = False
+        self.is_set = False
+        self.signal: int | None = None
 
-    def set(self) -> None:
-        """Ask; a handler may."""
-        self._is_set = True
+    def set(self, number: int | None = None) -> None:
+        """Ask; a handler may, with its signal."""
+        self.is_set = True
+        self.signal = number
         self._asked.put(None)
 
     def wait(self, timeout_s: float) -> bool:
         """Whether it was asked, at the latest when the time is up."""
-        if not self._is_set:
+        if not self.is_set:
             try:
                 self._asked.get(timeout=timeout_s)
             except Empty:
-                return self._is_set
+                return self.is_set
         return True
+
+    @property
+    def exit_code(self) -> int:
+        """What a command ends with: 0, or what shells show of its signal."""
+        return 0 if self.signal is None else SIGNALLED + self.signal
+
+
+@contextmanager
+def signals_caught() -> Iterator[StopAsked]:
+    """What the first signal sets, so that work in progress can be finished; the second ends it."""
+    stop = StopAsked()
+
+    def asked(number: int, frame: FrameType | None) -> None:
+        del frame
+        if stop.is_set:
+            raise KeyboardInterrupt
+        stop.set(number)
+
+    with handled_by(asked):
+        yield stop
+
+
+@contextmanager
+def handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Call this for signals that stop a command."""
+    before = {number: signal.signal(number, handler) for number in stop_signals()}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)

@@ -6,7 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 from click import ClickException
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from broker.client import consumer
 from broker.errors import BrokerError, ConfigError
@@ -48,11 +48,14 @@ class Shell:
         self._environment = {"MILLSTREAM_BOOTSTRAP": bootstrap, "COLUMNS": "200"}
 
     def run(self, *arguments: str, text: str = "", code: int = 0) -> str:
+        return self.result(*arguments, text=text, code=code).stdout
+
+    def result(self, *arguments: str, text: str = "", code: int = 0) -> Result:
         result = CliRunner().invoke(
             command_line, arguments, input=text, env=self._environment, catch_exceptions=False
         )
         assert result.exit_code == code, result.output
-        return result.stdout
+        return result
 
     def json(self, *arguments: str, text: str = "") -> list[object]:
         output = self.run(*arguments, "--json", text=text)
@@ -192,6 +195,34 @@ def test_a_segment_is_dumped_and_damage_is_found(shell: Shell, served: Served) -
     data[-1] ^= 1
     damaged.write_bytes(data)
     shell.run("log", "dump", str(damaged), code=1)
+
+
+def test_a_group_may_have_a_name_that_looks_like_markup(shell: Shell) -> None:
+    group = "orders-[a-z]+[/var/log]" + "x" * 200
+    shell.run("produce", "marked", text="a\nb")
+    shell.run("consume", "marked", "-g", group, "--from-beginning", "-n", "1")
+    assert group in shell.run("groups", "list")
+    assert group in shell.run("groups", "describe", group)
+    shell.run("groups", "delete", group, "--yes")
+
+
+def test_what_the_file_of_a_broker_sets_is_no_default(shell: Shell, served: Served) -> None:
+    node = str(served.node_id) if isinstance(served, ApacheKafka) else "0"
+    (rows,) = shell.json("configs", "describe", "broker", node)
+    found = {row["setting"]: row for row in rows}  # type: ignore[attr-defined]
+    entry = found["offsets.topic.num.partitions"]
+    assert (entry["value"], entry["source"]) == ("4", "file")
+    assert not [row for row in rows if row["source"] == "default"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("options", [(), ("--group", "nobody"), ("--from-beginning", "--exit")])
+def test_a_topic_that_does_not_exist_is_an_error_of_consume(
+    shell: Shell, options: tuple[str, ...]
+) -> None:
+    said = shell.result("consume", "nosuchtopic", *options, code=1).stderr
+    assert 'topic "nosuchtopic" does not exist' in said
+    assert "millstream topics create nosuchtopic" in said
+    assert "nosuchtopic" not in shell.run("topics", "list")
 
 
 def test_wrong_use_is_explained(shell: Shell, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`millstream connectors` and `connect`: commands against real workers."""
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,7 +60,12 @@ class Shell:
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    settings = {**CONVERTERS, **IN_TOPICS, "listeners": "http://127.0.0.1:0"}
+    settings = {
+        **CONVERTERS,
+        **IN_TOPICS,
+        "listeners": "http://127.0.0.1:0",
+        "connector.allowed.paths": tempfile.gettempdir(),
+    }
     with (
         Broker(data_directory=str(tmp_path_factory.mktemp("broker"))) as broker,
         ConnectServer(broker, WorkerConfig.parse(settings)) as server,

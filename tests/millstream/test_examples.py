@@ -17,6 +17,7 @@ from examples import (
     raw_batches,
     run_my_connector,
     session_analysis,
+    simulated_crashes,
     stock_statistics,
     table_joins,
     typed_orders,
@@ -115,6 +116,12 @@ def test_orders_become_bills_whose_schema_is_registered() -> None:
 def test_each_instance_answers_for_all_keys() -> None:
     totals = {"bran": 2, "flour": 12, "oats": 1, "rye": 4}
     assert interactive_queries.main() == [totals, totals]
+
+
+@pytest.mark.slow
+def test_a_crash_loses_totals_in_a_dict_and_not_in_a_store() -> None:
+    report = simulated_crashes.main()
+    assert "output \"totals\", key 'ann': expected 90, found" in report
 
 
 @pytest.mark.slow

@@ -1,5 +1,8 @@
 """`millstream sql server`: started, asked, stopped, started again."""
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -12,6 +15,7 @@ from broker.client import admin
 from broker.errors import MillstreamError
 from millstream.__main__ import command_line
 from tests.millstream.test_registry_command import Served
+from tests.support.peer import REPOSITORY
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("sql-server-command")]
 
@@ -70,6 +74,7 @@ def test_a_file_of_queries_runs_without_a_server(tmp_path: Path) -> None:
     [
         (("-d", "x", "-b", "y:1"), UsageError, "not both"),
         (("-s", "nothing"), UsageError, "NAME=VALUE"),
+        (("-s", "listeners=http://0.0.0.0:1"), UsageError, 'leave "listeners" out'),
         (("-d", "data", "-s", "no.such=1"), MillstreamError, "Unknown property: no.such"),
         (("-d", "data", "-l", "nowhere"), MillstreamError, "host:port"),
         (("-d", "data", "-s", "spark.bounded=true"), UsageError, "a server has no end"),
@@ -87,3 +92,31 @@ def test_wrong_options_are_refused(
         CliRunner().invoke(
             command_line, ["sql", "server", *options], standalone_mode=False, catch_exceptions=False
         )
+
+
+@pytest.mark.parametrize(
+    "statement", ["SELECT * FROM s EMIT CHANGES;", "PRINT 's' FROM BEGINNING;"]
+)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_server_that_ends_during_a_query_is_an_error_of_the_shell(
+    tmp_path: Path, number: signal.Signals, statement: str
+) -> None:
+    serving = started("--data-dir", str(tmp_path), "--listen", "127.0.0.1:0")
+    try:
+        url = serving.event()["url"]
+        ask(url, CREATE + "INSERT INTO s VALUES (1);")
+        command = [sys.executable, "-m", "millstream", "sql", str(url)]
+        command += ["-s", "auto.offset.reset=earliest", "-e", statement]
+        with subprocess.Popen(
+            command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as shell:
+            assert shell.stdout is not None
+            # The query runs as soon as the row, or the format of the topic, is shown.
+            assert next(line for line in shell.stdout if "|1 " in line or "format" in line)
+            serving.stop(number)
+            _, errors = shell.communicate(timeout=SECONDS_MAX)
+        assert shell.returncode == 1
+        assert errors.startswith("error: ")
+        assert "row" not in errors
+    finally:
+        serving.kill()

@@ -3,10 +3,14 @@
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
+from millstream.commands.serving import Started, serve
 from millstream.commands.stopping import StopAsked, stop_signals
+from millstream.output import Output
 
 # Signals come all the time, also in the middle of waits.
 SIGNALLED = """
@@ -30,6 +34,31 @@ for _ in range(100):
 over.set()
 sending.join()
 """
+
+
+def test_a_service_that_fails_ends_the_command_and_stops_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stopped: list[str] = []
+
+    @contextmanager
+    def failing() -> Iterator[Started]:
+        try:
+            yield Started({"event": "b"}, "b", lambda: RuntimeError("another one took over"))
+        finally:
+            stopped.append("b")
+
+    @contextmanager
+    def healthy() -> Iterator[Started]:
+        try:
+            yield Started({"event": "a"}, "a")
+        finally:
+            stopped.append("a")
+
+    with pytest.raises(RuntimeError, match="another one took over"):
+        serve([healthy, failing], Output(as_json=True))
+    assert stopped == ["b", "a"]
+    assert "event" in capsys.readouterr().out
 
 
 def test_it_is_not_set_until_it_is_asked_and_stays_so() -> None:

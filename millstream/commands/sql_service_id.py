@@ -1,0 +1,64 @@
+"""Which SQL service a command is: never that of a server by accident.
+
+Engines with one ksql.service.id are nodes of one service: they share statements and queries. A
+command that ran under the server's default would carry out the server's queries a second time and
+leave its own behind. So a command has an id of its own:
+
+`--service-id ID`, or `-s ksql.service.id=ID`   as given; refused while a running engine has it
+`-f job.sql`                    of the file's path: the next run goes on with its queries
+`--bounded` with other input    of the statements: the next run processes what is new
+`-e`, or statements on stdin    new and temporary: queries and internal topics go with the command
+typed statements                of the user's name: the next shell goes on with its queries
+"""
+
+import getpass
+import hashlib
+import re
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+SETTING = "ksql.service.id"
+PREFIX = "cli_"
+NAME_CHARACTERS_MAX = 40
+DIGEST_CHARACTERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceId:
+    """An id, and whether it ends with the command."""
+
+    text: str
+    is_temporary: bool = False
+    # Whether the user chose it: then others may have it.
+    is_given: bool = False
+
+
+def service_id_of(
+    given: str | None, *, file: Path | None, text: str | None, bounded: bool
+) -> ServiceId:
+    """The id of a command that runs an engine on a cluster; `text` is None at a prompt."""
+    if given is not None:
+        return ServiceId(given, is_given=True)
+    if file is not None:
+        return ServiceId(_named(file.stem, str(file.resolve())))
+    if text is None:
+        return ServiceId(_named(_user()))
+    if bounded:
+        return ServiceId(_named("bounded", text))
+    return ServiceId(_named("once", secrets.token_hex(8)), is_temporary=True)
+
+
+def _named(name: str, different: str | None = None) -> str:
+    plain = re.sub("[^A-Za-z0-9_-]", "_", name)[:NAME_CHARACTERS_MAX]
+    if different is None:
+        return f"{PREFIX}{plain}_"
+    digest = hashlib.sha256(different.encode()).hexdigest()[:DIGEST_CHARACTERS]
+    return f"{PREFIX}{plain}_{digest}_"
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "user"

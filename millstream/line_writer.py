@@ -1,0 +1,124 @@
+"""LineWriter: lines to standard output, and which of them have arrived.
+
+What a command commits is what it has printed, so "printed" must be exact. Lines go straight to
+the file descriptor, no buffer of ours keeps any. In a pipe they are not with the reader yet:
+`consume | head -5` would leave hundreds there that nobody ever reads. So a pipe can be watched: it
+is made one page long, which lets poll(2) report it writable only when it is empty, and a line
+counts when the reader has taken all of it.
+"""
+
+import array
+import fcntl
+import os
+import select
+import stat
+import sys
+import termios
+import time
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from broker.errors import MillstreamError
+from millstream.commands.stopping import StopAsked
+
+WAIT_MS = 200
+# A line that was begun when the command was stopped is finished, if its reader takes it by then.
+GRACE_S = 1.0
+# A pipe that has room has it for this many bytes: writing them cannot block.
+WRITE_BYTES = select.PIPE_BUF
+
+
+class Stopped(Exception):
+    """The command was stopped before the line had arrived."""
+
+
+class OutputFailed(MillstreamError):
+    """Standard output takes nothing more, a full disk for example."""
+
+
+class LineWriter:
+    """Writes lines until `stop` is set; a reader that left is a BrokenPipeError."""
+
+    def __init__(self, stop: StopAsked, *, until_read: bool = False) -> None:
+        """`until_read`: a line is written when the reader of the pipe has taken it."""
+        self._stop = stop
+        self._encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+        self._fd = _descriptor()
+        self._until_read = until_read
+        self._pipe_bytes: int | None = None
+        self._ready = select.poll()
+
+    def __enter__(self) -> Self:
+        """Nothing else may be on its way."""
+        sys.stdout.flush()
+        if self._fd is not None:
+            self._ready.register(self._fd, select.POLLOUT)
+            if self._until_read and stat.S_ISFIFO(os.fstat(self._fd).st_mode):
+                self._watch(self._fd)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """The pipe is as it was."""
+        if self._fd is not None and self._pipe_bytes is not None:
+            with suppress(OSError):
+                fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, self._pipe_bytes)
+
+    def _watch(self, fd: int) -> None:
+        """Make the pipe one page long; where that is not possible, written is as good as read."""
+        with suppress(OSError, AttributeError):
+            before = fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ)
+            fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, WRITE_BYTES)
+            self._pipe_bytes = before
+
+    def write(self, line: str) -> None:
+        """Returns when the line has arrived; Stopped, BrokenPipeError or OutputFailed if not."""
+        if self._stop.is_set:
+            raise Stopped
+        if self._fd is None:  # a stream of a test, or of a program that calls the command
+            sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
+            return
+        data = memoryview(f"{line}\n".encode(self._encoding, "backslashreplace"))
+        try:
+            while data:
+                self._wait(self._fd)
+                with suppress(BlockingIOError):
+                    data = data[os.write(self._fd, data[:WRITE_BYTES]) :]
+            if self._pipe_bytes is not None:
+                self._wait(self._fd)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputFailed(f"cannot write to standard output: {error.strerror}") from error
+
+    def _wait(self, fd: int) -> None:
+        """Wait until there is room: in a watched pipe, until all before was read."""
+        end_s: float | None = None
+        while True:
+            for _, events in self._ready.poll(WAIT_MS):
+                if events & select.POLLERR and self._pipe_bytes is not None and _unread(fd):
+                    raise BrokenPipeError
+                return
+            if self._stop.is_set:
+                end_s = end_s or time.monotonic() + GRACE_S
+                if time.monotonic() > end_s:
+                    raise Stopped
+
+
+def _descriptor() -> int | None:
+    """Of the process's standard output; None when something else stands for it."""
+    own = sys.__stdout__
+    return own.fileno() if own is not None and sys.stdout is own else None
+
+
+def _unread(pipe: int) -> int:
+    """How many bytes a pipe holds."""
+    found = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, found)
+    return found[0]

@@ -1,0 +1,36 @@
+"""Audit: reads what is committed while transactions are open, and remembers what it saw."""
+
+from broker.client import consumer
+from broker.errors import MillstreamError
+from broker.model import TopicPartition
+from millstream.simulation.actors.actor import Actor
+from millstream.simulation.actors.producers import LEDGER, PARTITIONS
+
+
+class Audit(Actor):
+    """Reads from the beginning whenever it starts: what it sees once it must see again."""
+
+    def live(self) -> None:
+        """Read until told to stop; begin again when a consumer has failed."""
+        while not self.must_stop:
+            try:
+                self._read()
+            except MillstreamError as error:
+                self.note("opens another consumer after", type(error).__name__, error.message[:120])
+                self.rest(100, 1_000)
+
+    def _read(self) -> None:
+        visible = self.platform.seen.visible
+        with consumer(
+            self.target,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=2_000,
+            request_timeout_ms=10_000,
+            default_api_timeout_ms=20_000,
+        ) as reader:
+            reader.assign([TopicPartition(LEDGER, number) for number in range(PARTITIONS)])
+            while not self.must_stop:
+                for record in reader.poll(timeout_ms=2_000):
+                    tp = TopicPartition(record.topic, record.partition)
+                    visible[tp][record.offset] = record.value or b""

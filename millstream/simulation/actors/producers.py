@@ -1,0 +1,136 @@
+"""Producers: one that is idempotent, one that works in transactions."""
+
+from broker.client import producer
+from broker.client.api import Delivery, Producer
+from broker.errors import MillstreamError
+from broker.model import TopicPartition
+from millstream.simulation.actors.actor import Actor
+from millstream.simulation.observations import Transaction, Violation
+
+PLAIN, LEDGER = "plain", "ledger"
+PARTITIONS = 3
+FENCED_CHANCE = 0.05  # of a transaction: another producer takes the id while it is open
+BURST_RECORDS = 12
+BURST_BATCH_BYTES = 600  # of which five are under way at a time
+BURST_PADDING = "x" * 200
+SETTINGS: dict[str, object] = {
+    "delivery_timeout_ms": 60_000,
+    "request_timeout_ms": 10_000,
+    "retry_backoff_ms": 100,
+    "max_block_ms": 30_000,
+}
+
+
+class IdempotentProducer(Actor):
+    """Sends numbered records, and remembers which were acknowledged."""
+
+    rest_ms = (100, 3_000)
+
+    def live(self) -> None:
+        """Open a producer, send, open the next one when it has failed for good."""
+        life = 0
+        while not self.must_stop:
+            life += 1
+            try:
+                with producer(self.target, **self._settings(), **SETTINGS) as out:
+                    self._send(out, f"{self.name}/{self.starts}.{life}")
+            except MillstreamError as error:
+                self.note("opens another producer after", type(error).__name__, error.message[:120])
+                self.rest(100, 1_000)
+
+    def _settings(self) -> dict[str, object]:
+        return {"linger_ms": self.random.choice((0, 5, 100))}
+
+    def _places(self) -> list[TopicPartition]:
+        """Where the next records go."""
+        count = self.random.choice((1, 3, 20))
+        return [TopicPartition(PLAIN, self.random.randrange(PARTITIONS)) for _ in range(count)]
+
+    def _send(self, out: Producer, who: str) -> None:
+        number = 0
+        while not self.must_stop:
+            sent: list[tuple[TopicPartition, bytes, Delivery]] = []
+            for tp in self._places():
+                value = f"{who} {number}".encode()
+                sent.append((tp, value, out.send(tp.topic, value, partition=tp.partition)))
+                number += 1
+            for tp, value, delivery in sent:
+                told = delivery.result(timeout_ms=90_000)
+                self.platform.seen.acknowledge(tp, told.offset, value)
+                self.platform.broker.promised(self.name)
+            self.note("was told of", len(sent), "records of", who)
+            self.rest(*self.rest_ms)
+
+
+class BurstProducer(IdempotentProducer):
+    """Sends many small batches to one partition at once: several segments, if those are small."""
+
+    rest_ms = (500, 4_000)
+
+    def _settings(self) -> dict[str, object]:
+        return {"linger_ms": 0, "batch_size": BURST_BATCH_BYTES}
+
+    def _places(self) -> list[TopicPartition]:
+        return [TopicPartition(PLAIN, self.random.randrange(PARTITIONS))] * BURST_RECORDS
+
+    def _send(self, out: Producer, who: str) -> None:
+        super()._send(out, f"{who} {BURST_PADDING}")
+
+
+class TransactionalProducer(Actor):
+    """Sends records in transactions, and remembers how each ended."""
+
+    def live(self) -> None:
+        """Open a producer, run transactions, open the next one when it has failed for good."""
+        life = 0
+        while not self.must_stop:
+            life += 1
+            timeout_ms = self.random.choice((5_000, 15_000))
+            try:
+                with self._open(timeout_ms) as out:
+                    out.init_transactions()
+                    self._run(out, f"{self.name}/{self.starts}.{life}")
+            except MillstreamError as error:
+                self.note("opens another producer after", type(error).__name__, error.message[:120])
+                self.rest(100, 1_000)
+
+    def _open(self, timeout_ms: int) -> Producer:
+        return producer(
+            self.target,
+            transactional_id=self.name,
+            transaction_timeout_ms=timeout_ms,
+            **SETTINGS,
+        )
+
+    def _run(self, out: Producer, who: str) -> None:
+        number = 0
+        while not self.must_stop:
+            name = f"{who} from {number}"
+            transaction = self.platform.seen.transactions[name] = Transaction()
+            out.begin_transaction()
+            count = self.random.choice((1, 3, 10))
+            fenced_at = self.random.randrange(count) if self.random.random() < FENCED_CHANCE else -1
+            for place in range(count):
+                tp = TopicPartition(LEDGER, self.random.randrange(PARTITIONS))
+                value = f"{who} {number}".encode()
+                transaction.values.append((tp, value))
+                out.send(tp.topic, value, partition=tp.partition)
+                number += 1
+                if self.random.random() < 0.1:
+                    self.rest(1, 20_000)
+                if place == fenced_at:
+                    with self._open(15_000) as other:  # as when two run by mistake
+                        other.init_transactions()
+                    self.note("has fenced itself in", name)
+            if fenced_at >= 0:
+                out.commit_transaction()
+                raise Violation("a fenced producer is refused", f"{name} was committed")
+            if self.random.random() < 0.3:
+                out.abort_transaction()
+                transaction.outcome = "aborted"
+            else:
+                out.commit_transaction()
+                transaction.outcome = "committed"
+            self.platform.broker.promised(self.name)
+            self.note("has", transaction.outcome, name)
+            self.rest(100, 3_000)

@@ -1,0 +1,270 @@
+"""SqlServerActor: a SQL server against the remote broker, with other settings at each start."""
+
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from broker.client.api import Consumer
+from broker.client.opening import admin
+from broker.errors import MillstreamError
+from broker.model import TopicPartition
+from millstream.simulation.actors.actor import Actor
+from millstream.simulation.observations import Violation
+from millstream.simulation.workloads.sql import FRAGILE, SqlWorkload
+from millstream.simulation.workloads.statements import SqlServer
+from millstream.simulation.workloads.topic_reading import TopicReading
+from sql.engine.engine import Engine
+from sql.engine.settings import SqlConfig
+from sql.queries import AppRuntime, FailureType, QueryState
+
+if TYPE_CHECKING:
+    from millstream.simulation.simulated_platform import Platform
+
+SETTINGS: Mapping[str, object] = {
+    "ksql.streams.auto.offset.reset": "earliest",
+    "ksql.streams.processing.guarantee": "exactly_once_v2",
+    "ksql.query.retry.backoff.initial.ms": 1_000,
+    "ksql.query.retry.backoff.max.ms": 10_000,
+}
+# What the process is started with, one after the other: nothing of it may change a running query.
+OTHER_SETTINGS: Sequence[Mapping[str, object]] = (
+    {"ksql.persistence.default.format.value": "JSON", "ksql.streams.commit.interval.ms": 1_000},
+    {
+        "ksql.output.topic.name.prefix": "other_",
+        "ksql.persistence.default.format.value": "DELIMITED",
+        "ksql.streams.commit.interval.ms": 500,
+    },
+    {
+        "ksql.output.topic.name.prefix": "third_",
+        "ksql.persistence.default.format.value": "JSON",
+        "ksql.streams.commit.interval.ms": 2_000,
+    },
+)
+DATA = "/data"
+FOLLOWING = 0.5  # of the servers look for commands of others
+CALM_MS = 90_000  # after the last fault nothing is slow any more
+PROMPT_MS = 8_000  # for the results of a row, when nothing goes wrong
+PROBES = 3
+EXPLAINED_MS = 400_000  # a query may give up on a broker that was away up to then
+PAUSED_MS = 5_000  # until which a paused query may still take what was on its way
+
+
+class SqlServerActor(Actor):
+    """Carries out a script, and checks its results; see SqlWorkload."""
+
+    serves = True
+
+    def __init__(self, name: str, platform: "Platform") -> None:
+        """Choose a script."""
+        super().__init__(name, platform)
+        self.workload = SqlWorkload(self.random)
+        self.engine: Engine | None = None
+        self._first = self.random.randrange(len(OTHER_SETTINGS))
+        self._follows = self.random.random() < FOLLOWING  # it costs as much as a query
+        self._waits_for = "its script"
+        self._has_started_calmly = False
+        # Where paused queries read: since when, and the offset.
+        self._positions: dict[str, dict[tuple[int, TopicPartition], tuple[int, int]]] = {}
+
+    def unsettled(self) -> str:
+        """What it still waits for."""
+        return self._waits_for
+
+    @property
+    def has_failed_query(self) -> bool:
+        """Whether one waits to be started again; looked at from outside of its threads."""
+        if self.engine is None or not self.is_alive:
+            return False
+        running = list(self.engine.commands.running.values())
+        return any(each.runtime.state is QueryState.ERROR for each in running)
+
+    def live(self) -> None:
+        """Run engines until told to stop; the next one when one could not start."""
+        assert self.machine is not None
+        self.engine = None
+        while not self.must_stop:
+            settings = OTHER_SETTINGS[(self.starts + self._first) % len(OTHER_SETTINGS)]
+            engine = Engine(
+                self.target,
+                data_directory=DATA,
+                config=SqlConfig({**SETTINGS, **settings}),
+                machine=self.machine,
+                follow=self._follows,
+            )
+            try:
+                with engine, TopicReading(self.target) as reading:
+                    self.engine = engine
+                    self.note("runs")
+                    self._serve(SqlServer(engine, reading, self.note, self._wait, self.answered))
+            except MillstreamError as error:
+                self.note("starts again after", type(error).__name__, error.message[:200])
+                self.rest(500, 2_000)
+            except Stopped:
+                pass
+            except Violation:
+                raise
+            except Exception as error:
+                self.platform.simulation.history.detail(_trace(error))
+                raise Violation("no statement fails by chance", repr(error)) from error
+            finally:
+                self.engine = None
+
+    def _wait(self, milliseconds: int) -> None:
+        if not self.rest(milliseconds, milliseconds):
+            raise Stopped
+
+    def _serve(self, server: SqlServer) -> None:
+        script = self.workload.script
+        self._check_places(server.engine)
+        while not script.is_over:
+            self._wait(self.random.randrange(200, 12_000))
+            self._try(server)
+        while not self.platform.is_calm(CALM_MS):
+            self._wait(5_000)
+        if not self._has_started_calmly:
+            self._has_started_calmly = True
+            return  # the next engine finds what this one could not delete
+        while self._waits_for:
+            self._finish(server)
+        while self.rest(5_000, 5_000):
+            pass
+
+    def _try(self, server: SqlServer) -> None:
+        try:
+            self.workload.script.run_next(server)
+        except MillstreamError as error:
+            step = self.workload.script.steps[self.workload.script.next]
+            self.note("could not do", step.name, type(error).__name__, error.message[:300])
+
+    # --- what must hold -------------------------------------------------------------------------
+
+    def _check_places(self, engine: Engine) -> None:
+        """What was made is where it was, whatever the settings of this start."""
+        for name, made in self.workload.made.items():
+            found = engine.state.catalog.sources.get(name)
+            if found is not None and (found.topic, found.value_format.name) != (
+                made.topic,
+                made.value_format,
+            ):
+                raise Violation(
+                    "a restart changes no query",
+                    f"{name} was in {made.topic} as {made.value_format}, and is in "
+                    f"{found.topic} as {found.value_format.name}",
+                )
+
+    def _finish(self, server: SqlServer) -> None:
+        """Without faults all queries run, all results are there, and new ones come promptly."""
+        try:
+            self._complete(server)
+            for _ in range(PROBES):
+                self._waits_for = "prompt results"
+                step = self.workload.insert_orders()
+                step.run(server)
+                self._wait(PROMPT_MS)
+                found = self.workload.differences(server.reading)
+                if found:
+                    raise Violation("no work waits while nobody works on it", _shown(found))
+            self.workload.check_pull(server)
+            self._check_nothing_left(server)
+            with TopicReading(self.target) as again:
+                self._waits_for = _shown(self.workload.differences(again))
+        except MillstreamError as error:
+            self.note("could not check", type(error).__name__, error.message[:300])
+            self._wait(1_000)
+
+    def _complete(self, server: SqlServer) -> None:
+        while True:
+            states = {
+                name: each.runtime.state for name, each in server.engine.commands.running.items()
+            }
+            bad = {name: state.value for name, state in states.items() if state is QueryState.ERROR}
+            missing = set(server.engine.state.queries) - set(states)
+            self._waits_for = _shown(self.workload.differences(server.reading))
+            if bad or missing:
+                self._waits_for += f" queries {bad} do not run, {missing} were not launched"
+            if not self._waits_for:
+                return
+            self._wait(1_000)
+
+    def _check_nothing_left(self, server: SqlServer) -> None:
+        """There is no state, internal topic or group of a query that was dropped."""
+        engine = server.engine
+        known = {engine.commands.launcher.application_id(each) for each in engine.state.queries}
+        with admin(engine.commands.launcher.clients) as asking:
+            topics = asking.list_topics()
+            groups = [each.group_id for each in asking.list_groups()]
+        folders = engine.machine.files.list_folder(f"{DATA}/state")
+        left = [
+            each
+            for each in (*topics, *groups, *folders)
+            if "_query_" in each and not any(_is_of(each, query) for query in known)
+        ]
+        if left:
+            raise Violation("a dropped query leaves nothing behind", str(sorted(left)))
+
+    def check_always(self) -> None:
+        """Called from outside of all threads: it must not wait."""
+        if self.engine is None or not self.is_alive:
+            return
+        for query_id, query in list(self.engine.commands.running.items()):
+            runtime = query.runtime
+            if isinstance(runtime, AppRuntime):
+                self._check_failures(query_id, runtime)
+                self._check_paused(query_id, runtime)
+
+    def _check_failures(self, query_id: str, runtime: AppRuntime) -> None:
+        now_ms = self.platform.simulation.scheduler.now_us // 1_000
+        faults = self.platform.scenario.faults
+        last_ms = max((each.end_ms for each in faults if each.at_ms <= now_ms), default=0)
+        for failure in runtime.failures if FRAGILE not in query_id else ():
+            is_explained = bool(last_ms) and now_ms - last_ms < EXPLAINED_MS
+            if failure.type is not FailureType.SYSTEM or not is_explained:
+                raise Violation(
+                    "a query fails by faults only",
+                    f"{query_id}: {failure.type.value}: {failure.message}",
+                )
+
+    def _check_paused(self, query_id: str, runtime: AppRuntime) -> None:
+        """A paused query reads nothing."""
+        app = runtime._app  # noqa: SLF001 - looked at from outside of all threads
+        if app is None or runtime.state is not QueryState.PAUSED:
+            self._positions.pop(query_id, None)
+            return
+        now_ms = self.platform.simulation.scheduler.now_us // 1_000
+        for runner in app.runners:
+            consumer = runner.consumer
+            if consumer is None:
+                continue
+            for tp, position in positions(consumer).items():
+                known, key = self._positions.setdefault(query_id, {}), (id(consumer), tp)
+                since_ms, before = known.setdefault(key, (now_ms, position))
+                if now_ms - since_ms < PAUSED_MS or position < before:
+                    known[key] = (since_ms, position)
+                elif position > before:
+                    raise Violation(
+                        "a paused query does nothing",
+                        f"{query_id} has fetched {tp} from {before} to {position}",
+                    )
+
+
+def positions(consumer: Consumer) -> dict[TopicPartition, int]:
+    """Where a consumer reads, as far as it knows."""
+    # Without the lock: no thread runs, so nobody can wait for it.
+    states = consumer._positions._states  # type: ignore[attr-defined] # noqa: SLF001
+    return {tp: each.fetch_offset for tp, each in states.items()}
+
+
+class Stopped(Exception):
+    """The server is told to stop, in the middle of its script."""
+
+
+def _is_of(name: str, application_id: str) -> bool:
+    return name == application_id or name.startswith(f"{application_id}-")
+
+
+def _shown(found: Mapping[str, str]) -> str:
+    return "; ".join(f"{name} {each}" for name, each in found.items())
+
+
+def _trace(error: Exception) -> str:
+    return "".join(traceback.format_exception(error))

@@ -1,0 +1,183 @@
+"""TopicChanges: topics are created, filled, shrunk, deleted and created again under their names."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from broker.client import admin, consumer, producer
+from broker.client.administration.values import NewTopic, Results
+from broker.client.cluster_admin import ClusterAdmin
+from broker.errors import ErrorCode, MillstreamError
+from broker.model import TopicPartition
+from millstream.simulation.actors.actor import Actor
+from millstream.simulation.actors.broker import BrokerActor
+from millstream.simulation.actors.producers import SETTINGS
+from millstream.simulation.observations import Violation
+
+if TYPE_CHECKING:
+    from millstream.simulation.simulated_platform import Platform
+
+NAMES = ("changing 0", "changing 1", "compacted", "forgetful")
+SMALL = {"segment.bytes": "1000"}
+COMPACTING = SMALL | {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
+COMPACTED = {
+    "compacted": COMPACTING,  # tombstones stay for a day, which is longer than clocks jump
+    "forgetful": COMPACTING | {"delete.retention.ms": "1000"},
+}
+KEYS = 5
+TOMBSTONE_CHANCE = 0.2
+Pair = tuple[bytes, bytes | None]
+
+
+@dataclass(slots=True)
+class Content:
+    """What a topic must hold: it is None when it does not exist, or nobody knows."""
+
+    records: dict[int, Pair] = field(default_factory=dict)
+    start: int = 0  # what is before it may be gone
+    deleted: int = 0  # what is before it must be gone, unless the broker has crashed since
+    crashes: int = 0  # of the broker, when it was deleted
+    is_known: bool = True
+
+
+class TopicChanges(Actor):
+    """One step after the other; after each the topic is read, and compared with what it must be."""
+
+    def __init__(self, name: str, platform: "Platform") -> None:
+        """No topic exists."""
+        super().__init__(name, platform)
+        self.topics: dict[str, Content] = {}
+        self._names_used_before: set[str] = set()
+        self._number = 0
+
+    def live(self) -> None:
+        """Change topics until told to stop."""
+        with admin(
+            self.target, request_timeout_ms=10_000, default_api_timeout_ms=20_000
+        ) as cluster:
+            while not self.must_stop:
+                name = self.random.choice(NAMES).replace(" ", "-")
+                try:
+                    self._step(cluster, name)
+                except MillstreamError as error:
+                    self.note("could not change", name, type(error).__name__, error.message[:120])
+                self.rest(200, 4_000)
+
+    def _step(self, cluster: ClusterAdmin, name: str) -> None:
+        content = self.topics.get(name)
+        if content is None:
+            self._create(cluster, name)
+        elif not content.is_known:
+            self._delete(cluster, name)  # after an answer that never came
+        elif name not in cluster.list_topics():
+            details = f"{name} was created, and does not exist"
+            self.platform.report(Violation("a topic holds what was written to it", details))
+        else:
+            steps: list[Callable[[ClusterAdmin, str], None]] = [self._fill, self._fill, self._check]
+            if name not in COMPACTED:
+                steps += [self._shrink, self._check]
+            steps += [self._delete] if self.random.random() < 0.4 else []
+            self.random.choice(steps)(cluster, name)
+
+    def _create(self, cluster: ClusterAdmin, name: str) -> None:
+        new = NewTopic(name, 1, configs=COMPACTED.get(name, SMALL))
+        _succeed(cluster.create_topics([new]), ErrorCode.TOPIC_ALREADY_EXISTS)
+        self.topics[name] = Content()
+        self.note("has created", name)
+
+    def _delete(self, cluster: ClusterAdmin, name: str) -> None:
+        self.topics[name].is_known = False
+        _succeed(cluster.delete_topics([name]), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        del self.topics[name]
+        self._names_used_before.add(name)
+        self.note("has deleted", name)
+
+    def _fill(self, cluster: ClusterAdmin, name: str) -> None:
+        content = self.topics[name]
+        content.is_known = False  # until all are acknowledged
+        tp = TopicPartition(name, 0)
+        with producer(self.target, allow_auto_create_topics=False, **SETTINGS) as out:
+            sent = []
+            for _ in range(self.random.choice((1, 10, 60))):
+                self._number += 1
+                key = b"%d" % self.random.randrange(KEYS)
+                is_tombstone = name in COMPACTED and self.random.random() < TOMBSTONE_CHANCE
+                if is_tombstone and self._number % 2:
+                    key = b"left %d" % self._number  # nothing replaces it: it must stay
+                value = None if is_tombstone else b"%d" % self._number
+                sent.append((key, value, out.send(name, value, key=key, partition=0)))
+            for key, value, delivery in sent:
+                content.records[delivery.result(timeout_ms=90_000).offset] = (key, value)
+        content.is_known = True
+        self.note("has filled", tp, "with", len(sent), "records")
+        if name in self._names_used_before:
+            self.platform.actors["broker"].answered()
+
+    def _shrink(self, cluster: ClusterAdmin, name: str) -> None:
+        content = self.topics[name]
+        if not content.records:
+            return
+        crashes = self._crashes()
+        before = self.random.choice(list(content.records))
+        content.start = max(content.start, before)  # also when the answer is lost
+        tp = TopicPartition(name, 0)
+        _succeed(cluster.delete_records({tp: before}), ErrorCode.OFFSET_OUT_OF_RANGE)
+        content.deleted, content.crashes = before, crashes
+        self.note("has deleted records of", tp, "before", before)
+
+    def _crashes(self) -> int:
+        broker = self.platform.actors["broker"]
+        assert isinstance(broker, BrokerActor)
+        return broker.crashes
+
+    def _check(self, cluster: ClusterAdmin, name: str) -> None:
+        content, tp = self.topics[name], TopicPartition(name, 0)
+        found = self._read(tp)
+        if self.must_stop:
+            return  # perhaps before all was read
+        expected = {o: each for o, each in content.records.items() if o >= content.start}
+        if name in COMPACTED:
+            last = {key: offset for offset, (key, _) in sorted(expected.items())}
+            expected = {offset: expected[offset] for offset in last.values()}
+        wrong = [offset for offset, each in expected.items() if found.get(offset) != each]
+        if name == "forgetful":  # its tombstones may be gone, but then with all of their keys
+            values = dict(found[offset] for offset in sorted(found))
+            wrong = [o for o in wrong if expected[o][1] or values.get(expected[o][0])]
+        wrong += [offset for offset, each in found.items() if content.records.get(offset) != each]
+        if content.crashes == self._crashes():
+            wrong += [offset for offset in found if offset < content.deleted]
+        self.note("has checked", tp, "with", len(found), "records")
+        if wrong:
+            first = min(wrong)
+            self.platform.report(
+                Violation(
+                    "a topic holds what was written to it",
+                    f"{name}: {len(wrong)} of {len(expected)} records are wrong, the first at "
+                    f"{first}: {content.records.get(first)} is {found.get(first)} now",
+                )
+            )
+
+    def _read(self, tp: TopicPartition) -> dict[int, Pair]:
+        found: dict[int, Pair] = {}
+        with consumer(
+            self.target,
+            allow_auto_create_topics=False,
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=500,
+            request_timeout_ms=10_000,
+            default_api_timeout_ms=20_000,
+        ) as reader:
+            reader.assign([tp])
+            end = reader.end_offsets([tp])[tp]
+            reader.seek_to_beginning([tp])
+            while reader.position(tp) < end and not self.must_stop:
+                for record in reader.poll(timeout_ms=1_000):
+                    found[record.offset] = (record.key or b"", record.value)
+        return found
+
+
+def _succeed(results: Results[Any, Any], *fine: ErrorCode) -> None:
+    """Raise the error of an answer, unless it says that the wish was fulfilled before."""
+    for error in results.errors.values():
+        if error.code not in fine:
+            raise error

@@ -1,0 +1,120 @@
+"""Campaign: many seeds, each in a process of its own, on all cores.
+
+A process is forked for each seed from one that has imported everything: a seed starts in
+milliseconds, cannot see what others left behind, and one that hangs is stopped.
+"""
+
+import gc
+import os
+import pickle
+import selectors
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from millstream.simulation.scenario import Scenario
+
+SECONDS_MAX = 120.0
+CHUNK_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a seed has shown."""
+
+    seed: int
+    invariant: str | None = None  # which one is broken
+    details: str = ""
+    digest: str = ""
+    virtual_ms: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    lines: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether all invariants hold."""
+        return self.invariant is None
+
+
+Run = Callable[[Scenario], Result]
+
+
+@dataclass(slots=True)
+class _Child:
+    seed: int
+    pid: int
+    reading: int
+    started: float
+    data: bytearray
+
+
+def run_all(scenarios: Iterable[Scenario], run: Run, *, jobs: int) -> Iterator[Result]:
+    """Results as they come; at most so many processes at a time."""
+    gc.collect()
+    gc.freeze()
+    left = iter(scenarios)
+    with selectors.DefaultSelector() as selector:
+        children: dict[int, _Child] = {}
+        try:
+            while True:
+                while len(children) < jobs and (scenario := next(left, None)) is not None:
+                    child = _fork(scenario, run)
+                    children[child.reading] = child
+                    selector.register(child.reading, selectors.EVENT_READ)
+                if not children:
+                    return
+                for key, _ in selector.select(1.0):
+                    child = children[key.fd]
+                    data = os.read(child.reading, CHUNK_BYTES)
+                    child.data += data
+                    if not data:
+                        selector.unregister(child.reading)
+                        del children[child.reading]
+                        yield _finish(child)
+                for child in children.values():
+                    if time.monotonic() - child.started > SECONDS_MAX:
+                        os.kill(child.pid, signal.SIGKILL)
+        finally:
+            for child in children.values():
+                os.kill(child.pid, signal.SIGKILL)
+                os.waitpid(child.pid, 0)
+                os.close(child.reading)
+
+
+def _fork(scenario: Scenario, run: Run) -> _Child:
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(writing)
+        return _Child(scenario.seed, pid, reading, time.monotonic(), bytearray())
+    try:  # the child: nothing of the parent's is cleaned up here
+        os.close(reading)
+        started = time.monotonic()
+        try:
+            result = run(scenario)
+        except BaseException as error:
+            lines = tuple(traceback.format_exc().splitlines())
+            result = Result(scenario.seed, "the simulation itself", repr(error), lines=lines)
+        _write_all(writing, pickle.dumps((result, time.monotonic() - started)))
+    finally:
+        os._exit(0)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _finish(child: _Child) -> Result:
+    os.waitpid(child.pid, 0)
+    os.close(child.reading)
+    seconds = time.monotonic() - child.started
+    if not child.data:
+        why = f"the process of the seed ended or hung after {seconds:.0f} s"
+        return Result(child.seed, "the simulation itself", why, seconds=seconds)
+    result, seconds = pickle.loads(child.data)  # our own child wrote it
+    assert isinstance(result, Result)
+    return replace(result, seconds=seconds)

@@ -1,0 +1,93 @@
+"""Checker: reads everything back when the work is done, and compares it with what was promised."""
+
+from broker.client import consumer, producer
+from broker.model import TopicPartition
+from millstream.simulation.actors.actor import Actor
+from millstream.simulation.actors.producers import LEDGER, PARTITIONS, PLAIN
+from millstream.simulation.application_outputs import await_outputs
+from millstream.simulation.observations import (
+    Stored,
+    Violation,
+    check_acknowledged,
+    check_delivered,
+    check_offsets,
+    check_order,
+    check_transactions,
+    check_visible,
+)
+from millstream.simulation.reading import read_partitions
+
+OUTPUT_SECONDS_MAX = 540  # for servers: their scripts may be longer than the work
+
+
+class Checker(Actor):
+    """One more process, which starts after the faults."""
+
+    has_finished = False
+
+    def live(self) -> None:
+        """Read all topics and check them."""
+        plain = self._read(PLAIN, isolation="read_uncommitted")
+        ledger = self._read(LEDGER, isolation="read_committed")
+        seen = self.platform.seen
+        try:
+            check_acknowledged(seen, plain)
+            check_offsets(plain)
+            check_order(plain)
+            check_transactions(seen, ledger)
+            check_visible(seen, ledger)
+            check_order(ledger)
+            check_delivered(seen, plain)
+            self._check_committed()
+            if any("application" in name for name in self.platform.actors):
+                await_outputs(self, plain)
+            self._await_others()
+            self._probe()
+        except Violation as violation:
+            self.platform.report(violation)
+        self.has_finished = True
+
+    def _check_committed(self) -> None:
+        """What groups have committed is there, however many of their members were late."""
+        for group in dict.fromkeys(group for group, _ in self.platform.seen.committed):
+            expected = {
+                tp: end for (g, tp), end in self.platform.seen.committed.items() if g == group
+            }
+            with consumer(self.target, group_id=group) as reader:
+                found = reader.committed(expected)
+            for tp, end in expected.items():
+                offset = found[tp]
+                if offset is None or offset.offset < end:
+                    raise Violation(
+                        "no committed offset is lost",
+                        f"{group} has committed {end} for {tp}, and {offset} is there",
+                    )
+
+    def _await_others(self) -> None:
+        """Servers check what they did by themselves."""
+        for _ in range(OUTPUT_SECONDS_MAX):
+            waiting = {each.name: each.unsettled() for each in self.platform.actors.values()}
+            if not any(waiting.values()) or not self.rest(1_000, 1_000):
+                return
+        found = "; ".join(f"{name}: {each}" for name, each in waiting.items() if each)
+        raise Violation("everything works again", found)
+
+    def _probe(self) -> None:
+        """Write to every partition: none may refuse records when there are no faults any more."""
+        partitions = [
+            TopicPartition(topic, number)
+            for topic in (PLAIN, LEDGER)
+            for number in range(PARTITIONS)
+        ]
+        with producer(self.target, delivery_timeout_ms=30_000, request_timeout_ms=5_000) as out:
+            sent = [
+                (tp, out.send(tp.topic, b"probe 0", partition=tp.partition)) for tp in partitions
+            ]
+            for tp, delivery in sent:
+                error = delivery.exception(timeout_ms=60_000)
+                if error is not None:
+                    raise Violation("everything works again", f"{tp} takes no records: {error}")
+
+    def _read(self, topic: str, *, isolation: str) -> Stored:
+        partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+        return read_partitions(self, partitions, isolation=isolation)

@@ -1,0 +1,35 @@
+"""VirtualClock: the time of one simulated machine."""
+
+from broker import concurrency
+from millstream.simulation.scheduler import MICROSECONDS, Scheduler
+
+START_MS = 1_700_000_000_000
+LOOK_US = 1  # what a look at the clock costs: who looks again and again sees time pass
+
+
+class VirtualClock:
+    """A clock whose time of day may be wrong and may jump; its monotonic time never goes back."""
+
+    def __init__(self, scheduler: Scheduler, *, ahead_ms: int = 0) -> None:
+        """As far ahead of the simulation's time as given."""
+        self._scheduler = scheduler
+        self.ahead_ms = self.ahead_max_ms = ahead_ms
+
+    def jump(self, by_ms: int) -> None:
+        """Move the time of day, and leave it there."""
+        self.ahead_ms += by_ms
+        self.ahead_max_ms = max(self.ahead_max_ms, self.ahead_ms)
+
+    def now_ms(self) -> int:
+        """The time of day, in milliseconds since the epoch."""
+        self._scheduler.spend(LOOK_US)
+        return START_MS + self.ahead_ms + self._scheduler.now_us // MICROSECONDS
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds since the simulation began."""
+        self._scheduler.spend(LOOK_US)
+        return self._scheduler.now_us // MICROSECONDS
+
+    def wait(self, condition: concurrency.Condition, timeout_ms: int | None) -> bool:
+        """Wait on a held condition; False when the time ran out first."""
+        return condition.wait(None if timeout_ms is None else timeout_ms / 1000)

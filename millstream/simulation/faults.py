@@ -1,0 +1,319 @@
+"""Faults: what a scenario says goes wrong, done to the platform."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from broker.storage.checkpoints import RECOVERY_POINTS
+from broker.storage.segment import DELETED, LOG
+from millstream.simulation.actors.actor import Actor
+from millstream.simulation.actors.broker import BrokerActor
+from millstream.simulation.actors.producers import LEDGER, PARTITIONS
+from millstream.simulation.actors.sql_server import SqlServerActor
+from millstream.simulation.disk import SimulatedDisk
+from millstream.simulation.scenario import (
+    AFTER_AN_ANSWER,
+    FAILING_PARTITION,
+    FREEZE,
+    NO_RESTART,
+    OVERDUE,
+    POWER_AFTER_A_CHECKPOINT,
+    POWER_AFTER_AN_ANSWER,
+    POWER_IN_A_REMOVAL,
+    POWER_IN_A_ROLL,
+    Fault,
+)
+
+if TYPE_CHECKING:
+    from millstream.simulation.simulated_platform import Platform
+
+JUMP_MS = 3_600_000
+LOOK_US = 100_000
+RESTARTS_US = 10_000_000  # in which a failed query is started several times
+OPEN_WAIT_MS = FULL_MS = 20_000  # longer than transactions may last
+
+
+class Faults:
+    """Carries out faults, each in a thread of the world, and takes them back when they are over."""
+
+    def __init__(self, platform: "Platform") -> None:
+        """Nothing is wrong."""
+        self._platform = platform
+        self._random = platform.simulation.random("faults")
+        self._kinds: dict[str, Callable[[Fault], None]] = {
+            "kill": self._kill,
+            "stop": self._stop,
+            "power loss": self._lose_power,
+            "end in a write": self._kill_in_a_write,
+            AFTER_AN_ANSWER: self._kill_after_an_answer,
+            POWER_IN_A_REMOVAL: self._lose_power_in_a_removal,
+            POWER_AFTER_AN_ANSWER: self._lose_power_after_an_answer,
+            POWER_IN_A_ROLL: self._lose_power_in_a_roll,
+            POWER_AFTER_A_CHECKPOINT: self._lose_power_after_a_checkpoint,
+            "full disk": self._fill_disk,
+            "failing fsync": self._fail_fsyncs,
+            FAILING_PARTITION: self._fail_partition,
+            "slow disk": self._slow_disk,
+            "no descriptors": self._use_up_descriptors,
+            NO_RESTART: self._refuse_a_restart,
+            "scarce descriptors": self._keep_descriptors_scarce,
+            "bad record": self._write_bad_record,
+            "long absence": self._kill,
+            FREEZE: self._freeze,
+            OVERDUE: self._leave_a_transaction,
+            "disconnect": self._disconnect,
+            "partition": self._partition,
+            "slow network": self._slow_network,
+            "clock back": lambda fault: self._move_clock(fault, -JUMP_MS),
+            "clock forward": lambda fault: self._move_clock(fault, JUMP_MS),
+        }
+
+    def carry_out(self, fault: Fault) -> None:
+        """Begin a fault; returns when it is over."""
+        self._platform.simulation.history.add("world", str(fault))
+        self._kinds[fault.kind](fault)
+
+    def _wait(self, fault: Fault) -> None:
+        self._platform.simulation.scheduler.sleep(fault.for_ms * 1_000)
+
+    # --- processes ------------------------------------------------------------------------------
+
+    def _kill(self, fault: Fault) -> None:
+        actor = self._platform.actors[fault.target]
+        actor.kill()
+        self._wait(fault)
+        self._platform.restart(actor)
+
+    def _stop(self, fault: Fault) -> None:
+        actor = self._platform.actors[fault.target]
+        actor.stop()
+        self._wait(fault)
+        actor.kill()  # who has not ended by then
+        self._platform.restart(actor)
+
+    def _freeze(self, fault: Fault) -> None:
+        """Stop all threads of a process for a while: then it goes on as if no time had passed."""
+        process = self._platform.actors[fault.target].process
+        if process is None or not process.is_alive:
+            return
+        scheduler = self._platform.simulation.scheduler
+        scheduler.freeze(process)
+        self._wait(fault)
+        scheduler.thaw(process)
+
+    def _leave_a_transaction(self, fault: Fault) -> None:
+        """Kill a producer in a transaction, whose time is up while the broker's disk is full."""
+        broker, actor = self._platform.actors["broker"], self._platform.actors[fault.target]
+        scheduler = self._platform.simulation.scheduler
+        end_us = scheduler.now_us + fault.for_ms * 1_000
+        for _ in range(OPEN_WAIT_MS * 1_000 // LOOK_US):
+            if isinstance(broker, BrokerActor) and broker.has_open(actor.name):
+                break
+            scheduler.sleep(LOOK_US)
+        else:
+            return
+        actor.kill()
+        disk = self._platform.disk_of(broker)
+        disk.fill()
+        scheduler.sleep(FULL_MS * 1_000)
+        disk.heal()
+        scheduler.sleep(end_us - scheduler.now_us)
+        self._platform.restart(actor)
+
+    def _lose_power(self, fault: Fault) -> None:
+        actor = self._platform.actors[fault.target]
+        if actor.process is not None and actor.process.is_alive:
+            self._platform.network.lose_power(actor.process)
+        self._platform.disk_of(actor).power_loss()
+        actor.kill()
+        self._wait(fault)
+        self._platform.restart(actor)
+
+    def _kill_in_a_write(self, fault: Fault) -> None:
+        """Kill the process, or cut the power, in the middle of a change of its files."""
+        actor, disk = self._disk_of(fault)
+        process = actor.process
+        if process is None or not process.is_alive:
+            return
+        operations = self._random.randrange(1, 40)
+        if self._platform.scenario.is_durable and self._random.random() < 0.5:
+            disk.stop_after(process, operations, disk.power_loss)
+        else:
+            disk.stop_after(process, operations)
+        self._wait(fault)
+        actor.kill()
+        self._platform.restart(actor)
+
+    def _lose_power_in_a_removal(self, fault: Fault) -> None:
+        """Cut the power when two segments were removed and their names may be back again."""
+        _, disk = self._disk_of(fault)
+        self._lose_power_when(fault, only=lambda: _removed_segments(disk) > 1)
+
+    def _lose_power_in_a_roll(self, fault: Fault) -> None:
+        """Cut the power while neither the end of a segment nor the next one is on the disk."""
+        broker, disk = self._platform.broker, self._platform.disk_of(self._platform.broker)
+        disk.slow_down()
+        self._lose_power_when(fault, only=broker.has_rolled_unflushed)
+
+    def _lose_power_after_a_checkpoint(self, fault: Fault) -> None:
+        """The same, right after a checkpoint: the next file is written when ours is on the disk."""
+        broker, disk = self._platform.broker, self._platform.disk_of(self._platform.broker)
+        disk.slow_down(suffix=LOG)
+        self._lose_power_when(fault, only=broker.has_rolled_unflushed, suffix=RECOVERY_POINTS)
+
+    def _lose_power_after_an_answer(self, fault: Fault) -> None:
+        """Cut the power of the broker when its target was told that something is safe.
+
+        The disk is slow, so that other things are not: if it was one of them, it is lost.
+        """
+        broker, disk = self._platform.broker, self._platform.disk_of(self._platform.broker)
+        disk.slow_down()
+        count = self._random.randrange(1, 10) if "producer" in fault.target else 1
+        broker.after_answers(fault.target, count, partial(self._cut_power, broker))
+        self._restart_after_the_end_of(broker, fault)
+
+    def _lose_power_when(self, fault: Fault, *, only: Callable[[], bool], suffix: str = "") -> None:
+        """Cut the power in one of the next changes of files for which something is true."""
+        actor, disk = self._disk_of(fault)
+        process = actor.process
+        if process is None or not process.is_alive:
+            disk.heal()
+            return
+        operations = 1 if suffix else self._random.randrange(1, 4)
+        stop = partial(self._cut_power, actor)
+        disk.stop_after(process, operations, stop, suffix=suffix, only=only)
+        self._restart_after_the_end_of(actor, fault)
+
+    def _cut_power(self, actor: Actor) -> None:
+        if actor.process is not None and actor.process.is_alive:
+            self._platform.network.lose_power(actor.process)
+        self._platform.disk_of(actor).power_loss(whole=True)
+
+    def _restart_after_the_end_of(self, actor: Actor, fault: Fault) -> None:
+        self._wait_for_the_end_of(actor, fault)
+        self._platform.disk_of(actor).heal()
+        actor.kill()
+        self._platform.restart(actor)
+
+    def _kill_after_an_answer(self, fault: Fault) -> None:
+        """Kill a server as soon as it has told a user that something is done."""
+        actor = self._platform.actors[fault.target]
+        actor.ends_after_an_answer = True
+        if fault.target == "broker":
+            self._wait_for_the_end_of(actor, fault)
+        else:
+            self._wait(fault)
+        actor.kill()
+        self._platform.restart(actor)
+
+    def _wait_for_the_end_of(self, actor: Actor, fault: Fault) -> None:
+        for _ in range(fault.for_ms // 1_000):
+            if not actor.is_alive:
+                return
+            self._platform.simulation.scheduler.sleep(1_000_000)
+
+    # --- the disk -------------------------------------------------------------------------------
+
+    def _disk_of(self, fault: Fault) -> tuple[Actor, SimulatedDisk]:
+        actor = self._platform.actors[fault.target]
+        return actor, self._platform.disk_of(actor)
+
+    def _fill_disk(self, fault: Fault) -> None:
+        _, disk = self._disk_of(fault)
+        disk.fill(self._random.choice((0, 1_000, 50_000)))
+        self._wait(fault)
+        disk.heal()
+
+    def _fail_fsyncs(self, fault: Fault) -> None:
+        part = self._random.choice(("/", "/", "/ledger-", "/plain-"))  # perhaps of one topic only
+        self._fail_fsyncs_of(part, self._random.choice((1, 3)), fault)
+
+    def _fail_partition(self, fault: Fault) -> None:
+        """Of the partitions of a transaction one takes no markers, and the others do."""
+        self._fail_fsyncs_of(f"/{LEDGER}-{self._random.randrange(PARTITIONS)}/", 1, fault)
+
+    def _fail_fsyncs_of(self, part: str, times: int, fault: Fault) -> None:
+        actor, disk = self._disk_of(fault)
+        disk.fail_fsyncs(times=times, only=lambda path: part in path)
+        self._wait(fault)
+        disk.heal()
+        # A partition whose fsync failed refuses appends until the broker is started again.
+        actor.stop()
+        self._wait(fault)
+        actor.kill()
+        self._platform.restart(actor)
+
+    def _slow_disk(self, fault: Fault) -> None:
+        _, disk = self._disk_of(fault)
+        disk.slow_down()
+        self._wait(fault)
+        disk.heal()
+
+    def _use_up_descriptors(self, fault: Fault) -> None:
+        _, disk = self._disk_of(fault)
+        disk.limit_descriptors(self._random.choice((0, 8)))
+        self._wait(fault)
+        disk.heal()
+
+    def _refuse_a_restart(self, fault: Fault) -> None:
+        """Let a query fail by a full disk, and its restart by something else."""
+        server, disk = self._disk_of(fault)
+        assert isinstance(server, SqlServerActor)
+        scheduler = self._platform.simulation.scheduler
+        end_us = scheduler.now_us + fault.for_ms * 1_000
+        disk.fill()
+        while not server.has_failed_query and scheduler.now_us < end_us - RESTARTS_US:
+            scheduler.sleep(LOOK_US)
+        disk.heal()
+        disk.limit_descriptors(0)
+        scheduler.sleep(RESTARTS_US)
+        disk.heal()
+
+    def _keep_descriptors_scarce(self, fault: Fault) -> None:
+        """For short times there are none, as when many connections come and go."""
+        _, disk = self._disk_of(fault)
+        scheduler = self._platform.simulation.scheduler
+        end_us = scheduler.now_us + fault.for_ms * 1_000
+        while scheduler.now_us < end_us:
+            disk.limit_descriptors(0)
+            scheduler.sleep(self._random.randrange(40_000))
+            disk.limit_descriptors(None)
+            scheduler.sleep(self._random.randrange(40_000))
+
+    def _write_bad_record(self, fault: Fault) -> None:
+        """A record that no coordinator can read, as another version or a defect may leave."""
+        broker = self._platform.actors["broker"]
+        if isinstance(broker, BrokerActor) and broker.is_alive:
+            broker.write_bad_record()
+
+    # --- the network ----------------------------------------------------------------------------
+
+    def _disconnect(self, fault: Fault) -> None:
+        network = self._platform.network
+        network.disconnect_some(among=fault.target)
+        network.keep_disconnecting(0.05)
+        self._wait(fault)
+        network.heal()
+
+    def _partition(self, fault: Fault) -> None:
+        self._platform.network.partition(fault.target)
+        self._wait(fault)
+        self._platform.network.heal()
+
+    def _slow_network(self, fault: Fault) -> None:
+        self._platform.network.slow_down(self._random.choice((10, 200)))
+        self._wait(fault)
+        self._platform.network.heal()
+
+    # --- clocks ---------------------------------------------------------------------------------
+
+    def _move_clock(self, fault: Fault, by_ms: int) -> None:
+        """The time of day jumps, and stays there."""
+        clock = self._platform.clock_of(self._platform.actors[fault.target])
+        clock.jump(by_ms)
+
+
+def _removed_segments(disk: SimulatedDisk) -> int:
+    """How many segments were removed whose names may be back after a loss of power."""
+    made = (change.made for change in disk.names.changes)
+    return sum(each is not None and each[1].endswith(LOG + DELETED) for each in made)

@@ -1,0 +1,91 @@
+"""Installing: the names of `broker.concurrency` give simulated threads and locks, in one thread.
+
+Other threads of the machine, such as those of a test runner, get the real ones meanwhile.
+"""
+
+import concurrent.futures._base as futures_base
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+from broker import concurrency, garbage
+from millstream.simulation.primitives import (
+    SimulatedCondition,
+    SimulatedEvent,
+    SimulatedExecutor,
+    SimulatedLock,
+    SimulatedQueue,
+    SimulatedRLock,
+    SimulatedThread,
+    World,
+)
+
+REPLACED = {
+    "Condition": SimulatedCondition,
+    "Event": SimulatedEvent,
+    "Lock": SimulatedLock,
+    "RLock": SimulatedRLock,
+    "SimpleQueue": SimulatedQueue,
+    "Thread": SimulatedThread,
+    "ThreadPoolExecutor": SimulatedExecutor,
+}
+
+ROUNDS = ("rounds_began", "collect_when_due")
+
+
+@contextmanager
+def installed(world: World) -> Iterator[None]:
+    """Inside `with`, this thread's code gets simulated threads and locks."""
+    own = threading.get_ident()
+    before = {name: getattr(concurrency, name) for name in concurrency.__all__}
+    futures_threading = futures_base.threading  # type: ignore[attr-defined]
+
+    def chosen(real: Callable[..., object], simulated: Callable[..., object]) -> object:
+        def make(*args: object, **kwargs: object) -> object:
+            if threading.get_ident() == own:
+                return simulated(world, *args, **kwargs)
+            return real(*args, **kwargs)
+
+        return make
+
+    names = {name: chosen(before[name], simulated) for name, simulated in REPLACED.items()}
+    names["current_thread"] = lambda: (
+        _current_thread(world) if threading.get_ident() == own else threading.current_thread()
+    )
+    names["get_ident"] = lambda: (
+        world.task().number if threading.get_ident() == own else threading.get_ident()
+    )
+    names["pause"] = lambda: (
+        world.scheduler.yield_now() if threading.get_ident() == own else before["pause"]()
+    )
+    rounds = {name: getattr(garbage, name) for name in ROUNDS}
+    shim = SimpleNamespace(**{**vars(threading), **names})
+    try:
+        for name, replacement in names.items():
+            setattr(concurrency, name, replacement)
+        for name in ROUNDS:  # killed threads would never end theirs, or long after
+            setattr(garbage, name, _ignored(rounds[name], own))
+        setattr(futures_base, "threading", shim)  # noqa: B010 - a module, to mypy
+        yield
+    finally:
+        setattr(futures_base, "threading", futures_threading)  # noqa: B010
+        for name, real in before.items():
+            setattr(concurrency, name, real)
+        for name, real in rounds.items():
+            setattr(garbage, name, real)
+
+
+def _ignored(real: Callable[[], object], own: int) -> Callable[[], object]:
+    """Does nothing, and returns what does nothing, in a thread; others get the real one."""
+    return lambda: (lambda: None) if threading.get_ident() == own else real()
+
+
+def _current_thread(world: World) -> object:
+    """The running thread; one that the simulation itself started has an object made for it."""
+    task = world.task()
+    if task.thread is None:
+        thread = SimulatedThread(world, name=task.name)
+        thread.task = task
+        task.thread = thread
+    return task.thread

@@ -1,0 +1,221 @@
+"""Links: a connection between two simulated processes, and all that can happen to it on its way.
+
+            hold                      release
+    OPEN ---------> HELD (partition) ---------> OPEN      bytes wait, and arrive later
+      | cut, power loss
+      +-----------> LOST      one end or both may not know: bytes sent vanish, and the answer to
+                              them is a reset, once the other machine can be reached
+
+Each direction is a Stream. Bytes arrive in order, after a delay, in pieces.
+"""
+
+from collections import deque
+from enum import Enum
+
+from millstream.simulation.scheduler import Process
+from millstream.simulation.sockets import END, RESET, SimulatedSocket, Stream
+from millstream.simulation.weather import Weather
+
+PIECES_CHANCE = 0.05
+
+
+class LinkState(Enum):
+    """What becomes of bytes that are sent."""
+
+    OPEN = "open"
+    HELD = "held"
+    LOST = "lost"
+
+
+class Link:
+    """A connection; `client` opened it."""
+
+    def __init__(self, weather: Weather, client: SimulatedSocket, server: SimulatedSocket) -> None:
+        """Connect two sockets."""
+        self._weather = weather
+        self.client = client
+        self.server = server
+        self.state = LinkState.OPEN
+        capacity = weather.capacity()
+        self._streams = {server: Stream(capacity), client: Stream(capacity)}  # by who receives
+        self._held: deque[tuple[SimulatedSocket, memoryview | str]] = deque()
+        self._held_since_us = 0
+        self._unanswered: dict[SimulatedSocket, None] = {}  # who sent into a link that is lost
+        for socket in (client, server):
+            socket.link = self
+            socket.incoming = self._streams[socket]
+            socket.outgoing = self._streams[self._other(socket)]
+
+    def _other(self, socket: SimulatedSocket) -> SimulatedSocket:
+        return self.server if socket is self.client else self.client
+
+    @property
+    def processes(self) -> tuple[Process, Process]:
+        """Who is connected."""
+        return self.client.process, self.server.process
+
+    @property
+    def is_over(self) -> bool:
+        """Whether both ends are gone, or will never do anything more."""
+        return all(
+            socket.is_closed or not socket.process.is_alive for socket in (self.client, self.server)
+        )
+
+    # --- what the sockets do --------------------------------------------------------------------
+
+    def sent(self, socket: SimulatedSocket, data: bytes) -> None:
+        """Bytes were sent; where they go depends on the state."""
+        other = self._other(socket)
+        self._weather.saw(data)
+        if self.state is LinkState.HELD:
+            self._held.append((other, memoryview(data)))
+        elif self.state is LinkState.LOST or other.is_closed:
+            self._unanswered[socket] = None
+            if not self._weather.is_dark(*self.processes):
+                self._reset(socket)
+        else:
+            self._deliver(other, memoryview(data))
+            if self._weather.cuts_now():
+                self.cut()
+
+    def _deliver(self, to: SimulatedSocket, data: memoryview) -> None:
+        weather, stream = self._weather, self._streams[to]
+        delay_us = weather.delay_us(*self.processes)
+        if len(data) > 1 and weather.random.random() < PIECES_CHANCE:
+            at = weather.random.randrange(1, len(data))
+            to.changed(stream.put(data[:at], weather.now_us + delay_us))
+            data = data[at:]
+            delay_us += weather.delay_us(*self.processes)
+        at_us = stream.put(data, weather.now_us + delay_us)
+        if len(stream.parts) == 1:  # else who waits knows of an earlier one
+            to.changed(at_us)
+
+    def took(self, socket: SimulatedSocket) -> None:
+        """The other end may send more."""
+        self._other(socket).changed(self._weather.now_us)
+
+    def closed(self, socket: SimulatedSocket, *, unread: bool) -> None:
+        """One end was closed: the other sees the end, or a reset if bytes were thrown away."""
+        other = self._other(socket)
+        end = RESET if unread and self._weather.random.random() < 0.5 else END
+        self._end(other, end)
+
+    def _end(self, to: SimulatedSocket, end: str) -> None:
+        if to.is_closed:
+            return
+        if self.state is LinkState.HELD:
+            self._held.append((to, end))
+        elif self.state is LinkState.OPEN:
+            stream = self._streams[to]
+            delay_us = self._weather.delay_us(*self.processes)
+            to.changed(stream.finish(end, self._weather.now_us + delay_us))
+
+    def _reset(self, socket: SimulatedSocket) -> None:
+        """The answer to bytes for a connection that the other machine does not know."""
+        if not socket.is_closed:
+            delay_us = self._weather.delay_us(*self.processes)
+            at_us = self._weather.now_us + delay_us
+            socket.changed(self._streams[socket].finish(RESET, at_us))
+
+    # --- what the network does ------------------------------------------------------------------
+
+    def cut(self) -> None:
+        """Break it: each end loses some of what is on its way, and may or may not notice."""
+        if self.state is LinkState.LOST:
+            return
+        self.vanish()
+        for socket, stream in self._streams.items():
+            end = self._weather.random.choice((END, RESET, RESET, None))
+            if end is not None and not socket.is_closed:
+                at_us = self._weather.now_us + self._weather.delay_us(*self.processes)
+                socket.changed(stream.finish(end, at_us))
+
+    def vanish(self) -> None:
+        """Each end loses some of what is on its way, and neither is told.
+
+        Who has sent bytes without an answer sends them again, and hears of it when the other
+        machine can be reached; who waits asks from time to time whether the other is there.
+        """
+        self.state = LinkState.LOST
+        for to, _ in self._held:
+            self._unanswered[self._other(to)] = None
+        self._held.clear()
+        for socket, stream in self._streams.items():
+            if self._lose_tail(stream):
+                self._unanswered[self._other(socket)] = None
+        for socket, stream in self._streams.items():
+            given_up_us = socket.given_up_after_us
+            if given_up_us is not None and not socket.is_closed:
+                socket.changed(stream.finish(RESET, self._weather.now_us + given_up_us))
+        if not self._weather.is_dark(*self.processes):
+            self._answer()
+
+    def _answer(self) -> None:
+        unanswered, self._unanswered = self._unanswered, {}
+        for socket in unanswered:
+            self._reset(socket)
+
+    def _lose_tail(self, stream: Stream) -> bool:
+        """Bytes that have not arrived yet are lost from one of them on; whether there were any."""
+        weather = self._weather
+        coming = [part for part in stream.parts if part[0] > weather.now_us]
+        total = sum(len(data) for _, data in coming)
+        stream.end = None
+        if not coming:
+            return False
+        kept = weather.random.randrange(total + 1)
+        for _ in coming:
+            stream.parts.pop()
+        for at_us, data in coming:
+            if kept:
+                stream.parts.append((at_us, data[:kept]))
+                kept -= len(stream.parts[-1][1])
+        return True
+
+    def hold(self) -> None:
+        """The way is blocked for a while: what is on its way waits, too."""
+        if self.state is not LinkState.OPEN:
+            return
+        self.state = LinkState.HELD
+        self._held_since_us = self._weather.now_us
+        for socket, stream in self._streams.items():
+            coming = [part for part in stream.parts if part[0] > self._weather.now_us]
+            for _ in coming:
+                stream.parts.pop()
+            self._held.extend((socket, data) for _, data in coming)
+            if stream.end is not None and stream.end_us > self._weather.now_us:
+                self._held.append((socket, stream.end))
+                stream.end = None
+
+    def release(self) -> None:
+        """The way is free again: held bytes arrive, unless one end has given the other up."""
+        if self.state is LinkState.HELD and self._was_given_up():
+            self.vanish()
+        elif self.state is LinkState.HELD:
+            self.state = LinkState.OPEN
+            held, self._held = self._held, deque()
+            for socket, what in held:
+                if isinstance(what, str):
+                    self._end(socket, what)
+                else:
+                    self._deliver(socket, what)
+        elif self.state is LinkState.LOST:
+            self._answer()
+
+    def _was_given_up(self) -> bool:
+        held_us = self._weather.now_us - self._held_since_us
+        limits_us = [socket.given_up_after_us for socket in (self.client, self.server)]
+        return any(limit_us is not None and held_us > limit_us for limit_us in limits_us)
+
+    def end_of(self, process: Process) -> None:
+        """A process was killed: its machine closes its sockets."""
+        weather = self._weather
+        for socket in (self.client, self.server):
+            if socket.process is process and not socket.is_closed:
+                socket.is_closed = True
+                if weather.random.random() < 0.5:
+                    if self.state is LinkState.OPEN:
+                        self._lose_tail(self._streams[self._other(socket)])
+                    self._end(self._other(socket), RESET)
+                else:
+                    self._end(self._other(socket), END)

@@ -1,0 +1,185 @@
+"""Observations: what the platform has promised to its users, and whether it keeps its promises.
+
+Actors report here what they were told: records acknowledged, transactions ended, offsets committed.
+The checker reads everything back and compares.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from broker.model import TopicPartition
+
+Offset = int
+
+
+class Violation(AssertionError):
+    """An invariant does not hold."""
+
+    def __init__(self, invariant: str, details: str) -> None:
+        """Which one, and how."""
+        super().__init__(f"{invariant}: {details}")
+        self.invariant = invariant
+        self.details = details
+
+
+@dataclass(slots=True)
+class Transaction:
+    """What is known of one transaction."""
+
+    values: list[tuple[TopicPartition, bytes]] = field(default_factory=list)
+    outcome: str = "unknown"  # or committed, aborted
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCommit:
+    """An instance of an application has committed a task."""
+
+    instance: str
+    generation: int  # of the group
+    since_us: int
+    until_us: int
+
+
+@dataclass(slots=True)
+class Observations:
+    """What was promised."""
+
+    acknowledged: dict[TopicPartition, dict[Offset, bytes]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    transactions: dict[str, Transaction] = field(default_factory=dict)
+    delivered: dict[str, dict[TopicPartition, set[Offset]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(set))
+    )
+    committed: dict[tuple[str, TopicPartition], Offset] = field(default_factory=dict)
+    # What was read of committed transactions, while others were open.
+    visible: dict[TopicPartition, dict[Offset, bytes]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    # Who has had a partition of a group last, and since which generation or member epoch.
+    owners: dict[tuple[str, TopicPartition], tuple[str, int]] = field(default_factory=dict)
+    task_commits: dict[str, list[TaskCommit]] = field(default_factory=lambda: defaultdict(list))
+
+    def acknowledge(self, tp: TopicPartition, offset: Offset, value: bytes) -> None:
+        """A producer was told that a record is at an offset."""
+        before = self.acknowledged[tp].setdefault(offset, value)
+        if before != value:
+            raise Violation(
+                "one offset, one record",
+                f"{tp} offset {offset} was acknowledged for {before!r} and for {value!r}",
+            )
+
+    def commit_task(self, task: str, commit: TaskCommit) -> None:
+        """An instance was told that its transaction is committed.
+
+        A later generation of the group has another owner for the task, or the same one. Once it has
+        committed, a commit that an earlier generation begins must be refused.
+        """
+        commits = self.task_commits[task]
+        for other in commits:
+            if other.generation > commit.generation and other.until_us < commit.since_us:
+                raise Violation(
+                    "one owner of a task at a time",
+                    f"task {task}: {commit.instance} commits in generation {commit.generation}, "
+                    f"after {other.instance} has in generation {other.generation}",
+                )
+        commits.append(commit)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A record as the checker reads it."""
+
+    offset: int
+    value: bytes
+    key: bytes = b""
+    timestamp_ms: int = 0
+
+
+Stored = dict[TopicPartition, Sequence[StoredRecord]]
+
+
+def check_acknowledged(seen: Observations, stored: Stored) -> None:
+    """Nothing that was acknowledged is lost, or is another record now."""
+    for tp, acknowledged in seen.acknowledged.items():
+        found = {each.offset: each.value for each in stored.get(tp, ())}
+        lost = [offset for offset, value in acknowledged.items() if found.get(offset) != value]
+        if lost:
+            first = min(lost)
+            raise Violation(
+                "nothing acknowledged is lost",
+                f"{tp}: {len(lost)} of {len(acknowledged)} records, the first at {first}: "
+                f"{acknowledged[first]!r}, now {found.get(first)!r}",
+            )
+
+
+def check_order(stored: Stored) -> None:
+    """Records of one producer are in the order in which it sent them, and each is there once."""
+    for tp, records in stored.items():
+        numbers: dict[bytes, list[int]] = defaultdict(list)
+        for each in records:
+            who, _, number = each.value.rpartition(b" ")
+            numbers[who].append(int(number))
+        for who, sent in numbers.items():
+            for before, after in pairwise(sent):
+                if after <= before:
+                    what = "is there twice" if after == before else f"comes after {before}"
+                    raise Violation(
+                        "records are in order, and there once",
+                        f"{tp}: number {after} of {who.decode()} {what}",
+                    )
+
+
+def check_offsets(stored: Stored) -> None:
+    """Each offset has a record, if there is neither compaction nor a transaction in the topic.
+
+    Otherwise later records have outlived earlier ones, which their producer may send again.
+    """
+    for tp, records in stored.items():
+        for before, after in pairwise(each.offset for each in records):
+            if after != before + 1:
+                raise Violation("a log has no holes", f"{tp}: {after} comes after {before}")
+
+
+def check_transactions(seen: Observations, visible: Stored) -> None:
+    """A transaction is visible as a whole or not at all, as its end was answered."""
+    values: dict[TopicPartition, set[bytes]] = {
+        tp: {each.value for each in records} for tp, records in visible.items()
+    }
+    for name, each in seen.transactions.items():
+        found = sum(value in values.get(tp, ()) for tp, value in each.values)
+        expected = {"committed": {len(each.values)}, "aborted": {0}}.get(
+            each.outcome, {0, len(each.values)}
+        )
+        if found not in expected:
+            raise Violation(
+                "transactions are atomic",
+                f"{name}, {each.outcome}: {found} of {len(each.values)} records are visible",
+            )
+
+
+def check_visible(seen: Observations, stored: Stored) -> None:
+    """What was once read as committed is committed."""
+    for tp, visible in seen.visible.items():
+        found = {each.offset: each.value for each in stored.get(tp, ())}
+        for offset, value in visible.items():
+            if found.get(offset) != value:
+                raise Violation(
+                    "only what is committed is read",
+                    f"{tp} offset {offset} was read as {value!r}, now {found.get(offset)!r}",
+                )
+
+
+def check_delivered(seen: Observations, stored: Stored) -> None:
+    """Each group has had each record of the topics that it reads."""
+    for group, partitions in seen.delivered.items():
+        for tp, records in stored.items():
+            missing = [each.offset for each in records if each.offset not in partitions[tp]]
+            if missing:
+                raise Violation(
+                    "groups miss nothing",
+                    f"group {group} has not had {len(missing)} of {len(records)} records of {tp}, "
+                    f"the first at {missing[0]}",
+                )

@@ -1,0 +1,67 @@
+"""Promises: what a broker must know when it starts, before any client can tell it again.
+
+Clients cover up what a broker has forgotten: they commit later offsets, and end later transactions.
+So it is asked when it has read its logs, and nobody is connected yet.
+"""
+
+from broker.broker import Broker
+from broker.coordinator.transaction import TransactionState
+from millstream.simulation.observations import Observations, Violation
+
+OPEN_STATES = frozenset(
+    {
+        TransactionState.ONGOING,
+        TransactionState.PREPARE_COMMIT,
+        TransactionState.PREPARE_ABORT,
+    }
+)
+
+
+def check_promises(seen: Observations, broker: Broker) -> None:
+    """Raise a Violation when something is gone that a client was told is safe."""
+    with broker.lock:
+        _check_ends(seen, broker)
+        _check_offsets(seen, broker)
+        _check_open_transactions(broker)
+
+
+def _check_ends(seen: Observations, broker: Broker) -> None:
+    """The logs reach as far as what was acknowledged; the checker reads the records themselves."""
+    for tp, acknowledged in seen.acknowledged.items():
+        log = broker.state.storage.get(tp)
+        end_offset = 0 if log is None else log.end_offset
+        last = max(acknowledged, default=-1)
+        if last >= end_offset:
+            raise Violation(
+                "nothing acknowledged is lost",
+                f"{tp} ends at {end_offset} after a start, and {last} was acknowledged",
+            )
+
+
+def _check_offsets(seen: Observations, broker: Broker) -> None:
+    offsets = broker.state.groups._store  # noqa: SLF001 - a request would have to wait
+    for (group, tp), end in seen.committed.items():
+        found = offsets.get(group, tp)
+        if found is None or found.offset < end:
+            raise Violation(
+                "no committed offset is lost",
+                f"{group} has committed {end} for {tp}, and a start finds {found}",
+            )
+
+
+def _check_open_transactions(broker: Broker) -> None:
+    """A transaction is open in a partition only if its coordinator knows that it must end it."""
+    known = {
+        (each.producer_id, tp)
+        for each in broker.state.transactions.transactions()
+        if each.state in OPEN_STATES
+        for tp in each.partitions
+    }
+    for log in broker.state.storage.logs():
+        for producer_id in log.producers.open_transactions:
+            if (producer_id, log.topic_partition) not in known:
+                raise Violation(
+                    "transactions end in time",
+                    f"{log.topic_partition} has an open one of producer {producer_id} after a "
+                    "start, of which the coordinator does not know",
+                )

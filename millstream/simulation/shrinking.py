@@ -1,0 +1,47 @@
+"""Shrinking: the smallest scenario that still breaks the same invariant."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from millstream.simulation.campaign import Result
+from millstream.simulation.scenario import Scenario
+
+
+def smaller(scenario: Scenario) -> Iterator[Scenario]:
+    """Scenarios with less in them, those with much less first."""
+    faults = scenario.faults
+    for half in (faults[len(faults) // 2 :], faults[: len(faults) // 2]):
+        if 0 < len(half) < len(faults) - 1:
+            yield replace(scenario, faults=half)
+    for name in scenario.actors:
+        yield scenario.without_actor(name)
+    for number in range(len(faults)):
+        yield scenario.without_fault(number)
+    last_ms = max((fault.at_ms + fault.for_ms for fault in faults), default=0)
+    for work_ms in (scenario.work_ms // 4, scenario.work_ms // 2, last_ms):
+        if work_ms < scenario.work_ms and work_ms >= last_ms:
+            yield replace(scenario, work_ms=work_ms)
+
+
+def shrink(
+    scenario: Scenario,
+    invariant: str,
+    run: Callable[[Scenario], Result],
+    *,
+    runs_max: int = 200,
+    progress: Callable[[Scenario], None] = lambda _: None,
+) -> Scenario:
+    """The smallest scenario found in so many runs."""
+    runs = 0
+    found = True
+    while found:
+        found = False
+        for candidate in smaller(scenario):
+            if runs >= runs_max:
+                return scenario
+            runs += 1
+            if run(candidate).invariant == invariant:
+                scenario, found = candidate, True
+                progress(scenario)
+                break
+    return scenario

@@ -1,0 +1,82 @@
+"""Simulation: one seed, its processes and their threads, and what happened."""
+
+import itertools
+from collections.abc import Callable
+from contextlib import ExitStack
+from random import Random
+from types import TracebackType
+from typing import Self
+
+from broker.machine import Machine
+from millstream.simulation.clock import VirtualClock
+from millstream.simulation.history import History
+from millstream.simulation.installing import installed
+from millstream.simulation.logs import logged
+from millstream.simulation.primitives import World
+from millstream.simulation.scheduler import MICROSECONDS, Process, Scheduler, Task
+
+
+class Simulation:
+    """A world of simulated processes. Inside `with`, code of this thread gets simulated threads.
+
+    >>> with Simulation(seed=1) as simulation:
+    ...     process = simulation.process("broker")
+    ...     simulation.start(process, "main", serve)
+    ...     simulation.run(for_ms=600_000)
+    """
+
+    def __init__(self, seed: int) -> None:
+        """Nothing runs yet. Parts have random numbers of their own: one does not move another."""
+        self.seed = seed
+        self.history = History()
+        self.scheduler = Scheduler(self.random("scheduler"), self.history)
+        self.history.now_us = lambda: self.scheduler.now_us
+        self.world = World(self.scheduler)
+        self._process_ids = itertools.count(1)
+        self._opened = ExitStack()
+
+    def random(self, name: str) -> Random:
+        """Random numbers of a part, which follow from the seed and its name."""
+        return Random(f"{self.seed}/{name}")
+
+    def process(self, name: str) -> Process:
+        """A new process, also in place of one that was killed."""
+        return Process(name, self.random(f"process {name} {self.scheduler.steps}"))
+
+    def machine(self, process: Process, clock: VirtualClock | None = None) -> Machine:
+        """What a process takes from outside."""
+        return Machine(
+            clock=clock or VirtualClock(self.scheduler),
+            random=process.random,
+            host_name=process.name,
+            process_id=next(self._process_ids),
+        )
+
+    def start(self, process: Process, name: str, body: Callable[[], object]) -> Task:
+        """Start a thread of a process."""
+        return self.scheduler.spawn(process, name, body)
+
+    def run(self, *, for_ms: int) -> None:
+        """Let virtual time pass; returns earlier when there is nothing left to do."""
+        self.scheduler.run(self.scheduler.now_us + for_ms * MICROSECONDS)
+
+    def kill(self, process: Process) -> None:
+        """End a process as SIGKILL does."""
+        self.history.add(process, "killed")
+        self.scheduler.kill(process)
+
+    def __enter__(self) -> Self:
+        """Simulate in this thread."""
+        self._opened.enter_context(logged(self.history, self.scheduler))
+        self._opened.enter_context(installed(self.world))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End all threads that are left."""
+        with self._opened:
+            self.scheduler.end()

@@ -1,0 +1,507 @@
+"""Simulated sockets: both ends of a connection, and the selector on which a thread waits for them.
+
+    client's socket --Stream--> server's socket          bytes arrive in order, each at its time,
+    client's socket <--Stream-- server's socket          at most as many as the stream holds
+
+Nothing happens by itself: a stream knows when its bytes arrive, and a selector blocks until the
+first of those times. So a message costs one turn of the thread that receives it.
+"""
+
+import errno
+import heapq
+import itertools
+import socket as system
+from collections import deque
+from collections.abc import Iterable, Mapping
+from selectors import EVENT_READ, EVENT_WRITE, BaseSelector, SelectorKey
+from typing import Any, Protocol, cast
+
+from broker.sockets import Address, Buffer, Socket
+from millstream.simulation.scheduler import Process, Scheduler, Task
+
+CALL_US = 5  # what a call costs that sends or receives
+RESET = "reset"
+END = "end"
+
+
+class Link(Protocol):
+    """What a socket needs of the network: how it reaches the other end."""
+
+    def sent(self, socket: "SimulatedSocket", data: bytes) -> None:
+        """Bytes were sent."""
+        ...
+
+    def took(self, socket: "SimulatedSocket") -> None:
+        """Bytes were received: the other end may send more."""
+        ...
+
+    def closed(self, socket: "SimulatedSocket", *, unread: bool) -> None:
+        """One end was closed, perhaps with bytes that it did not take."""
+        ...
+
+
+class Connector(Protocol):
+    """Who makes connections."""
+
+    scheduler: Scheduler
+
+    def connect(self, socket: "SimulatedSocket", address: Address) -> None:
+        """Begin to connect."""
+        ...
+
+
+class Stream:
+    """Bytes on their way to one socket. What arrives when is decided by who puts them in."""
+
+    __slots__ = ("capacity", "end", "end_us", "last_us", "parts", "size")
+
+    def __init__(self, capacity: int) -> None:
+        """Nothing is on its way."""
+        self.capacity = capacity
+        self.parts: deque[tuple[int, memoryview]] = deque()  # when they arrive
+        self.size = 0  # of all that was sent and not taken, also what is held up on the way
+        self.last_us = 0
+        self.end: str | None = None
+        self.end_us = 0  # when the end arrives
+
+    def put(self, data: memoryview, at_us: int) -> int:
+        """Let bytes arrive at a time, but never before those sent earlier; when they do."""
+        self.last_us = max(self.last_us, at_us)
+        self.parts.append((self.last_us, data))
+        return self.last_us
+
+    def finish(self, end: str, at_us: int) -> int:
+        """Nothing comes behind what is on its way; when that is known at the other end."""
+        at_us = max(self.last_us, at_us)
+        if self.end is None or at_us < self.end_us or (self.end, end) == (END, RESET):
+            self.end, self.end_us = end, at_us
+        return self.end_us
+
+    def next_us(self) -> int | None:
+        """When the next thing arrives."""
+        if self.parts:
+            return self.parts[0][0]
+        return None if self.end is None else self.end_us
+
+    def take(self, now_us: int, wanted: int, *, peek: bool = False) -> bytes | None:
+        """What has arrived, at most so many bytes; None: nothing yet; empty: the end."""
+        taken = []
+        left = wanted
+        for at_us, data in self.parts:
+            if at_us > now_us or left == 0:
+                break
+            taken.append(data[:left])
+            left -= len(taken[-1])
+        if not taken:
+            if self.parts or self.end is None or self.end_us > now_us:
+                return None
+            if self.end == RESET:
+                raise ConnectionResetError(errno.ECONNRESET, "connection reset by peer")
+            return b""
+        if not peek:
+            self._drop(wanted - left)
+        return b"".join(taken)
+
+    def _drop(self, count: int) -> None:
+        self.size -= count
+        while count:
+            at_us, data = self.parts[0]
+            if count < len(data):
+                self.parts[0] = (at_us, data[count:])
+                return
+            count -= len(data)
+            self.parts.popleft()
+
+
+class Selectable:
+    """Something that a selector can wait for."""
+
+    def __init__(self, number: int) -> None:
+        """Nobody waits for it."""
+        self.number = number
+        self.selector: SimulatedSelector | None = None
+        self.is_closed = False
+
+    def fileno(self) -> int:
+        """Its number; -1 when it is closed."""
+        return -1 if self.is_closed else self.number
+
+    def ready(self, events: int, now_us: int) -> int:
+        """Which of these events there are now."""
+        raise NotImplementedError
+
+    def next_us(self) -> int | None:
+        """When something may arrive."""
+        return None
+
+    def changed(self, at_us: int) -> None:
+        """Let who waits look again, at a time."""
+        if self.selector is not None:
+            self.selector.look(self, at_us)
+
+
+class SimulatedSocket(Selectable):
+    """One end of a connection; see broker.sockets.Socket."""
+
+    def __init__(self, number: int, process: Process, connector: Connector) -> None:
+        """Not connected."""
+        super().__init__(number)
+        self.process = process
+        self._connector = connector
+        self._scheduler = connector.scheduler
+        self.link: Link | None = None
+        self.incoming: Stream | None = None
+        self.outgoing: Stream | None = None
+        self.connected_us: int | None = None  # when a connect ends, well or not
+        self.connect_error = 0
+        self.is_connected = False  # the other end is there: bytes may be sent
+        self._keeps_alive = False
+        self._idle_s, self._interval_s, self._probes = 7_200, 75, 9  # as Linux has it
+
+    def __repr__(self) -> str:
+        """As the history names it."""
+        return f"socket {self.number} of {self.process}"
+
+    # --- settings -------------------------------------------------------------------------------
+
+    def setblocking(self, flag: bool, /) -> None:
+        """Simulated sockets never block."""
+        assert not flag
+
+    def setsockopt(self, level: int, name: int, value: int, /) -> None:
+        """Only those count that say how soon a silent peer is given up."""
+        match (level, name):
+            case (system.SOL_SOCKET, system.SO_KEEPALIVE):
+                self._keeps_alive = bool(value)
+            case (system.IPPROTO_TCP, system.TCP_KEEPIDLE):
+                self._idle_s = value
+            case (system.IPPROTO_TCP, system.TCP_KEEPINTVL):
+                self._interval_s = value
+            case (system.IPPROTO_TCP, system.TCP_KEEPCNT):
+                self._probes = value
+
+    @property
+    def given_up_after_us(self) -> int | None:
+        """After what time without a word the other end counts as gone; None: never."""
+        if not self._keeps_alive:
+            return None
+        return (self._idle_s + self._interval_s * self._probes) * 1_000_000
+
+    def getsockopt(self, level: int, name: int, /) -> int:
+        """The outcome of the last connect."""
+        assert (level, name) == (system.SOL_SOCKET, system.SO_ERROR)
+        return self.connect_error
+
+    # --- connecting -----------------------------------------------------------------------------
+
+    def connect(self, address: Address, /) -> None:
+        """Begin to connect; that never ends at once."""
+        self._connector.connect(self, address)
+        raise BlockingIOError(errno.EINPROGRESS, "operation now in progress")
+
+    def _opened(self) -> None:
+        """Whether the connection is there, as every call must check first."""
+        if self.is_closed:
+            raise OSError(errno.EBADF, "bad file descriptor")
+        if not self.is_connected:
+            if self.connected_us is None or self.connected_us > self._scheduler.now_us:
+                raise BlockingIOError(errno.EAGAIN, "not connected yet")
+            if self.connect_error:
+                raise OSError(self.connect_error, "cannot connect")
+            self.is_connected = True
+
+    # --- bytes ----------------------------------------------------------------------------------
+
+    def send(self, data: Buffer, flags: int = 0, /) -> int:
+        """Send what there is room for."""
+        return self._send(memoryview(data))
+
+    def sendmsg(
+        self, buffers: Iterable[Buffer], ancillary: Iterable[Any] = (), flags: int = 0, /
+    ) -> int:
+        """Send what there is room for."""
+        return self._send(memoryview(b"".join(buffers)))
+
+    def _send(self, data: memoryview) -> int:
+        self._opened()
+        self._scheduler.spend(CALL_US)
+        incoming, outgoing, link = self.incoming, self.outgoing, self.link
+        assert incoming is not None
+        assert outgoing is not None
+        assert link is not None
+        if incoming.end == RESET and incoming.end_us <= self._scheduler.now_us:
+            raise BrokenPipeError(errno.EPIPE, "broken pipe")
+        room = outgoing.capacity - outgoing.size
+        if room <= 0:
+            raise BlockingIOError(errno.EAGAIN, "no room to send")
+        taken = bytes(data[:room])
+        outgoing.size += len(taken)
+        link.sent(self, taken)
+        return len(taken)
+
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        """Receive what has arrived."""
+        return self._receive(size, peek=bool(flags & system.MSG_PEEK))
+
+    def recv_into(self, buffer: memoryview, /) -> int:
+        """Receive what has arrived."""
+        taken = self._receive(len(buffer))
+        buffer[: len(taken)] = taken
+        return len(taken)
+
+    def _receive(self, wanted: int, *, peek: bool = False) -> bytes:
+        self._opened()
+        self._scheduler.spend(CALL_US)
+        incoming, link = self.incoming, self.link
+        assert incoming is not None
+        assert link is not None
+        was_full = incoming.size >= incoming.capacity
+        taken = incoming.take(self._scheduler.now_us, wanted, peek=peek)
+        if taken is None:
+            raise BlockingIOError(errno.EAGAIN, "nothing has arrived")
+        if was_full and not peek:
+            link.took(self)
+        return taken
+
+    def close(self) -> None:
+        """Close this end."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        if self.selector is not None:
+            self.selector.forget(self)
+        if self.link is not None and self.incoming is not None:
+            next_us = self.incoming.next_us() if self.incoming.parts else None
+            unread = next_us is not None and next_us <= self._scheduler.now_us
+            self.link.closed(self, unread=unread)
+
+    # --- for the selector -----------------------------------------------------------------------
+
+    def ready(self, events: int, now_us: int) -> int:
+        """Which of these events there are now."""
+        if not self.is_connected:
+            if self.connected_us is None or self.connected_us > now_us:
+                return 0
+            if self.connect_error:
+                return events
+            self.is_connected = True
+        found = 0
+        if events & EVENT_READ:
+            assert self.incoming is not None
+            next_us = self.incoming.next_us()
+            if next_us is not None and next_us <= now_us:
+                found = EVENT_READ
+        if events & EVENT_WRITE and self._is_writable(now_us):
+            found |= EVENT_WRITE
+        return found
+
+    def _is_writable(self, now_us: int) -> bool:
+        incoming, outgoing = self.incoming, self.outgoing
+        assert incoming is not None
+        assert outgoing is not None
+        was_reset = incoming.end == RESET and incoming.end_us <= now_us
+        return was_reset or outgoing.size < outgoing.capacity
+
+    def next_us(self) -> int | None:
+        """When something may arrive."""
+        if not self.is_connected and self.connected_us is not None:
+            return self.connected_us
+        return None if self.incoming is None else self.incoming.next_us()
+
+
+class WakeReceiver(Selectable):
+    """The end of a pair on which a thread waits to be woken."""
+
+    def __init__(self, number: int, scheduler: Scheduler) -> None:
+        """Nothing was sent."""
+        super().__init__(number)
+        self._scheduler = scheduler
+        self._sent = 0
+
+    def setblocking(self, flag: bool, /) -> None:
+        """Simulated sockets never block."""
+
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        """Take all that was sent."""
+        taken, self._sent = self._sent, 0
+        return bytes(taken)
+
+    def close(self) -> None:
+        """Take no more."""
+        self.is_closed = True
+        if self.selector is not None:
+            self.selector.forget(self)
+
+    def ready(self, events: int, now_us: int) -> int:
+        """Whether something was sent."""
+        return EVENT_READ if self._sent else 0
+
+    def put(self, count: int) -> None:
+        """Bytes arrive at once."""
+        self._sent += count
+        self.changed(self._scheduler.now_us)
+
+
+class WakeSender:
+    """The end of a pair by which other threads wake the one that waits."""
+
+    def __init__(self, receiver: WakeReceiver) -> None:
+        """Connected."""
+        self._receiver = receiver
+
+    def setblocking(self, flag: bool, /) -> None:
+        """Simulated sockets never block."""
+
+    def send(self, data: Buffer, flags: int = 0, /) -> int:
+        """Wake the other."""
+        if self._receiver.is_closed:
+            raise BrokenPipeError(errno.EPIPE, "broken pipe")
+        self._receiver.put(len(data))
+        return len(data)
+
+    def close(self) -> None:
+        """Nothing is left of it."""
+
+
+class SimulatedSelector(BaseSelector):
+    """Waits for simulated sockets, in virtual time."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        """Waits for nothing yet."""
+        self._scheduler = scheduler
+        self._keys: dict[Selectable, SelectorKey] = {}
+        self._looks: dict[Selectable, None] = {}  # those that may be ready
+        self._due: list[tuple[int, int, Selectable]] = []  # those that will be looked at
+        self._order = itertools.count()
+        self._task: Task | None = None  # which blocks in `select`
+        self._ticket = 0
+        self._interrupted = False
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> SelectorKey:
+        """Wait for a socket, too."""
+        selectable = cast(Selectable, fileobj)
+        assert selectable not in self._keys, "a socket is registered once"
+        key = self._keys[selectable] = SelectorKey(fileobj, selectable.number, events, data)
+        selectable.selector = self
+        self._looks[selectable] = None
+        return key
+
+    def unregister(self, fileobj: Any) -> SelectorKey:
+        """Do not wait for a socket any more; one that was closed meanwhile is known, too."""
+        selectable = cast(Selectable, fileobj)
+        key = self._keys.pop(selectable)
+        selectable.selector = None
+        self._looks.pop(selectable, None)
+        return key
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> SelectorKey:
+        """Wait for other events of a socket."""
+        selectable = cast(Selectable, fileobj)
+        key = self._keys[selectable] = SelectorKey(fileobj, selectable.number, events, data)
+        self._looks[selectable] = None
+        return key
+
+    def forget(self, selectable: Selectable) -> None:
+        """A socket was closed: it is never ready again, though it can still be unregistered."""
+        self._looks.pop(selectable, None)
+        selectable.selector = None
+
+    def look(self, selectable: Selectable, at_us: int) -> None:
+        """Something about a socket changes at a time."""
+        task = self._task
+        blocked = task is not None and task.ticket == self._ticket
+        if at_us <= self._scheduler.now_us:
+            self._looks[selectable] = None
+            if blocked:
+                assert task is not None
+                self._scheduler.wake(task)
+            return
+        earliest_us = self._due[0][0] if self._due else None
+        heapq.heappush(self._due, (at_us, next(self._order), selectable))
+        if blocked and (earliest_us is None or at_us < earliest_us):
+            assert task is not None
+            self._scheduler.wake_at(task, self._ticket, at_us)
+
+    def interrupt(self) -> None:
+        """Let `select` return, now or when it is called next."""
+        self._interrupted = True
+        task = self._task
+        if task is not None and task.ticket == self._ticket:
+            self._scheduler.wake(task)
+
+    def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
+        """Block until sockets are ready, or the time is up."""
+        scheduler = self._scheduler
+        until_us = None if timeout is None else scheduler.now_us + round(timeout * 1_000_000)
+        while True:
+            ready = self._ready(scheduler.now_us)
+            is_over = until_us is not None and scheduler.now_us >= until_us
+            if ready or is_over or self._interrupted:
+                self._interrupted = False
+                return ready
+            deadline_us = until_us
+            if self._due and (deadline_us is None or self._due[0][0] < deadline_us):
+                deadline_us = self._due[0][0]
+            task = self._task = scheduler.current
+            assert task is not None
+            self._ticket = task.ticket + 1
+            scheduler.block(deadline_us)
+            self._task = None
+
+    def _ready(self, now_us: int) -> list[tuple[SelectorKey, int]]:
+        due, looks = self._due, self._looks
+        while due and due[0][0] <= now_us:
+            selectable = heapq.heappop(due)[2]
+            if selectable.selector is self:
+                looks[selectable] = None
+        found = []
+        for selectable in list(looks):
+            key = self._keys[selectable]
+            mask = selectable.ready(key.events, now_us)
+            if mask:
+                found.append((key, mask))  # looked at again next time: it may still be ready
+                continue
+            del looks[selectable]
+            next_us = selectable.next_us()
+            if next_us is not None and next_us > now_us:
+                heapq.heappush(due, (next_us, next(self._order), selectable))
+        return found
+
+    def close(self) -> None:
+        """Wait for nothing any more."""
+        for selectable in self._keys:
+            selectable.selector = None
+        self._keys.clear()
+        self._looks.clear()
+        self._due.clear()
+
+    def get_map(self) -> Mapping[Any, SelectorKey]:
+        """What it waits for."""
+        return self._keys
+
+
+class SimulatedSockets:
+    """The sockets of one process; see broker.sockets.Sockets."""
+
+    def __init__(self, process: Process, connector: Connector, numbers: Iterable[int]) -> None:
+        """None yet."""
+        self._process = process
+        self._connector = connector
+        self._numbers = iter(numbers)
+
+    def selector(self) -> BaseSelector:
+        """Waits in virtual time."""
+        return SimulatedSelector(self._connector.scheduler)
+
+    def pair(self) -> tuple[Socket, Socket]:
+        """Two connected sockets, by which one thread wakes another."""
+        receiver = WakeReceiver(next(self._numbers), self._connector.scheduler)
+        return cast(Socket, receiver), cast(Socket, WakeSender(receiver))
+
+    def resolve(self, host: str, port: int) -> list[tuple[int, Address]]:
+        """Names are addresses here."""
+        return [(system.AF_INET, (host, port))]
+
+    def open(self, family: int) -> Socket:
+        """A socket that is not connected."""
+        return SimulatedSocket(next(self._numbers), self._process, self._connector)

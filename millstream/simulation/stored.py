@@ -1,0 +1,290 @@
+"""StoredFile and StoredFolder: what programs see of a simulated disk, and what is really on it.
+
+    write, truncate            data: the page cache        changes: not on the disk yet
+    create, rename, unlink     entries: names in memory
+          | fsync of the file, or of the folder
+          v
+    durable                    what is left after a loss of power, with any part of the changes
+
+A disk writes sectors of 512 bytes, each in one step, in any order, also while nobody asks for it.
+So after a loss of power each sector is as it was after any of the writes to it since the fsync, and
+the size as it was at any time since then, with zeros where no sector was written.
+"""
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple
+
+SECTOR_BYTES = 512
+OLD_VERSION_CHANCE = 0.2  # that a sector which is not kept as it is holds something in between
+
+
+class DataChange(NamedTuple):
+    """A write at a position, or a change of the size if there is no data."""
+
+    number: int
+    position: int
+    data: bytes | None
+    size_after: int
+    cuts: bool = False
+
+
+class StoredFile:
+    """The bytes of a file."""
+
+    __slots__ = (
+        "changes", "data", "durable", "is_linked", "lock_owner", "modified_ns", "next_number"
+    )  # fmt: skip
+
+    def __init__(self, modified_ns: int) -> None:
+        """An empty file."""
+        self.data = bytearray()
+        self.durable = bytearray()
+        self.changes: list[DataChange] = []
+        self.next_number = 0
+        self.modified_ns = modified_ns
+        self.is_linked = True
+        self.lock_owner: object = None
+
+    def write(self, data: bytes, position: int) -> None:
+        """Write into the page cache."""
+        _write(self.data, data, position)
+        self._changed(position, data)
+
+    def truncate(self, size: int) -> None:
+        """Change the size, in memory."""
+        cuts = size < len(self.data)
+        _resize(self.data, size)
+        self._changed(size, None, cuts=cuts)
+
+    def _changed(self, position: int, data: bytes | None, *, cuts: bool = False) -> None:
+        change = DataChange(self.next_number, position, data, len(self.data), cuts)
+        self.changes.append(change)
+        self.next_number += 1
+
+    def _count_before(self, end_number: int) -> int:
+        return sum(1 for change in self.changes if change.number < end_number)
+
+    def settle(self, end_number: int) -> None:
+        """All changes before a number are on the disk."""
+        count = self._count_before(end_number)
+        for change in self.changes[:count]:
+            _apply(self.durable, change)
+        del self.changes[:count]
+
+    def lose_power(self, random: Random, *, whole: bool = False) -> None:
+        """What was not on the disk is there in parts, or else as a whole or not at all."""
+        if whole and random.random() < 0.5:
+            self.settle(self.next_number)
+        elif self.changes and not whole:
+            self.durable = self._image(self.changes, random)
+        self.changes.clear()
+        self.data = bytearray(self.durable)
+
+    def lose_writes(self, end_number: int, random: Random) -> None:
+        """The disk failed to take the changes before a number, and nobody will try again.
+
+        Programs may still see them in the page cache, or not.
+        """
+        count = self._count_before(end_number)
+        if not count:
+            return
+        size = self.changes[count - 1].size_after
+        self.durable = self._image(self.changes[:count], random)
+        del self.changes[:count]
+        if len(self.durable) != size:  # the size is known to the file system, not to the pages
+            cuts = size < len(self.durable)
+            self.changes.insert(0, DataChange(end_number - 1, size, None, size, cuts))
+        if random.random() < 0.5:
+            self.data = bytearray(self.durable)
+            for change in self.changes:
+                _apply(self.data, change)
+
+    def _image(self, changes: list[DataChange], random: Random) -> bytearray:
+        """What may be on the disk: some versions of the sectors, and some size."""
+        count = len(changes)
+        size_end = random.choice((count, count, 0, random.randint(0, count)))
+        # A cut that is not on the disk keeps the later writes off the blocks it frees.
+        end = next((n for n in range(size_end, count) if changes[n].cuts), count)
+        keep_chance = random.choice((0.0, 1.0, random.random()))
+        sectors: dict[int, int] = {}  # how many of the changes each of them has seen
+        image = bytearray(self.durable)
+        for number, change in enumerate(changes[:end]):
+            if change.data is None:
+                if number < size_end:
+                    _resize(image, change.size_after)
+                continue
+            for sector, start, stop in _pieces(change.position, len(change.data)):
+                seen = sectors.get(sector)
+                if seen is None:
+                    seen = sectors[sector] = _version(random, keep_chance, end)
+                if number < seen:
+                    offset = change.position
+                    _write(image, change.data[start - offset : stop - offset], start)
+        _resize(image, changes[size_end - 1].size_after if size_end else len(self.durable))
+        return image
+
+    def flip_bit(self, position: int, bit: int) -> None:
+        """Damage a byte, on the disk and in memory."""
+        for data in (self.data, self.durable):
+            if position < len(data):
+                data[position] ^= 1 << bit
+
+
+def _version(random: Random, keep_chance: float, end: int) -> int:
+    if random.random() < keep_chance:
+        return end
+    return random.randint(0, end) if random.random() < OLD_VERSION_CHANCE else 0
+
+
+def _pieces(position: int, size: int) -> list[tuple[int, int, int]]:
+    """The sectors that a write touches, with where it starts and stops in each."""
+    end = position + size
+    return [
+        (sector, max(position, sector * SECTOR_BYTES), min(end, (sector + 1) * SECTOR_BYTES))
+        for sector in range(position // SECTOR_BYTES, (end + SECTOR_BYTES - 1) // SECTOR_BYTES)
+    ]
+
+
+def _apply(target: bytearray, change: DataChange) -> None:
+    if change.data is None:
+        _resize(target, change.size_after)
+    else:
+        _write(target, change.data, change.position)
+
+
+def _write(target: bytearray, data: bytes, position: int) -> None:
+    if position > len(target):
+        target.extend(bytes(position - len(target)))
+    target[position : position + len(data)] = data
+
+
+def _resize(target: bytearray, size: int) -> None:
+    if size < len(target):
+        del target[size:]
+    else:
+        target.extend(bytes(size - len(target)))
+
+
+class StoredFolder:
+    """Names of files and folders."""
+
+    __slots__ = ("durable", "entries", "modified_ns")
+
+    def __init__(self, modified_ns: int) -> None:
+        """An empty folder."""
+        self.entries: dict[str, Node] = {}
+        self.durable: dict[str, Node] = {}
+        self.modified_ns = modified_ns
+
+
+Node = StoredFile | StoredFolder
+Name = tuple[StoredFolder, str, Node]
+
+
+class NameChange(NamedTuple):
+    """A name that goes, one that comes, or both in one step."""
+
+    number: int
+    gone: Name | None
+    made: Name | None
+
+    def objects(self) -> list[object]:
+        """What it is about: changes of one of them keep their order."""
+        return [
+            each
+            for folder, name, node in filter(None, (self.gone, self.made))
+            for each in ((id(folder), name), id(node))
+        ]
+
+    @property
+    def is_move(self) -> bool:
+        """Whether it is about two folders."""
+        return self.gone is not None and self.made is not None and self.gone[0] is not self.made[0]
+
+    def touches(self, folder: StoredFolder) -> bool:
+        """Whether an fsync of the folder covers it."""
+        return (self.gone is not None and self.gone[0] is folder) or (
+            self.made is not None and self.made[0] is folder
+        )
+
+    def settle(self) -> None:
+        """It is on the disk."""
+        if self.gone is not None:
+            self.gone[0].durable.pop(self.gone[1], None)
+        if self.made is not None:
+            self.made[0].durable[self.made[1]] = self.made[2]
+
+
+@dataclass(slots=True)
+class Names:
+    """The tree of folders, and the changes of names that are not on the disk yet."""
+
+    root: StoredFolder = field(default_factory=lambda: StoredFolder(0))
+    changes: list[NameChange] = field(default_factory=list)
+    next_number: int = 0
+
+    def change(
+        self,
+        gone: Name | None,
+        made: Name | None,
+    ) -> None:
+        """Remove a name, add one, or rename, in memory."""
+        if gone is not None:
+            del gone[0].entries[gone[1]]
+        if made is not None:
+            made[0].entries[made[1]] = made[2]
+        self.changes.append(NameChange(self.next_number, gone, made))
+        self.next_number += 1
+
+    def settle(self, folder: StoredFolder, end_number: int) -> None:
+        """The changes of a folder before a number are on the disk, with those they build on."""
+        kept: list[NameChange] = []
+        settled: list[NameChange] = []
+        elsewhere: set[object] = set()  # what was moved between folders
+        for change in reversed(self.changes):
+            is_due = change.number < end_number and change.touches(folder)
+            if is_due or (elsewhere and not elsewhere.isdisjoint(change.objects())):
+                settled.append(change)
+                if not is_due or change.is_move:
+                    elsewhere.update(change.objects())
+            else:
+                kept.append(change)
+        for change in reversed(settled):
+            change.settle()
+        self.changes = kept[::-1]
+
+    def lose_power(self, random: Random, *, whole: bool = False) -> None:
+        """Of the names that were not on the disk some are; files lose what they can lose.
+
+        With `whole` each file is as it was last or as it was fsynced: systems write back one file
+        after another, in any order, so that this is more likely than a mixture of sectors.
+        """
+        count = len(self.changes)
+        if whole:
+            chance = random.choice((0.5, 1.0))
+            kept = [random.random() < chance for _ in range(count)]
+        elif random.random() < 0.4:  # as a journal does
+            end = random.randint(0, count)
+            kept = [number < end for number in range(count)]
+        else:
+            chance = random.choice((0.0, 1.0, random.random()))
+            kept = [random.random() < chance for _ in range(count)]
+        lost: set[object] = set()
+        for change, is_kept in zip(self.changes, kept, strict=True):
+            objects = change.objects()
+            if is_kept and lost.isdisjoint(objects):
+                change.settle()
+            else:
+                lost.update(objects)
+        self.changes.clear()
+        self._restore(self.root, random, whole=whole)
+
+    def _restore(self, folder: StoredFolder, random: Random, *, whole: bool) -> None:
+        folder.entries = dict(folder.durable)
+        for node in folder.entries.values():
+            if isinstance(node, StoredFolder):
+                self._restore(node, random, whole=whole)
+            else:
+                node.is_linked = True
+                node.lose_power(random, whole=whole)

@@ -1,0 +1,73 @@
+"""Weather: how fast and how reliable a simulated network is at the moment."""
+
+from random import Random
+from zlib import crc32
+
+from millstream.simulation.scheduler import MICROSECONDS, Process, Scheduler
+
+DELAY_US = (100, 5_000)
+SLOW_CHANCE = 0.002  # of a message that takes much longer, as when a packet was lost
+SLOW_US = (100_000, 700_000)
+CAPACITIES = (4_096, 65_536, 262_144)
+
+
+class Weather:
+    """Delays and faults; everything random about the network comes from here."""
+
+    def __init__(self, scheduler: Scheduler, random: Random) -> None:
+        """Fair."""
+        self._scheduler = scheduler
+        self.random = random
+        self.slow_factor: dict[str, float] = {}  # by the name of a process; "" stands for all
+        self.partitions: dict[tuple[str, str], None] = {}
+        self.dark: dict[str, None] = {}  # processes whose machine has no power
+        self.cut_chance = 0.0  # of a connection, whenever it is used
+        self.digest = 0  # of all bytes that were sent
+
+    @property
+    def now_us(self) -> int:
+        """The time."""
+        return self._scheduler.now_us
+
+    def delay_us(self, one: Process, other: Process) -> int:
+        """How long a message takes."""
+        chance = self.random.random()
+        low, high = DELAY_US
+        delay_us = low + int((high - low) * chance * chance)  # most are fast
+        if chance > 1 - SLOW_CHANCE:
+            delay_us = self.random.randint(*SLOW_US)
+        if self.slow_factor:
+            factors = [self.slow_factor.get(name, 1.0) for name in ("", one.name, other.name)]
+            delay_us = int(delay_us * max(factors))
+        return delay_us
+
+    def capacity(self) -> int:
+        """How many bytes a connection holds in each direction."""
+        return self.random.choice(CAPACITIES)
+
+    def cuts_now(self) -> bool:
+        """Whether a connection breaks that was just used."""
+        return self.cut_chance > 0 and self.random.random() < self.cut_chance
+
+    def is_parted(self, one: Process, other: Process) -> bool:
+        """Whether two processes cannot reach each other."""
+        if not self.partitions:
+            return False
+        for pair in ((one.name, other.name), (other.name, one.name)):
+            if pair in self.partitions or (pair[0], "") in self.partitions:
+                return True
+        return False
+
+    def is_dark(self, one: Process, other: Process) -> bool:
+        """Whether no answer can come: the way is blocked, or a machine is off."""
+        if one.name in self.dark or other.name in self.dark:
+            return True
+        return self.is_parted(one, other)
+
+    def saw(self, data: bytes) -> None:
+        """Count bytes into the digest."""
+        self.digest = crc32(data, self.digest)
+
+    def connect_timeout_us(self) -> int:
+        """After what time a machine that cannot be reached is given up."""
+        return self.random.randint(10, 3_000) * MICROSECONDS

@@ -1,0 +1,95 @@
+"""RegistryWorkload: registers schemas and sets levels; knows what was acknowledged."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from broker.errors import RegistryError
+from broker.registry.registry import Registry
+from broker.schema.compatibility.levels import CompatibilityLevel
+from broker.schema.schema import Schema
+from millstream.simulation.observations import Violation
+
+SUBJECTS = "abc"
+FIELDS_MAX = 25
+STORE_ERRORS = 50_000  # codes from here on: nobody knows whether the change was written
+INVARIANT = "schemas keep their ids"
+
+
+def schema(fields: int) -> Schema:
+    """A record of so many optional fields: each is compatible with those before."""
+    columns = [{"name": f"f{n}", "type": ["null", "int"], "default": None} for n in range(fields)]
+    return Schema(json.dumps({"type": "record", "name": "R", "fields": columns}))
+
+
+@dataclass(slots=True)
+class RegistryWorkload:
+    """What was promised; lives outside of the process that is killed."""
+
+    random: Random
+    done: int = 0
+    ids: dict[tuple[str, int], int] = field(default_factory=dict)  # of subject and field count
+    levels: dict[str, CompatibilityLevel] = field(default_factory=dict)
+
+    def change(self, registry: Registry, note: Callable[..., None]) -> None:
+        """One change; raises RegistryError when the registry could not write it."""
+        subject = self.random.choice(SUBJECTS)
+        if self.random.random() < 0.8:
+            self._register(registry, subject, self.random.randint(1, FIELDS_MAX), note)
+        else:
+            level = self.random.choice(list(CompatibilityLevel))
+            self.levels.pop(subject, None)  # either of them, if the registry dies now
+            registry.set_level(subject, level)
+            self.levels[subject] = level
+            note("sets", subject, level.name)
+        self.done += 1
+
+    def _register(
+        self, registry: Registry, subject: str, fields: int, note: Callable[..., None]
+    ) -> None:
+        try:
+            found = registry.register(subject, schema(fields))
+        except RegistryError as error:
+            if error.code >= STORE_ERRORS:
+                raise
+            note("refuses", subject, fields, error.code)
+            if self.levels.get(subject) is CompatibilityLevel.NONE:
+                raise Violation(
+                    "levels are kept", f"{subject} takes everything, and refused {fields}: {error}"
+                ) from error
+            return
+        known = self.ids.setdefault((subject, fields), found)
+        if known != found:
+            raise Violation(
+                INVARIANT, f"{subject} with {fields} fields had id {known}, and has {found}"
+            )
+        for (other, count), taken in self.ids.items():
+            if taken == found and count != fields:
+                raise Violation(
+                    INVARIANT, f"{subject} with {fields} fields got id {found} of {other}, {count}"
+                )
+        note("registers", subject, fields, found)
+
+    def check(self, registry: Registry) -> None:
+        """All that was acknowledged is there."""
+        for (subject, fields), known in self.ids.items():
+            try:
+                found = registry.lookup(subject, schema(fields)).schema_id
+                by_id = json.loads(registry.schema(known).text)
+            except RegistryError as error:
+                raise Violation(
+                    INVARIANT, f"{subject} with {fields} fields had id {known}: {error}"
+                ) from error
+            if found != known or len(by_id["fields"]) != fields:
+                raise Violation(
+                    INVARIANT,
+                    f"{subject} with {fields} fields had id {known}, and has {found}; "
+                    f"the id is of {len(by_id['fields'])} fields",
+                )
+        for subject, level in self.levels.items():
+            if registry.level(subject) is not level:
+                raise Violation(
+                    "levels are kept",
+                    f"{subject} was set to {level.name}, and is {registry.level(subject)}",
+                )

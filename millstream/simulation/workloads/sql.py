@@ -1,0 +1,456 @@
+"""SqlWorkload: a script of statements that follows from a seed, and what must come of it.
+
+Two sources, some queries on them, and rounds of inserts and changes: pause and resume, replace,
+add a column, drop and create again. Rows are known by their column N. What queries must have
+computed follows from the rows that are in the sources' topics: see reference.py.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from random import Random
+
+from broker.client.opening import admin, producer
+from broker.model import LATEST_TIMESTAMP, TopicPartition
+from millstream.simulation.clock import START_MS
+from millstream.simulation.observations import Violation
+from millstream.simulation.workloads import reference
+from millstream.simulation.workloads.reference import Inputs, Order, Result, Shape
+from millstream.simulation.workloads.statements import (
+    Script,
+    SqlServer,
+    Step,
+    adds_column,
+    controls,
+    drops,
+    insert,
+    inserts,
+    makes,
+    writer,
+)
+from millstream.simulation.workloads.topic_reading import TopicReading
+from sql.queries import QueryState
+
+CUSTOMERS = ("ann", "bob", "cid")
+SOURCES: Mapping[str, Shape] = {
+    "ORDERS": Shape(("CUSTOMER", "AMOUNT", "N"), ("ID",)),
+    "CUSTOMERS": Shape(("CITY", "TOWN", "N"), ("CUSTOMER",), is_table=True),
+}
+AMOUNTS = (20, 50, 70)  # what LARGE compares with
+JITTER_MS = 20_000
+SETTLE_POLL_MS = 1_000
+FAILED_POLL_MS = 300
+FRAGILE = "FRAGILE"  # whose query is made to fail
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A stream or table that is made from others."""
+
+    select: str
+    shape: Shape
+    expected: reference.Expected | None = None  # None: see SqlWorkload
+    needs: tuple[str, ...] = ()
+
+
+QUERIES: Mapping[str, Query] = {
+    "LARGE": Query(
+        "id, customer, amount FROM orders WHERE amount > {}", Shape(("CUSTOMER", "AMOUNT"), ("ID",))
+    ),
+    "BY_CUSTOMER": Query(
+        "customer, id, amount FROM orders PARTITION BY customer",
+        Shape(("ID", "AMOUNT"), ("CUSTOMER",)),
+        reference.by_customer,
+    ),
+    "WITH_CITY": Query(
+        "o.customer AS customer, o.id AS id, c.city AS city FROM by_customer o "
+        "JOIN customers c ON o.customer = c.customer",
+        Shape(("ID", "CITY"), ("CUSTOMER",)),
+        reference.with_city,
+        ("BY_CUSTOMER",),
+    ),
+    "TOTALS": Query(
+        "customer, COUNT(*) AS orders, SUM(amount) AS amount FROM orders GROUP BY customer",
+        Shape(("ORDERS", "AMOUNT"), ("CUSTOMER",), is_table=True),
+        reference.totals,
+    ),
+    "PER_MINUTE": Query(
+        "customer, COUNT(*) AS orders FROM orders WINDOW TUMBLING (SIZE 1 MINUTE) "
+        "GROUP BY customer",
+        Shape(("ORDERS",), ("CUSTOMER",), window="tumbling", is_table=True),
+        reference.per_minute,
+    ),
+    "SESSIONS": Query(
+        "customer, COUNT(*) AS orders FROM orders WINDOW SESSION (15 SECONDS) GROUP BY customer",
+        Shape(("ORDERS",), ("CUSTOMER",), window="session", is_table=True),
+        reference.sessions,
+    ),
+    "COPY": Query(
+        "* FROM customers",
+        Shape(("CITY", "TOWN", "N", "NOTE"), ("CUSTOMER",), is_table=True),
+        reference.copy_of_customers,
+    ),
+    "BY_TOWN": Query(
+        "town, COUNT(*) AS people FROM customers GROUP BY town",
+        Shape(("PEOPLE",), ("TOWN",), is_table=True),
+        reference.by_town,
+    ),
+}
+KINDS: Sequence[tuple[str, ...]] = (
+    ("LARGE",),
+    ("BY_CUSTOMER", "WITH_CITY"),
+    ("TOTALS",),
+    ("PER_MINUTE",),
+    ("SESSIONS",),
+    ("COPY",),
+    ("BY_TOWN",),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Where a stream or table is: no restart may change that."""
+
+    topic: str
+    value_format: str
+
+
+@dataclass(slots=True)
+class SqlWorkload:
+    """The script, and what is known of its results; lives outside of the process that is killed."""
+
+    random: Random
+    script: Script = field(default_factory=lambda: Script([]))
+    made: dict[str, Made] = field(default_factory=dict)
+    acknowledged: dict[str, set[object]] = field(default_factory=dict)  # numbers by source
+    tries: Counter[object] = field(default_factory=Counter)  # of orders: each may have been written
+    paused: dict[str, Result] = field(default_factory=dict)  # what they had before
+    limits: list[tuple[int, int]] = field(default_factory=list)  # of LARGE: from which N, which
+    names: list[str] = field(default_factory=list)  # of queries that there are
+    _orders: int = 0
+    _updates: int = 0
+    _has_note: bool = False
+
+    def __post_init__(self) -> None:
+        """Choose the steps."""
+        self.script = Script(list(self._steps()))
+
+    # --- the script -----------------------------------------------------------------------------
+
+    def _steps(self) -> Iterator[Step]:
+        random = self.random
+        chosen = random.sample(KINDS, random.choice((2, 3)))
+        wanted = [name for kind in chosen for name in kind]
+        altered = bool({"COPY", "BY_TOWN"} & set(wanted)) and random.random() < 0.7
+        # Rows of DELIMITED have all columns or cannot be read.
+        form = ", value_format='JSON'" if altered else ""
+        yield self._makes(
+            "CREATE STREAM orders (id STRING KEY, customer STRING, amount INT, n INT) "
+            f"WITH (kafka_topic='orders', partitions=2{form});",
+            "ORDERS",
+        )
+        yield self._makes(
+            "CREATE TABLE customers (customer STRING PRIMARY KEY, city STRING, town STRING, n INT) "
+            f"WITH (kafka_topic='customers', partitions=2{form});",
+            "CUSTOMERS",
+        )
+        yield self._inserts("customers", [self._customer(name) for name in CUSTOMERS])
+        for name in wanted:
+            yield self._creates(name)
+        changes: list[Callable[[], Iterator[Step]]] = [partial(self._pause, wanted)] * 2
+        changes += [partial(self._create_again, wanted), self._nothing]
+        changes += [self._replace_large] * 2 if "LARGE" in wanted else []
+        changes += [self._fail] if random.random() < 0.3 else []
+        rounds = [random.choice(changes) for _ in range(random.choice((2, 3)))]
+        if altered:
+            rounds.insert(random.randrange(len(rounds) + 1), partial(self._add_column, wanted))
+        for change in rounds:
+            yield self.insert_orders()
+            if random.random() < 0.5:
+                yield self._insert_customers()
+            yield from change()
+        yield self.insert_orders()
+
+    def insert_orders(self) -> Step:
+        """A step that inserts some orders."""
+        count = self.random.choice((3, 8))
+        rows = [self._order(n) for n in range(self._orders, self._orders + count)]
+        self._orders += count
+        return self._inserts("orders", rows)
+
+    def _order(self, n: int) -> dict[str, object]:
+        time_ms = START_MS + 60_000 + n * 7_000 + self.random.randrange(JITTER_MS)
+        return {
+            "rowtime": time_ms,
+            "id": f"o{n}",
+            "customer": self.random.choice(CUSTOMERS),
+            "amount": self.random.randrange(100),
+            "n": n,
+        }
+
+    def _customer(self, name: str) -> dict[str, object]:
+        n, self._updates = self._updates, self._updates + 1
+        found: dict[str, object] = {
+            "rowtime": START_MS + n,
+            "customer": name,
+            "city": f"city of {name}",
+            "town": self.random.choice(("x", "y", "z")),
+            "n": n,
+        }
+        return {**found, "note": f"note {n}"} if self._has_note else found
+
+    def _insert_customers(self) -> Step:
+        count = self.random.choice((1, 3))
+        return self._inserts(
+            "customers", [self._customer(self.random.choice(CUSTOMERS)) for _ in range(count)]
+        )
+
+    def _inserts(self, source: str, rows: Sequence[Mapping[str, object]]) -> Step:
+        return inserts(source, rows, numbers=self._numbers, send=self._send)
+
+    def _numbers(self, server: SqlServer, source: str) -> Collection[object]:
+        return self.acknowledged.get(source.upper(), set()) | {
+            row.get("N") for row in self._rows(server.reading, source.upper())
+        }
+
+    def _send(self, server: SqlServer, source: str, row: Mapping[str, object]) -> None:
+        self.tries[source, row["n"]] += 1
+        server.execute(insert(source, row))
+        self.acknowledged.setdefault(source.upper(), set()).add(row["n"])
+        server.answered()
+
+    def _creates(self, name: str, text: str = "CREATE") -> Step:
+        query = QUERIES[name]
+        kind = "TABLE" if query.shape.is_table else "STREAM"
+        select, first = query.select, self._orders if "REPLACE" in text else 0
+        limit = self.random.choice(AMOUNTS)
+        selected = f"AS SELECT {select.format(limit)};"
+
+        def statement() -> str:
+            if "REPLACE" not in text:
+                return f"{text} {kind} {name} {selected}"
+            made = self.made[name]  # which the settings of this start may not be
+            place = f"kafka_topic='{made.topic}', value_format='{made.value_format}'"
+            return f"{text} {kind} {name} WITH ({place}) {selected}"
+
+        def after(server: SqlServer) -> None:
+            self._has_made(server, name)
+            if name == "LARGE":
+                earlier = [each for each in self.limits if each[0] < first]
+                self.limits = [*earlier, (first, limit)]
+
+        return Step(
+            f"make {name}",
+            lambda server: makes(statement()).run(server),
+            lambda server: makes(statement()).is_done(server),
+            after,
+        )
+
+    def _makes(self, text: str, name: str) -> Step:
+        return replace(makes(text), after=lambda server: self._has_made(server, name))
+
+    def _has_made(self, server: SqlServer, name: str) -> None:
+        source = server.engine.state.catalog.sources[name]
+        self.made[name] = Made(source.topic, source.value_format.name)
+        if name in QUERIES and name not in self.names:
+            self.names.append(name)
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def _nothing(self) -> Iterator[Step]:
+        yield self.settles()
+
+    def _pause(self, wanted: Sequence[str]) -> Iterator[Step]:
+        name = self.random.choice(wanted)
+        yield self.settles()
+
+        def keep(server: SqlServer) -> None:
+            server.wait(10_000)
+            self.paused[name] = self.result(server.reading, name)
+
+        def check(server: SqlServer) -> None:
+            server.wait(20_000)
+            if found := reference.difference(
+                self.result(server.reading, name), self.paused.get(name, Result())
+            ):
+                raise Violation("a paused query does nothing", f"{name} {found}")
+
+        yield controls("PAUSE", name)
+        yield Step(f"keep {name}", keep)
+        yield self.insert_orders()
+        yield Step(f"check {name}", check)
+        yield controls("RESUME", name)
+        yield Step(f"go on with {name}", lambda server: self.paused.pop(name, None))
+
+    def _replace_large(self) -> Iterator[Step]:
+        yield self.settles(committed="LARGE")
+        yield self._creates("LARGE", "CREATE OR REPLACE")
+
+    def _add_column(self, wanted: Sequence[str]) -> Iterator[Step]:
+        yield self.settles()
+        yield adds_column("customers", "note", "STRING", kind="TABLE")
+        self._has_note = True
+        for name in ("COPY", "BY_TOWN"):
+            if name in wanted:
+                yield self._creates(name, "CREATE OR REPLACE")
+        yield self._insert_customers()
+
+    def _create_again(self, wanted: Sequence[str]) -> Iterator[Step]:
+        needed = {each for name in wanted for each in QUERIES[name].needs}
+        name = self.random.choice([each for each in wanted if each not in needed])
+        kind = "TABLE" if QUERIES[name].shape.is_table else "STREAM"
+
+        def forget(server: SqlServer) -> None:
+            if name in self.names:
+                self.names.remove(name)
+
+        yield Step(f"forget {name}", forget)
+        if self.random.random() < 0.5:
+            yield controls("TERMINATE", name)
+        yield drops(kind, name)
+        yield self._creates(name)
+
+    def _fail(self) -> Iterator[Step]:
+        """A query that cannot go on is dropped: it leaves nothing behind."""
+        table = f"CREATE TABLE {FRAGILE} AS SELECT kind, COUNT(*) AS n FROM risky GROUP BY kind;"
+        made = makes(table)
+        yield makes(
+            "CREATE STREAM risky (id STRING KEY, kind STRING) "
+            "WITH (kafka_topic='risky', value_format='JSON', partitions=1);"
+        )
+        yield replace(
+            made,
+            run=lambda server: server.engine.execute(
+                table, {"ksql.fail.on.deserialization.error": True}
+            ),
+        )
+        yield Step("insert what is not JSON", _write_garbage)
+        dropped = drops("TABLE", FRAGILE)
+
+        def drop(server: SqlServer) -> None:
+            while _state_of(server, FRAGILE) is not QueryState.ERROR:
+                server.wait(FAILED_POLL_MS)
+            dropped.run(server)
+
+        yield replace(dropped, run=drop)
+        yield drops("STREAM", "risky")
+
+    def settles(self, committed: str = "") -> Step:
+        """A step that waits for the results that are expected."""
+
+        def run(server: SqlServer) -> None:
+            while self.differences(server.reading):
+                server.wait(SETTLE_POLL_MS)
+            while committed and self._lag(server, committed):
+                server.wait(SETTLE_POLL_MS)
+
+        return Step("settle", run)
+
+    def _lag(self, server: SqlServer, name: str) -> int:
+        """How many records a query of orders has not committed."""
+        topic, query_id = self.made["ORDERS"].topic, writer(server, name)
+        group = server.engine.commands.launcher.application_id(str(query_id))
+        with admin(server.engine.commands.launcher.clients) as asking:
+            places = [TopicPartition(topic, number) for number in range(2)]
+            ends = asking.list_offsets(dict.fromkeys(places, LATEST_TIMESTAMP)).all()
+            found = asking.list_group_offsets(group, places).values
+            return sum(ends[tp].offset - (found[tp].offset if tp in found else 0) for tp in places)
+
+    # --- results --------------------------------------------------------------------------------
+
+    def _rows(self, reading: TopicReading, name: str) -> Iterator[dict[str, object]]:
+        made = self.made[name]
+        shape = SOURCES[name] if name in SOURCES else QUERIES[name].shape
+        return reference.rows(reading.records(made.topic), shape, made.value_format)
+
+    def inputs(self, reading: TopicReading) -> Inputs:
+        """The rows of the sources; those that were acknowledged are there."""
+        found = Inputs()
+        numbers: dict[str, set[object]] = {name: set() for name in SOURCES}
+        for row in self._rows(reading, "ORDERS"):
+            numbers["ORDERS"].add(row["N"])
+            found.orders.append(
+                Order(
+                    str(row["ID"]),
+                    str(row["CUSTOMER"]),
+                    int(str(row["AMOUNT"])),
+                    int(str(row["N"])),
+                    int(str(row["TIME"])),
+                )
+            )
+        for row in self._rows(reading, "CUSTOMERS"):
+            numbers["CUSTOMERS"].add(row["N"])
+            found.towns.add(row["TOWN"])
+            found.customers[str(row["CUSTOMER"])] = row
+        lost = self.acknowledged.get("ORDERS", set()) - numbers["ORDERS"]
+        if lost:
+            raise Violation(
+                "nothing acknowledged is lost", f"rows of ORDERS: {sorted(map(str, lost))}"
+            )
+        return found
+
+    def result(self, reading: TopicReading, name: str) -> Result:
+        """What a query has computed."""
+        found = reference.result(self._rows(reading, name), QUERIES[name].shape)
+        return Result({row: count for row, count in found.items() if not self._may_be(name, row)})
+
+    def _may_be(self, name: str, row: tuple[object, ...]) -> bool:
+        """Whether a row may be in a result or not.
+
+        A town where nobody lives; an order between two limits that was sent twice, and so may have
+        arrived on both sides of a change.
+        """
+        if name == "BY_TOWN":
+            return not row[-1]
+        if name != "LARGE":
+            return False
+        limits = [limit for _, limit in self.limits]
+        number, amount = int(str(row[0])[1:]), int(str(row[2]))
+        return self.tries["orders", number] > 1 and min(limits) < amount <= max(limits)
+
+    def expected(self, name: str, given: Inputs) -> Result:
+        """What a query must have computed."""
+        if name in self.paused:
+            return self.paused[name]
+        compute = QUERIES[name].expected
+        return self._large(given) if compute is None else compute(given)
+
+    def _large(self, given: Inputs) -> Result:
+        found = Result()
+        for each in given.orders:
+            limit = max(pair for pair in self.limits if pair[0] <= each.n)[1]
+            row = (each.id, each.customer, each.amount)
+            if each.amount > limit and not self._may_be("LARGE", row):
+                found[row] += 1
+        return found
+
+    def check_pull(self, server: SqlServer) -> None:
+        """A pull query finds what the table's topic has."""
+        if "TOTALS" not in self.names:
+            return
+        found = server.engine.query("SELECT customer, orders, amount FROM totals;")
+        rows = Counter(tuple(row.values) for row in found.rows())
+        wanted = self.expected("TOTALS", self.inputs(server.reading))
+        if shown := reference.difference(rows, wanted):
+            raise Violation("pull queries answer what was computed", f"TOTALS {shown}")
+
+    def differences(self, reading: TopicReading) -> dict[str, str]:
+        """The queries whose results are not what they must be, and how."""
+        given = self.inputs(reading)
+        found = {
+            name: reference.difference(self.result(reading, name), self.expected(name, given))
+            for name in self.names
+        }
+        return {name: each for name, each in found.items() if each}
+
+
+def _write_garbage(server: SqlServer) -> None:
+    topic = server.engine.state.catalog.sources["RISKY"].topic
+    with producer(server.engine.commands.launcher.clients) as out:
+        out.send(topic, b"not json", b"a").result(30_000)
+
+
+def _state_of(server: SqlServer, name: str) -> QueryState | None:
+    found = server.engine.commands.running.get(str(writer(server, name)))
+    return None if found is None else found.runtime.state

@@ -1,0 +1,178 @@
+"""Statements as the steps of a script, on a simulated SQL server that may die at any time.
+
+A step that was cut off by a kill is looked at again after the restart: it is carried out unless it
+was.
+"""
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from broker.errors import MillstreamError
+from millstream.simulation.workloads.topic_reading import TopicReading
+from sql.engine.engine import Engine
+from sql.engine.entities import CurrentStatus, Entity
+
+
+@dataclass(slots=True)
+class SqlServer:
+    """What a script works with, from one start of the process to its end."""
+
+    engine: Engine
+    reading: TopicReading
+    note: Callable[..., None]  # into the history
+    wait: Callable[[int], object]  # so many virtual milliseconds
+    answered: Callable[[], object] = lambda: None  # a user was told that something is done
+
+    def execute(self, text: str) -> list[Entity]:
+        """Carry out statements; a command that is logged and fails is an error."""
+        found = self.engine.execute(text)
+        for each in found:
+            if isinstance(each, CurrentStatus) and each.command_status.status == "ERROR":
+                raise CommandFailed(f"{text}: {each.command_status.message}")
+        return found
+
+
+class CommandFailed(MillstreamError):
+    """A command was logged, and could not be carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do; `is_done` is asked before, for it may have been done before a kill.
+
+    `after` is called when it is done, by whichever process.
+    """
+
+    name: str
+    run: Callable[[SqlServer], object]
+    is_done: Callable[[SqlServer], bool] = lambda server: False
+    after: Callable[[SqlServer], object] = lambda server: None
+
+
+def makes(text: str) -> Step:
+    """A statement that makes a stream or table."""
+    words = text.replace("OR REPLACE ", "").split()
+    name = words[2].upper()
+
+    def is_done(server: SqlServer) -> bool:
+        found = server.engine.state.catalog.sources.get(name)
+        return found is not None and found.statement.split() == text.split()
+
+    return Step(f"make {name}", lambda server: server.execute(text), is_done)
+
+
+def drops(kind: str, name: str) -> Step:
+    """Drop a stream or table, with its topic."""
+
+    def run(server: SqlServer) -> None:
+        topic = server.engine.state.catalog.sources[name.upper()].topic
+        server.execute(f"DROP {kind} {name} DELETE TOPIC;")
+        server.reading.forget(topic)
+
+    return Step(
+        f"drop {name}", run, lambda server: name.upper() not in server.engine.state.catalog.sources
+    )
+
+
+def writer(server: SqlServer, name: str) -> str | None:
+    """The id of the query that makes a stream or table."""
+    return next(iter(server.engine.state.writers(name.upper())), None)
+
+
+def controls(action: str, name: str) -> Step:
+    """PAUSE, RESUME or TERMINATE the query that makes a stream or table."""
+
+    def is_done(server: SqlServer) -> bool:
+        query, paused = writer(server, name), server.engine.state.paused
+        if action == "TERMINATE":
+            return query is None
+        return (query in paused) is (action == "PAUSE")
+
+    return Step(
+        f"{action} {name}",
+        lambda server: server.execute(f"{action} {writer(server, name)};"),
+        is_done,
+    )
+
+
+def adds_column(name: str, column: str, type_name: str, *, kind: str = "STREAM") -> Step:
+    """ALTER a stream or table."""
+
+    def is_done(server: SqlServer) -> bool:
+        schema = server.engine.state.catalog.sources[name.upper()].schema
+        return any(each.name == column.upper() for each in schema.value)
+
+    text = f"ALTER {kind} {name} ADD COLUMN {column} {type_name};"
+    return Step(f"alter {name}", lambda server: server.execute(text), is_done)
+
+
+def insert(stream: str, row: Mapping[str, object]) -> str:
+    """The statement that inserts a row."""
+    values = ", ".join(map(literal, row.values()))
+    return f"INSERT INTO {stream} ({', '.join(row)}) VALUES ({values});"
+
+
+def numbers_in_json(server: SqlServer, stream: str) -> Collection[object]:
+    """The values of column N, in a stream whose format is JSON."""
+    topic = server.engine.state.catalog.sources[stream.upper()].topic
+    found = server.reading.records(topic)
+    return {json.loads(value or b"{}").get("N") for _, _, value, _ in found}
+
+
+def inserts(
+    stream: str,
+    rows: Sequence[Mapping[str, object]],
+    *,
+    numbers: Callable[[SqlServer, str], Collection[object]] = numbers_in_json,
+    send: Callable[[SqlServer, str, Mapping[str, object]], object] | None = None,
+) -> Step:
+    """INSERT rows, whose column N is different in each; those that are there already are not."""
+
+    def run(server: SqlServer) -> None:
+        there = numbers(server, stream)
+        for row in rows:
+            if row["n"] in there:
+                continue
+            if send is None:
+                server.execute(insert(stream, row))
+            else:
+                send(server, stream, row)
+
+    return Step(f"insert {len(rows)} rows into {stream}", run)
+
+
+def literal(value: object) -> str:
+    """A value as SQL writes it."""
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+@dataclass(slots=True)
+class Script:
+    """Steps, and how far they are; lives outside of the process that is killed."""
+
+    steps: Sequence[Step]
+    next: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all steps were done."""
+        return self.next == len(self.steps)
+
+    def run(self, server: SqlServer) -> None:
+        """Do what is left."""
+        while not self.is_over:
+            self.run_next(server)
+
+    def run_next(self, server: SqlServer) -> None:
+        """Do the next step, unless it was done before a kill."""
+        step = self.steps[self.next]
+        if step.is_done(server):
+            server.note("was done before", step.name)
+        else:
+            server.note("begins", step.name)
+            step.run(server)
+            server.note("has done", step.name)
+        step.after(server)
+        self.next += 1
+        server.answered()

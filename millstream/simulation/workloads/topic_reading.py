@@ -1,0 +1,67 @@
+"""TopicReading: committed records of topics, of which each is fetched once."""
+
+from types import TracebackType
+from typing import Self
+
+from broker.client.opening import Target, consumer
+from broker.model import TopicPartition
+from millstream.simulation.workloads.reference import Record
+
+FETCH_WAIT_MS = 100
+
+
+class TopicReading:
+    """What topics hold, read on at each question; a topic that was deleted must be forgotten."""
+
+    def __init__(self, target: Target) -> None:
+        """Nothing is read."""
+        self._consumer = consumer(
+            target,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=FETCH_WAIT_MS,
+            request_timeout_ms=10_000,
+            default_api_timeout_ms=20_000,
+        )
+        self._records: dict[str, list[Record]] = {}
+        self._positions: dict[TopicPartition, int] = {}
+
+    def records(self, topic: str) -> list[Record]:
+        """All of a topic: partition, key, value, time."""
+        reader = self._consumer
+        places = [TopicPartition(topic, each) for each in reader.partitions_for(topic)]
+        reader.assign(places)
+        ends = reader.end_offsets(places)
+        found = self._records.setdefault(topic, [])
+        for tp in places:
+            reader.seek(tp, self._positions.get(tp, 0))
+        while any(reader.position(tp) < ends[tp] for tp in places):
+            for each in reader.poll(1_000):
+                found.append((each.partition, each.key, each.value, each.timestamp_ms))
+                # At once, for a fetch after this one may fail.
+                tp = TopicPartition(each.topic, each.partition)
+                self._positions[tp] = each.offset + 1
+        self._positions |= {tp: reader.position(tp) for tp in places}
+        return found
+
+    def forget(self, topic: str) -> None:
+        """The topic is deleted: one of its name is another."""
+        self._records.pop(topic, None)
+        self._positions = {tp: at for tp, at in self._positions.items() if tp.topic != topic}
+
+    def close(self) -> None:
+        """End."""
+        self._consumer.close()
+
+    def __enter__(self) -> Self:
+        """Nothing to open."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()

@@ -1,0 +1,263 @@
+"""The processes of a test: the application, who sends its input, who reads its output."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from broker.client import admin, consumer, producer
+from broker.client.administration.values import NewTopic
+from broker.client.api import Delivery
+from broker.client.cluster_admin import ClusterAdmin
+from broker.errors import MillstreamError
+from broker.model import TopicPartition
+from millstream.simulation.actors.actor import Actor
+from millstream.testing.faults import CHUNKS
+from millstream.testing.pipelines import SqlPipeline, StreamsPipeline
+from millstream.testing.records import EncodedRecord
+from sql.engine.engine import Engine
+from sql.engine.pushing import scanned_topics
+from sql.engine.settings import SqlConfig
+from sql.queries import QueryState
+from streams.app import AppState, StreamsApp
+from streams.runtime.app_state import ENDED
+from streams.runtime.partitions import external_topics
+
+if TYPE_CHECKING:
+    from millstream.testing.pipeline_platform import PipelinePlatform
+
+APPLICATION_ID = "application"
+QUERIES_FILE = "/sql/queries.sql"
+LATEST = -1
+REPARTITION = "-repartition"
+LOOK_MS = 200  # how often the application is looked at
+READ_MS = 1_000  # how often the reader looks for progress
+SESSION_TIMEOUT_MS = 3_000
+STREAMS_SETTINGS: Mapping[str, object] = {
+    "processing_guarantee": "exactly_once_v2",
+    "session_timeout_ms": SESSION_TIMEOUT_MS,
+    "heartbeat_interval_ms": SESSION_TIMEOUT_MS // 3,
+    "transaction_timeout_ms": 2 * SESSION_TIMEOUT_MS,
+}
+SQL_SETTINGS: Mapping[str, object] = {
+    "ksql.streams.auto.offset.reset": "earliest",
+    "ksql.query.retry.backoff.initial.ms": 1_000,
+    "ksql.runtime.threads": 1,
+    **{f"ksql.streams.{name.replace('_', '.')}": value for name, value in STREAMS_SETTINGS.items()},
+}
+
+
+class PipelineActor(Actor):
+    """A process of the platform of one pipeline."""
+
+    def __init__(self, name: str, platform: "PipelinePlatform") -> None:
+        """Not started."""
+        super().__init__(name, platform)
+        self.world = platform
+
+
+class Application(PipelineActor):
+    """An instance of the user's pipeline."""
+
+    last_error = ""
+    failures = 0
+    is_running: Callable[[], bool] = staticmethod(lambda: False)
+    reads: Mapping[str, frozenset[str]] = {}  # topics, by the group that commits their offsets
+
+    def live(self) -> None:
+        """Run until it must stop; start again when it has failed, as an operator would."""
+        while not self.must_stop:
+            try:
+                self._run()
+            except Exception as error:  # also of the user's code
+                self._note_error(error)
+            self.is_running = lambda: False
+            self.rest(500, 1_000)
+
+    def _watch(self, is_running: Callable[[], bool], is_over: Callable[[], bool]) -> None:
+        """Until it must stop, or is over by itself."""
+        self.is_running = is_running
+        was_running = False
+        while not is_over() and self.rest(LOOK_MS, LOOK_MS):
+            if is_running() and not was_running:
+                self.note("processes records")
+            was_running = is_running()
+
+    def kill(self) -> None:
+        """End its process at once."""
+        self.is_running = lambda: False
+        super().kill()
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+    def _note_error(self, error: BaseException) -> None:
+        self.failures += 1
+        self.last_error = f"{type(error).__name__}: {error}"
+        self.note("has failed:", self.last_error.splitlines()[0])
+
+
+class StreamsApplication(Application):
+    """A StreamsApp."""
+
+    def _run(self) -> None:
+        pipeline = self.world.pipeline
+        assert isinstance(pipeline, StreamsPipeline)
+        # Any: settings have types of their own, which StreamsApp checks.
+        settings: dict[str, Any] = {"state_dir": "/state", **STREAMS_SETTINGS, **pipeline.settings}
+        app = StreamsApp(
+            pipeline.build(),
+            application_id=APPLICATION_ID,
+            broker=self.target,
+            machine=self.machine,
+            **settings,
+        )
+        self.reads = {APPLICATION_ID: external_topics(app.topology)}
+        try:
+            app.start()
+            self._watch(lambda: app.state is AppState.RUNNING, lambda: app.state in ENDED)
+        finally:
+            app.close()
+        if app.error is not None:
+            self._note_error(app.error)
+
+
+class SqlApplication(Application):
+    """A SQL server whose statements are in a file."""
+
+    def _run(self) -> None:
+        pipeline, machine = self.world.pipeline, self.machine
+        assert isinstance(pipeline, SqlPipeline)
+        assert machine is not None
+        machine.files.make_folder("/sql")
+        machine.files.write_file(QUERIES_FILE, pipeline.text.encode())
+        settings = {"ksql.queries.file": QUERIES_FILE, **SQL_SETTINGS, **pipeline.settings}
+        engine = Engine(
+            self.target,
+            data_directory="/data",
+            config=SqlConfig(settings),
+            machine=machine,
+            headless=True,
+        )
+        with engine:
+            queries = engine.commands.running
+            self.reads = {
+                each.runtime.application_id: frozenset(scanned_topics(each.info.planned.plan))
+                for each in queries.values()
+            }
+            self._watch(
+                lambda: all(each.runtime.state is QueryState.RUNNING for each in queries.values()),
+                lambda: not engine.status.is_healthy,
+            )
+
+
+class TopicCreator(PipelineActor):
+    """Creates the topics of the test."""
+
+    def live(self) -> None:
+        """Create them."""
+        with admin(self.target, default_api_timeout_ms=60_000) as cluster:
+            new = [NewTopic(name, count) for name, count in self.world.topics.items()]
+            cluster.create_topics(new).all()
+
+
+class Sender(PipelineActor):
+    """Sends the input, spread over the time of the run; it never fails."""
+
+    def live(self) -> None:
+        """Send all, and wait until they are acknowledged."""
+        records, work_ms = self.world.records, self.world.scenario.work_ms
+        size = max(1, -(-len(records) // CHUNKS))
+        chunks = [records[first : first + size] for first in range(0, len(records), size)]
+        sent: list[Delivery] = []
+        with producer(self.target, delivery_timeout_ms=600_000, request_timeout_ms=5_000) as out:
+            for chunk in chunks:
+                for record in chunk:
+                    sent.append(
+                        out.send(
+                            record.topic,
+                            record.value,
+                            record.key,
+                            partition=record.partition,
+                            timestamp_ms=record.timestamp_ms,
+                        )
+                    )
+                self.note("sends", _shown(chunk))
+                self.rest(work_ms // CHUNKS, work_ms // CHUNKS)
+            for delivery in sent:
+                delivery.result()
+
+
+def _shown(chunk: Sequence[EncodedRecord]) -> str:
+    return ", ".join(f"{each.topic}[{each.number}]" for each in chunk)
+
+
+class Reader(PipelineActor):
+    """Waits until the application has processed everything, and reads the output."""
+
+    def live(self) -> None:
+        """Wait, read; again if the broker does not answer."""
+        while True:
+            try:
+                self._wait()
+                for topic in self.world.outputs:
+                    self.world.stored[topic] = list(self._read(topic))
+                return
+            except MillstreamError as error:
+                self.note("tries again:", error)
+
+    def _wait(self) -> None:
+        with admin(self.target, default_api_timeout_ms=60_000) as cluster:
+            seen: object = None
+            unchanged_ms = 0
+            while unchanged_ms < self.world.settle_ms:
+                self.rest(READ_MS, READ_MS)
+                now = self._progress(cluster)
+                is_same = now is not None and now == seen
+                unchanged_ms = unchanged_ms + READ_MS if is_same else 0
+                seen = now
+
+    def _progress(self, cluster: ClusterAdmin) -> object:
+        """How far the application is; None while it has not processed all input."""
+        if not all(each.is_running() for each in self.world.applications):
+            return None
+        latest = dict.fromkeys(self._partitions(cluster), LATEST)
+        ends = {tp: found.offset for tp, found in cluster.list_offsets(latest).all().items()}
+        stable = cluster.list_offsets(latest, committed=True).all()
+        if any(stable[tp].offset != end for tp, end in ends.items()):
+            return None  # a transaction is open
+        committed = {
+            (group, tp): found.offset
+            for group in self._reads()
+            for tp, found in cluster.list_group_offsets(group).all().items()
+        }
+        for group, topics in self._reads().items():
+            for tp, end in ends.items():
+                is_internal = tp.topic.startswith(f"{group}-") and tp.topic.endswith(REPARTITION)
+                is_read = tp.topic in topics or is_internal
+                if is_read and committed.get((group, tp), 0) < end:
+                    return None
+        return ends, committed
+
+    def _reads(self) -> dict[str, frozenset[str]]:
+        return {
+            group: topics
+            for each in self.world.applications
+            for group, topics in each.reads.items()
+        }
+
+    def _partitions(self, cluster: ClusterAdmin) -> Iterator[TopicPartition]:
+        for name, listing in cluster.list_topics().items():
+            for number in range(listing.partitions):
+                yield TopicPartition(name, number)
+
+    def _read(self, topic: str) -> Iterator[tuple[bytes | None, bytes | None]]:
+        with consumer(
+            self.target, isolation_level="read_committed", auto_offset_reset="earliest"
+        ) as reader:
+            places = [TopicPartition(topic, number) for number in reader.partitions_for(topic)]
+            reader.assign(places)
+            ends = reader.end_offsets(places)
+            found = []
+            while any(reader.position(tp) < ends[tp] for tp in places):
+                found += reader.poll(timeout_ms=1_000)
+        for record in sorted(found, key=lambda each: (each.partition, each.offset)):
+            yield record.key, record.value

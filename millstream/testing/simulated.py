@@ -1,0 +1,151 @@
+"""Simulated: runs a pipeline with faults, and compares with a run that nothing disturbs."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+from millstream.simulation import campaign
+from millstream.simulation.scenario import Fault, Scenario
+from millstream.simulation.shrinking import shrink
+from millstream.testing.faults import FaultKind, Field, crash
+from millstream.testing.outputs import Output, Result
+from millstream.testing.pipeline_platform import WORK_MS, Experiment, Outcome, run_once
+from millstream.testing.pipelines import Pipeline, StreamsPipeline, sql_pipeline
+from millstream.testing.records import Inputs, encoded
+from millstream.testing.report import DifferentResult, FailedRun, report
+from streams.topology import Topology
+
+SEEDS = 10
+SHRINKING_RUNS_MAX = 60
+SAME_RESULT = "the result is the same as without faults"
+ONLY_ONCE = (
+    "only in the first run: the same seed gave the expected result in the next one. The pipeline "
+    "may depend on state outside of stores, on the real time or on random numbers"
+)
+
+
+@dataclass(slots=True)
+class Simulated:
+    """What the fixture `simulated` gives to a test."""
+
+    only_seed: int | None = None  # --simulation-seed
+    seed_count: int | None = None  # --simulation-seeds: instead of what tests say
+    again: str = "give only_seed={seed}"  # how a seed is run again
+
+    def run(  # noqa: PLR0913 - a test says what matters to it, by name
+        self,
+        build: Callable[[], Topology] | None = None,
+        *,
+        sql: str | Path | None = None,
+        inputs: Inputs,
+        outputs: Mapping[str, Output],
+        faults: Iterable[FaultKind] = (crash(),),
+        seeds: int = SEEDS,
+        settings: Mapping[str, object] | None = None,
+        partitions: int = 1,
+        instances: int = 1,
+    ) -> dict[str, Result]:
+        """Run a pipeline with the faults of some seeds; the result of the run without faults.
+
+        `build` makes the topology; or `sql` is a file, or statements. DifferentResult is raised
+        for the first seed whose outputs differ from those of the run without faults. `settings`
+        are those of StreamsApp, or of the SQL server; `partitions` those of the topics.
+        """
+        __tracebackhide__ = True
+        pipeline = _pipeline(build, sql, settings or {})
+        experiment = _experiment(pipeline, inputs, outputs, partitions, instances)
+        expected = run_once(experiment, experiment.scenario(0))
+        if expected.problem:
+            raise FailedRun(f"the run without faults failed: {expected.problem}")
+        for seed in self._seeds(seeds):
+            scenario = scenario_of(seed, experiment, tuple(faults))
+            found = run_once(experiment, scenario)
+            if lines := differences(experiment, expected, found):
+                raise DifferentResult(_explained(experiment, scenario, expected, lines, self.again))
+        return dict(expected.results)
+
+    def _seeds(self, seeds: int) -> Sequence[int]:
+        if self.only_seed is not None:
+            return [self.only_seed]
+        return range(1, (self.seed_count or seeds) + 1)
+
+
+def _pipeline(
+    build: Callable[[], Topology] | None, sql: str | Path | None, settings: Mapping[str, object]
+) -> Pipeline:
+    if (build is None) == (sql is None):
+        raise TypeError("give a function that builds a topology, or sql=")
+    if build is not None:
+        return StreamsPipeline(build, settings)
+    assert sql is not None
+    return sql_pipeline(sql, settings)
+
+
+def _experiment(
+    pipeline: Pipeline,
+    inputs: Inputs,
+    outputs: Mapping[str, Output],
+    partitions: int,
+    instances: int,
+) -> Experiment:
+    topics = dict.fromkeys(inputs, partitions)
+    if isinstance(pipeline, StreamsPipeline):
+        sources = pipeline.sources()
+        records = encoded(inputs, lambda topic: pipeline.serdes(sources, topic))
+        topics |= dict.fromkeys([*sources, *outputs], partitions)
+        unknown = [topic for topic in inputs if topic not in sources]
+    else:
+        records = encoded(inputs, lambda topic: (None, None))
+        topics |= pipeline.partitions()
+        unknown = []
+    if unknown:
+        raise ValueError(f'the topology does not read "{unknown[0]}"; it reads {sorted(sources)}')
+    return Experiment(pipeline, records, outputs, topics, instances)
+
+
+def scenario_of(seed: int, experiment: Experiment, kinds: Sequence[FaultKind]) -> Scenario:
+    """The run of a seed. Each seed leaves some kinds out, so that single ones are seen, too."""
+    random = Random(f"{seed}/pipeline faults")
+    field = Field(experiment.application_names, WORK_MS, experiment.inputs)
+    chosen = random.sample(kinds, random.randint(1, len(kinds))) if kinds else []
+    faults: list[Fault] = []
+    for number, kind in enumerate(kinds):
+        if kind in chosen:
+            faults += kind.choose(Random(f"{seed}/pipeline faults/{number}"), field)
+    faults.sort(key=lambda fault: fault.at_ms)
+    return experiment.scenario(seed, faults)
+
+
+def differences(experiment: Experiment, expected: Outcome, found: Outcome) -> list[str]:
+    """What differs between two runs, one line each."""
+    if found.problem:
+        return [found.problem]
+    return [
+        line
+        for topic, output in experiment.outputs.items()
+        for line in output.differences(topic, expected.results[topic], found.results[topic])
+    ]
+
+
+def _explained(
+    experiment: Experiment,
+    scenario: Scenario,
+    expected: Outcome,
+    lines: list[str],
+    again: str,
+) -> str:
+    """The report of a seed, with as few faults as are enough."""
+
+    def run(tried: Scenario) -> campaign.Result:
+        if tried.work_ms != scenario.work_ms:
+            return campaign.Result(tried.seed)  # only faults are left out
+        differs = differences(experiment, expected, run_once(experiment, tried))
+        return campaign.Result(tried.seed, SAME_RESULT if differs else None)
+
+    smallest = replace(scenario, faults=())
+    if run(smallest).passed:
+        smallest = shrink(scenario, SAME_RESULT, run, runs_max=SHRINKING_RUNS_MAX)
+    outcome = run_once(experiment, smallest)
+    found = differences(experiment, expected, outcome) or [*lines, ONLY_ONCE]
+    return report(scenario, smallest, found, outcome.lines, again)

@@ -1,0 +1,1 @@
+"""The whole platform is killed at random; nothing is lost or doubled."""

@@ -1,0 +1,1 @@
+"""Data directories of earlier versions open and go on."""
