@@ -41,6 +41,7 @@ def main() -> list[int]:
                 "value.converter": "org.apache.kafka.connect.json.JsonConverter",
                 "value.converter.schemas.enable": "false",
                 "offset.storage.file.filename": f"{folder}/offsets",
+                "plugin.modules": "examples",
             }
         )
         found: list[int] = []

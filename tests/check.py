@@ -1,6 +1,7 @@
 """`python -m tests.check [fast|full|long]`: format, lint, types, import directions, tests."""
 
 import os
+import random
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ STATIC = (
     ("types", ["mypy"]),
     ("imports", ["tests.support.import_directions"]),
     ("tidy", ["tests.support.tidy"]),
+    ("outside", ["tests.support.outside"]),
 )
 PYTEST = {
     "fast": ["pytest", "-m", "not slow and not peer and not long", "-n", "2"],
@@ -36,7 +38,10 @@ def main(level: str) -> int:
         sys.stderr.write(f'level "{level}" is not known; one of {", ".join(PYTEST)}\n')
         return 2
     profile = "long" if level == "long" else "ci"
-    environment = {**os.environ, "HYPOTHESIS_PROFILE": profile}
+    # The workers must collect the same tests in the same order, whatever a set's order is.
+    hash_seed = str(random.randrange(2**32)) if level == "long" else "0"
+    environment = {**os.environ, "HYPOTHESIS_PROFILE": profile, "PYTHONHASHSEED": hash_seed}
+    sys.stdout.write(f"== PYTHONHASHSEED={hash_seed}\n")
     checks = [*STATIC, ("tests", PYTEST[level])]
     results = [run(name, command, environment) for name, command in checks]
     return 0 if all(results) else 1

@@ -4,6 +4,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["millstream.pytest_plugin"]  # found by itself where Millstream is installed
+
 # A change must pass or fail by itself, not by luck: new examples are looked for in the long runs.
 settings.register_profile(
     "ci",

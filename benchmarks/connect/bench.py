@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
 from benchmarks.report import Report
 from benchmarks.sides import millstream
@@ -91,6 +91,7 @@ def bench(report: Report, options: argparse.Namespace, *, share: int) -> Iterato
                 "value.converter": JSON,
                 "offset.storage.file.filename": str(Path(folder) / "offsets"),
                 "listeners": "http://127.0.0.1:0",
+                "connector.allowed.paths": gettempdir(),
             }
         )
         with (

@@ -16,8 +16,9 @@ from tests.support.peer import PeerMissing
 
 Target = MillstreamBroker | ApacheKafka
 
-# Only what makes waiting shorter; everything else stays at the defaults that users get.
+# What makes waiting shorter; everything else stays at the defaults that users get.
 SETTINGS = {
+    "log.retention.ms": "-1",  # some records are of long ago
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.heartbeat.interval.ms": "300",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",

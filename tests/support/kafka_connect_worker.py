@@ -8,6 +8,7 @@ Everything raises PeerMissing when Java or Maven is not there or cannot fetch th
 
 import functools
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -140,4 +141,6 @@ def worker_settings(bootstrap: str, port: int) -> dict[str, str]:
         "status.storage.replication.factor": "1",
         "listeners": f"http://127.0.0.1:{port}",
         "offset.flush.interval.ms": "1000",
+        "connector.allowed.paths": f"{tempfile.gettempdir()},.",
+        "plugin.modules": "tests",
     }
