@@ -17,7 +17,7 @@ from broker.client import admin
 from broker.client.api import Admin, NewTopic
 from broker.client.opening import Target
 from broker.descriptors import raise_limit
-from broker.errors import MillstreamError
+from broker.errors import ErrorCode, MillstreamError
 from broker.model import LATEST_TIMESTAMP
 from broker.server import Server
 from millstream.commands.applications import load_app
@@ -92,7 +92,7 @@ def run(  # noqa: PLR0913 - one argument per option
         with admin(broker, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS) as cluster:
             cluster.list_topics(timeout_ms=CONNECT_LIMIT_MS)  # or nobody knows why nothing happens
             if not isinstance(broker, str):
-                _create_missing(cluster, app.topology, output)
+                create_missing(cluster, app.topology, output)
             _watch(app, cluster, output)
 
 
@@ -115,7 +115,7 @@ def _broker(bootstrap: str | None, data_dir: str, port: int, output: Output) -> 
         yield broker
 
 
-def _create_missing(cluster: Admin, topology: Topology, output: Output) -> None:
+def create_missing(cluster: Admin, topology: Topology, output: Output) -> None:
     """A broker of our own begins empty: make the topics that the topology reads and writes."""
     internal = set(topology.repartition_topics)
     wanted: set[str] = {store.topic for store in topology.global_stores.values()}
@@ -125,9 +125,14 @@ def _create_missing(cluster: Admin, topology: Topology, output: Output) -> None:
         elif isinstance(node, SinkNode) and isinstance(node.topic, str):
             wanted.add(node.topic)
     missing = sorted(wanted - internal - set(cluster.list_topics()))
-    if missing:
-        cluster.create_topics([NewTopic(topic) for topic in missing]).all()
-        output.line({"event": "created", "topics": missing}, f"created {', '.join(missing)}")
+    errors = cluster.create_topics([NewTopic(topic) for topic in missing]).errors if missing else {}
+    for error in errors.values():
+        # A client that already sends to the new broker may have created the topic meanwhile.
+        if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise error
+    created = [topic for topic in missing if topic not in errors]
+    if created:
+        output.line({"event": "created", "topics": created}, f"created {', '.join(created)}")
 
 
 def _watch(app: StreamsApp, cluster: Admin, output: Output) -> None:

@@ -15,9 +15,14 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from broker.client import consumer, producer
+from broker import Broker
+from broker.client import admin, consumer, producer
+from broker.client.api import NewTopic
 from broker.model import TopicPartition
 from millstream.__main__ import command_line
+from millstream.commands.run import create_missing
+from millstream.output import Output
+from tests.millstream.applications import topology
 from tests.support.millstream_broker import MillstreamBroker
 from tests.support.peer import REPOSITORY
 
@@ -136,6 +141,19 @@ def test_its_stores_are_served_over_http(start: Start) -> None:
     with urlopen(f"http://{address}/stores/word-counts/get?key=mill") as answer:
         assert orjson.loads(answer.read())["value"] == 2
     running.interrupt()
+
+
+def test_a_client_may_create_a_topic_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Broker() as broker, admin(broker) as cluster:
+        before = cluster.list_topics()
+        cluster.create_topics([NewTopic("lines")]).all()
+        with monkeypatch.context() as patched:
+            patched.setattr(cluster, "list_topics", lambda: before)
+            create_missing(cluster, topology, Output(as_json=True))
+        assert set(cluster.list_topics()) >= {"lines", "loud"}
+    assert orjson.loads(capsys.readouterr().out) == {"event": "created", "topics": ["loud"]}
 
 
 @pytest.mark.slow
