@@ -5,7 +5,9 @@ import random
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+BYTECODE = Path(__file__).parent.parent / ".cache" / "bytecode"
 STATIC = (
     ("format", ["ruff", "format", "--check", "--quiet", "."]),
     ("lint", ["ruff", "check", "--quiet", "."]),
@@ -40,7 +42,14 @@ def main(level: str) -> int:
     profile = "long" if level == "long" else "ci"
     # The workers must collect the same tests in the same order, whatever a set's order is.
     hash_seed = str(random.randrange(2**32)) if level == "long" else "0"
-    environment = {**os.environ, "HYPOTHESIS_PROFILE": profile, "PYTHONHASHSEED": hash_seed}
+    environment = {
+        **os.environ,
+        "HYPOTHESIS_PROFILE": profile,
+        "PYTHONHASHSEED": hash_seed,
+        # Tests start hundreds of processes: without a cache each one compiles every module.
+        "PYTHONPYCACHEPREFIX": str(BYTECODE),
+    }
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.stdout.write(f"== PYTHONHASHSEED={hash_seed}\n")
     checks = [*STATIC, ("tests", PYTEST[level])]
     results = [run(name, command, environment) for name, command in checks]
