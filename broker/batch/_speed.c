@@ -60,20 +60,18 @@ static inline int
 read_number(Cursor *cursor, int bytes_max, int64_t *result)
 {
     const uint8_t *at = cursor->at;
-    if (cursor->end - at >= 2) {
-        uint32_t value = at[0];
-        if (value >= 0x80) {
-            if (at[1] >= 0x80)
-                return read_varlong(cursor, bytes_max, result);
-            value = (value & 0x7F) | (uint32_t)at[1] << 7;
-            cursor->at = at + 2;
-        } else {
-            cursor->at = at + 1;
-        }
-        *result = (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
-        return 0;
+    uint32_t value;
+    if (at < cursor->end && at[0] < 0x80) {
+        value = at[0];
+        cursor->at = at + 1;
+    } else if (cursor->end - at >= 2 && at[1] < 0x80) {
+        value = (at[0] & 0x7F) | (uint32_t)at[1] << 7;
+        cursor->at = at + 2;
+    } else {
+        return read_varlong(cursor, bytes_max, result);
     }
-    return read_varlong(cursor, bytes_max, result);
+    *result = (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
+    return 0;
 }
 
 static inline int

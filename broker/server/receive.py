@@ -2,8 +2,9 @@
 
 A frame that arrives whole is handed on where it was received, in a buffer that all connections
 share; one that arrives in pieces gets a buffer of its own into which the rest is received. That
-buffer is pooled, and is at most twice as large as what has arrived: a size that is announced but
-never sent costs a few KiB.
+buffer is pooled, and is at most twice as large as what has arrived, other frames of the same read
+included: a size that is announced but never sent costs a few KiB, while a client that sends many
+requests at once does not make the last of them arrive in small pieces.
 """
 
 from struct import Struct
@@ -159,7 +160,7 @@ class FrameReader:
 
     def _begin_pieces(self, first: int, size: int) -> None:
         rest = self._view[first : self._end]
-        frame = self._pool.take(min(size, 2 * len(rest)))
+        frame = self._pool.take(min(size, 2 * self._end))
         frame[: len(rest)] = rest
         self._size = size
         self._start, self._end = 0, len(rest)

@@ -10,9 +10,8 @@ from broker.model import NO_TIMESTAMP
 
 def correct_max_timestamp(records: memoryview, header: BatchHeader, facts: RecordFacts) -> None:
     """Let the header say what the records say, as Kafka does: indexes and retention go by it."""
-    if header.max_timestamp != facts.last_timestamp_ms:
-        header.max_timestamp = facts.last_timestamp_ms
-        set_max_timestamp(records, 0, facts.last_timestamp_ms)
+    header.max_timestamp = facts.last_timestamp_ms
+    set_max_timestamp(records, 0, facts.last_timestamp_ms)
 
 
 def check_timestamps(

@@ -282,7 +282,8 @@ class PartitionLog:
         facts = facts or check_records(records)
         if not config.log_append_time:
             admission.check_timestamps(records, facts, config, now_ms)
-            admission.correct_max_timestamp(records, header, facts)
+            if header.max_timestamp != facts.last_timestamp_ms:
+                admission.correct_max_timestamp(records, header, facts)
         if config.compacts:
             admission.check_keys(facts)
         other = admission.recompress(records, header, config)

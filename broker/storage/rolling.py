@@ -14,7 +14,9 @@ def must_roll(
     if not active.takes(headers[-1].last_offset):
         return True
     first_ms = active.first_timestamp
-    latest_ms = max(header.max_timestamp for header in headers)
+    latest_ms = headers[0].max_timestamp
+    if len(headers) > 1:
+        latest_ms = max(header.max_timestamp for header in headers)
     age_ms = latest_ms - first_ms if first_ms >= 0 else now_ms - active.created_ms
     if age_ms > _age_ms_max(config) - active.jitter_ms:
         return True

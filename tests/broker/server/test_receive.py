@@ -97,6 +97,18 @@ def test_a_buffer_is_at_most_twice_as_large_as_what_arrived(arrived: int) -> Non
     assert pool.bytes_in_use <= max(2 * arrived, POOLED_BYTES_MIN)
 
 
+def test_the_last_of_many_requests_arrives_in_one_more_read() -> None:
+    pool = BufferPool()
+    reader = FrameReader(pool, size_max=SIZE_MAX)
+    sent = framed(*[bytes(64_000)] * 5)
+    arrived = len(reader.space())
+    reader.space()[:] = sent[:arrived]
+    reader.received(arrived)
+    while reader.next_frame() is not None:
+        pass
+    assert len(reader.space()) == len(sent) - arrived  # not a few KiB of it
+
+
 def test_buffers_are_used_again() -> None:
     pool = BufferPool()
     first = pool.take(70_000)
