@@ -42,6 +42,24 @@ def test_a_flood_of_idle_connections_stops_no_partition(tmp_path: Path, durabili
     assert (tmp_path / ".kafka_cleanshutdown").exists()
 
 
+@pytest.mark.slow
+def test_a_broker_may_open_as_many_files_as_the_hard_limit_allows(tmp_path: Path) -> None:
+    hard = 2 * LIMIT
+    with subprocess.Popen(
+        [sys.executable, "-m", "broker", "--data-dir", str(tmp_path), "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (LIMIT, hard)),
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # it listens
+        limits = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+    assert limits == (hard, hard)
+
+
 def _produce_during_flood(address: str) -> int:
     host, port = address.split(":")
     with admin(address) as cluster, producer(address, linger_ms=0) as out:

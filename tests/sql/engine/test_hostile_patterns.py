@@ -36,3 +36,24 @@ def test_a_select_with_a_pattern_that_backtracks_leaves_time_for_others(
         found = rows(engine, f"SELECT {call} AS found FROM words EMIT CHANGES LIMIT 1;")
         assert time.process_time() - started < CPU_SECONDS_MAX
     assert found in ([(None,)], [([],)], [(LETTERS,)], [([LETTERS],)])
+
+
+@pytest.mark.slow
+def test_a_pattern_that_only_backtracking_can_evaluate_ends_with_its_time_limit(
+    broker: Broker, tmp_path: Path
+) -> None:
+    # A group that is repeated later cannot be found in linear time.
+    with engine_of(broker, tmp_path) as engine:
+        engine.execute(
+            "CREATE STREAM words (word STRING)"
+            " WITH (kafka_topic='words', value_format='JSON', partitions=1);"
+            f" INSERT INTO words VALUES ('{LETTERS}');"
+        )
+        started = time.process_time()
+        found = rows(
+            engine,
+            r"SELECT word, REGEXP_EXTRACT('(a+)+\1$', word) AS found FROM words"
+            " EMIT CHANGES LIMIT 1;",
+        )
+        assert time.process_time() - started < CPU_SECONDS_MAX
+    assert found == [(LETTERS, None)]
