@@ -1,4 +1,4 @@
-"""`python -m benchmarks broker|connect|formats|spark|sql|streams`: measure, print, write JSON."""
+"""`python -m benchmarks broker|connect|formats|spark|sql|streams|trees`: measure, write JSON."""
 
 import argparse
 import sys
@@ -15,6 +15,7 @@ from benchmarks.spark import comparison as spark_comparison
 from benchmarks.sql import comparison as sql_comparison
 from benchmarks.sql import many, starting
 from benchmarks.streams import comparison, rebalance, state
+from benchmarks.trees import comparison as trees_comparison
 
 RESULTS = Path(__file__).parent / "results"
 QUERIES_MAX = 200
@@ -50,6 +51,13 @@ SUITES: dict[str, dict[str, Callable[[Report, argparse.Namespace], None]]] = {
         "restore": state.measure_restore,
         "rebalance": rebalance.measure_rebalance,
     },
+    "trees": {
+        "broker": trees_comparison.measure_broker,
+        "streams-filter": trees_comparison.measure_streams_filter,
+        "streams-tumbling": trees_comparison.measure_streams_tumbling,
+        "sql-filter": trees_comparison.measure_sql_filter,
+        "sql-tumbling": trees_comparison.measure_sql_tumbling,
+    },
 }
 
 
@@ -67,10 +75,13 @@ def arguments(argv: list[str]) -> argparse.Namespace:
         help="streams, sql, spark; connect: a part of them",
     )
     parser.add_argument("--queries", type=int, default=20, help="sql: how many at once; up to 200")
+    parser.add_argument("--tree", type=Path, help="trees: another checkout, built, to compare with")
     parser.add_argument("--json", type=Path, help="where to write; default: benchmarks/results")
     options = parser.parse_args(argv)
     if not 1 <= options.queries <= QUERIES_MAX:
         parser.error(f"--queries is between 1 and {QUERIES_MAX}, not {options.queries}")
+    if options.suite == "trees" and not options.tree:
+        parser.error("trees needs --tree: another checkout, built, to compare with")
     parts = SUITES[options.suite]
     for name in options.only or ():
         if name not in parts:
