@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.storage.checkpoints import RECOVERY_POINTS
-from broker.storage.segment import DELETED, LOG
+from broker.storage.segment import DELETED, LOG, SWAP
 from millstream.simulation.actors.actor import Actor
 from millstream.simulation.actors.broker import BrokerActor
 from millstream.simulation.actors.producers import LEDGER, PARTITIONS
@@ -15,9 +15,11 @@ from millstream.simulation.scenario import (
     AFTER_AN_ANSWER,
     FAILING_PARTITION,
     FREEZE,
+    IN_A_SWAP,
     NO_RESTART,
     OVERDUE,
     POWER_AFTER_A_CHECKPOINT,
+    POWER_AFTER_A_STOP,
     POWER_AFTER_AN_ANSWER,
     POWER_IN_A_REMOVAL,
     POWER_IN_A_ROLL,
@@ -46,10 +48,12 @@ class Faults:
             "power loss": self._lose_power,
             "end in a write": self._kill_in_a_write,
             AFTER_AN_ANSWER: self._kill_after_an_answer,
+            IN_A_SWAP: self._end_in_a_swap,
             POWER_IN_A_REMOVAL: self._lose_power_in_a_removal,
             POWER_AFTER_AN_ANSWER: self._lose_power_after_an_answer,
             POWER_IN_A_ROLL: self._lose_power_in_a_roll,
             POWER_AFTER_A_CHECKPOINT: self._lose_power_after_a_checkpoint,
+            POWER_AFTER_A_STOP: self._lose_power_after_a_stop,
             "full disk": self._fill_disk,
             "failing fsync": self._fail_fsyncs,
             FAILING_PARTITION: self._fail_partition,
@@ -144,6 +148,19 @@ class Faults:
         actor.kill()
         self._platform.restart(actor)
 
+    def _end_in_a_swap(self, fault: Fault) -> None:
+        """Kill the process, or cut the power, while a compacted segment has no final name."""
+        actor, disk = self._disk_of(fault)
+        process = actor.process
+        if process is None or not process.is_alive:
+            return
+        stop = None
+        if self._platform.scenario.is_durable and self._random.random() < 0.5:
+            stop = partial(self._cut_power, actor)
+        operations = self._random.randrange(2, 8)  # names of the files of a segment change
+        disk.stop_after(process, operations, stop, only=lambda: _has_swap(disk))
+        self._restart_after_the_end_of(actor, fault)
+
     def _lose_power_in_a_removal(self, fault: Fault) -> None:
         """Cut the power when two segments were removed and their names may be back again."""
         _, disk = self._disk_of(fault)
@@ -160,6 +177,18 @@ class Faults:
         broker, disk = self._platform.broker, self._platform.disk_of(self._platform.broker)
         disk.slow_down(suffix=LOG)
         self._lose_power_when(fault, only=broker.has_rolled_unflushed, suffix=RECOVERY_POINTS)
+
+    def _lose_power_after_a_stop(self, fault: Fault) -> None:
+        """Cut the power of a machine whose process has just ended in order."""
+        actor, _ = self._disk_of(fault)
+        actor.stop()
+        for _ in range(fault.for_ms * 1_000 // LOOK_US):
+            if not actor.is_alive:
+                break
+            self._platform.simulation.scheduler.sleep(LOOK_US)
+        self._cut_power(actor)
+        actor.kill()
+        self._platform.restart(actor)
 
     def _lose_power_after_an_answer(self, fault: Fault) -> None:
         """Cut the power of the broker when its target was told that something is safe.
@@ -317,3 +346,8 @@ def _removed_segments(disk: SimulatedDisk) -> int:
     """How many segments were removed whose names may be back after a loss of power."""
     made = (change.made for change in disk.names.changes)
     return sum(each is not None and each[1].endswith(LOG + DELETED) for each in made)
+
+
+def _has_swap(disk: SimulatedDisk) -> bool:
+    """Whether a compacted segment waits for the name of those it replaces."""
+    return any(path.endswith(LOG + SWAP) for path, _ in disk.walk())

@@ -88,6 +88,7 @@ NETWORK_FAULTS = ("disconnect", "partition", "slow network")
 CLOCK_FAULTS = ("clock back", "clock forward")
 RARE_FAULTS = ("scarce descriptors", "bad record", "clock back", "long absence", "power loss")
 BURSTS = "bursts"
+BALANCES, BALANCES_SHARE = "balances", 0.1  # of the seeds
 RARE_ACTORS = ("retention by time", "retention by size", "unknown topics", "audit")
 APPLICATION_FAULTS = (
     *(*KILLS, *KILLS, "power loss", "power loss", "failing fsync"),
@@ -97,15 +98,19 @@ FREEZE = "freeze"
 # How long it must last until others get the partitions: longer than sessions of the protocol.
 FREEZE_MS = {"classic": 15_000, "consumer": 60_000}
 APPLICATION, APPLICATION_SHARE = "application", 0.2  # of the seeds
+LATE_STANDBY_SHARE = 0.2  # of the seeds with two instances
+LATE_MS = 4_000  # shorter than a session
 SHARED_RUNTIME = "__shared_runtime"  # a setting: whether the runner shares its threads
 # Servers on the broker: in what share of the seeds they are, and what happens to them.
 SERVERS = {"sql": 0.1, "registry": 0.1}
 AFTER_AN_ANSWER = "end after an answer"
+IN_A_SWAP = "end in a swap"  # of segments, at the end of a compaction
 # Losses of power at instants at which what was written is not on the disk yet.
 POWER_IN_A_REMOVAL = "power loss in a removal"
 POWER_AFTER_AN_ANSWER = "power loss after an answer"
 POWER_IN_A_ROLL = "power loss in a roll"
 POWER_AFTER_A_CHECKPOINT = "power loss after a checkpoint"
+POWER_AFTER_A_STOP, POWER_AFTER_A_STOP_SHARE = "power loss after a stop", 0.1
 SLOW_DISK_FAULTS = ("slow disk", POWER_AFTER_AN_ANSWER, POWER_IN_A_ROLL, POWER_AFTER_A_CHECKPOINT)
 # Many segments go at once, long after the last checkpoint.
 LARGE_REMOVALS = {
@@ -114,6 +119,7 @@ LARGE_REMOVALS = {
 }
 AIMED_SHARE = 0.3  # of the seeds whose broker keeps what it has acknowledged
 AIMED_COUNT = 3
+IN_A_SWAP_SHARE = 0.2  # of the seeds that compact
 ANSWERED = ("producer", "bursts", "transactions", "classic", "consumer", "retention")
 AIMED_MS = 20_000  # as long as it may take for the instant to come
 SERVER_KILLS = (*KILLS, AFTER_AN_ANSWER, AFTER_AN_ANSWER, "power loss")
@@ -157,6 +163,12 @@ def core_scenario_of(seed: int, *, minutes: float = 4) -> Scenario:
         faults += _overdue_transaction(Random(f"{seed}/overdue"), work_ms)
     if "transactions 0" in actors and durable:
         faults += _refused_marker(Random(f"{seed}/refused marker"), work_ms)
+    if durable:
+        faults += _lost_after_a_stop(Random(f"{seed}/stop"), work_ms)
+    if Random(f"{seed}/balances").random() < BALANCES_SHARE:
+        actors += (BALANCES,)
+    if "topics" in actors or BALANCES in actors:
+        faults += _ends_in_swaps(Random(f"{seed}/swap"), work_ms)
     scenario = Scenario(
         seed=seed,
         work_ms=work_ms,
@@ -223,7 +235,7 @@ def _with_application(scenario: Scenario, chance: float) -> Scenario:
             SHARED_RUNTIME: random.choice(("true", "false", "false")),
         },
     )
-    return _with_frozen_instance(scenario, instances)
+    return _with_late_standby(_with_frozen_instance(scenario, instances), instances)
 
 
 def _with_frozen_instance(scenario: Scenario, instances: tuple[str, ...]) -> Scenario:
@@ -241,6 +253,27 @@ def _with_frozen_instance(scenario: Scenario, instances: tuple[str, ...]) -> Sce
         scenario,
         faults=tuple(sorted((*scenario.faults, fault), key=lambda fault: fault.at_ms)),
         application={**scenario.application, **sessions},
+    )
+
+
+def _with_late_standby(scenario: Scenario, instances: tuple[str, ...]) -> Scenario:
+    """The same, sometimes with an instance that stops while the other cannot read changelogs.
+
+    The other has standbys. They are behind when they take over what the first one had.
+    """
+    random = Random(f"{scenario.seed}/late standby")
+    if len(instances) < 2 or random.random() >= LATE_STANDBY_SHARE:
+        return scenario
+    faults = list(scenario.faults)
+    for _ in range(AIMED_COUNT):
+        at_ms = CALM_BEFORE_MS + random.randrange(scenario.work_ms)
+        late, first = random.sample(instances, 2)
+        faults.append(Fault(at_ms, "partition", late, LATE_MS))
+        faults.append(Fault(at_ms + LATE_MS - random.randrange(LATE_MS // 2), "stop", first, 8_000))
+    return replace(
+        scenario,
+        faults=tuple(sorted(faults, key=lambda fault: fault.at_ms)),
+        application={**scenario.application, "num_standby_replicas": "1"},
     )
 
 
@@ -386,6 +419,22 @@ def _refused_marker(random: Random, work_ms: int) -> tuple[Fault, ...]:
         return ()
     at_ms = CALM_BEFORE_MS + random.randrange(work_ms)
     return (Fault(at_ms, FAILING_PARTITION, for_ms=15_000),)
+
+
+def _lost_after_a_stop(random: Random, work_ms: int) -> tuple[Fault, ...]:
+    """Sometimes the power fails as soon as the broker has stopped: what it left must be safe."""
+    if random.random() >= POWER_AFTER_A_STOP_SHARE:
+        return ()
+    times = (CALM_BEFORE_MS + random.randrange(work_ms) for _ in range(AIMED_COUNT))
+    return tuple(Fault(at_ms, POWER_AFTER_A_STOP, for_ms=AIMED_MS) for at_ms in times)
+
+
+def _ends_in_swaps(random: Random, work_ms: int) -> tuple[Fault, ...]:
+    """Sometimes the broker ends while compacted segments take the place of others."""
+    if random.random() >= IN_A_SWAP_SHARE:
+        return ()
+    times = (CALM_BEFORE_MS + random.randrange(work_ms) for _ in range(AIMED_COUNT))
+    return tuple(Fault(at_ms, IN_A_SWAP, for_ms=AIMED_MS) for at_ms in times)
 
 
 def to_json(scenario: Scenario) -> dict[str, Any]:

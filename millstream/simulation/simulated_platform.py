@@ -17,6 +17,7 @@ from broker.errors import ErrorCode, MillstreamError
 from broker.machine import Machine
 from millstream.simulation.actors.actor import Actor
 from millstream.simulation.actors.audit import Audit
+from millstream.simulation.actors.balances import Balances
 from millstream.simulation.actors.broker import BrokerActor
 from millstream.simulation.actors.producers import (
     LEDGER,
@@ -64,6 +65,7 @@ KINDS: dict[str, type[Actor]] = {
     "retention": RetainedTopic,
     "unknown": UnknownTopics,
     "audit": Audit,
+    "balances": Balances,
     "application": StreamsApplication,
     "sql": SqlServerActor,
     "registry": RegistryActor,
