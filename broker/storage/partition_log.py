@@ -673,6 +673,7 @@ class PartitionLog:
         try:
             self.segments[-1].seal()
             self.write_snapshot()
+            self.flushing.add_folder(self.folder)  # names of the indexes, which nothing else tells
         except OSError as error:
             raise StorageError(f"cannot close: {error.strerror}", at=self.folder) from error
 

@@ -7,6 +7,7 @@ first that is torn or fails its checksum. Indexes and producers are made again o
 
 import contextlib
 import os
+import sys
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -17,7 +18,13 @@ from broker.storage.context import LogContext
 from broker.storage.leader_epochs import LeaderEpochs, read_log_epochs
 from broker.storage.partition_log import PartitionLog
 from broker.storage.producer_state import ProducerStates
-from broker.storage.replay import apply_batch, load_producers, read_marker, remove_snapshots
+from broker.storage.replay import (
+    apply_batch,
+    load_producers,
+    read_marker,
+    remove_snapshots,
+    replay,
+)
 from broker.storage.segment import (
     CLEANED,
     DELETED,
@@ -25,6 +32,7 @@ from broker.storage.segment import (
     LONG_SCAN_BYTES,
     SEGMENT_FILES,
     SWAP,
+    TRANSACTION_INDEX,
     Segment,
 )
 
@@ -110,6 +118,7 @@ def _load_segments(log: PartitionLog, summary: Recovered) -> list[Segment]:
     if any(name.endswith(SWAP) for name in sizes):
         _complete_swap(context, folder, sizes)
         sizes = context.files.list_folder(folder)
+    lone_indexes = [name for name in sizes if name.endswith(SWAP)]
     bases = sorted(
         int(name.removesuffix(LOG))
         for name in sizes
@@ -125,7 +134,33 @@ def _load_segments(log: PartitionLog, summary: Recovered) -> list[Segment]:
         segment.next_offset = following.base_offset
         segment.flushed = True
         segment.mend(sizes)
+    _replace_lone_indexes(log, segments, lone_indexes)
     return segments
+
+
+def _replace_lone_indexes(
+    log: PartitionLog, segments: list[Segment], lone_indexes: list[str]
+) -> None:
+    """Make transaction indexes again for segments beside which a lone index has suffix .swap.
+
+    A loss of power keeps renames in any order. Either the log was renamed and its indexes were not,
+    or the log never got its suffix. Nobody can tell, but the batches say what is aborted.
+    """
+    files, bases = log.context.files, {int(name[:20]) for name in lone_indexes}
+    for segment in segments:
+        if segment.base_offset in bases:
+            rebuilt = replay(
+                load_producers(log.context, log.folder, segments, segment.base_offset),
+                segment,
+                segment.base_offset,
+                sys.maxsize,
+            )
+            segment.replace_aborted(rebuilt)
+            if rebuilt:
+                files.fsync(files.open(segment.path(TRANSACTION_INDEX)))
+            files.fsync_directory(log.folder)
+    for name in lone_indexes:
+        files.unlink(os.path.join(log.folder, name))
 
 
 def _remove_orphans(
@@ -138,7 +173,10 @@ def _remove_orphans(
 
 
 def _complete_swap(context: LogContext, folder: str, sizes: dict[str, int]) -> None:
-    """Finish a compaction that had its result ready: the result replaces what it covers."""
+    """Finish a compaction that had its result ready: the result replaces what it covers.
+
+    Indexes with suffix .swap are left over if their log has none.
+    """
     swaps = []
     for name, size in sizes.items():
         if name.endswith(LOG + SWAP):
@@ -152,14 +190,11 @@ def _complete_swap(context: LogContext, folder: str, sizes: dict[str, int]) -> N
             stem, kind = os.path.splitext(name)
             if kind != LOG or not stem.isdigit():
                 continue
-            if swap.base_offset <= int(stem) < max(swap.next_offset, swap.base_offset + 1):
+            # One with the same name is replaced by the renames: its indexes may be new already.
+            if swap.base_offset < int(stem) < swap.next_offset:
                 Segment(context, folder, int(stem), size_bytes=size).remove()
         swap.rename("")
         swap.close()
-    for name in sizes:
-        # Indexes whose log was renamed before them, or never came to be renamed.
-        if name.endswith(SWAP) and not name.endswith(LOG + SWAP):
-            context.files.unlink(os.path.join(folder, name))
 
 
 def _open_clean(log: PartitionLog) -> bool:

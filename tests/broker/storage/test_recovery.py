@@ -342,6 +342,48 @@ def test_a_swap_is_completed(disk: Disk) -> None:
     disk.close()
 
 
+def test_an_index_that_was_not_renamed_with_its_log_is_made_again(disk: Disk) -> None:
+    log = disk.open(segment_bytes=3 * SIZE)
+    for number in range(4):
+        abort_transaction(log, number)
+    disk.close()
+    for name in disk.names(".txnindex"):
+        (disk.folder / name).rename(disk.folder / (name + ".swap"))
+    log = disk.open()
+    assert disk.names(".swap") == []
+    assert log.aborted_transactions(0, 8) == [
+        AbortedTransaction(7, offset) for offset in (0, 2, 4, 6)
+    ]
+    disk.close()
+    log = disk.open()
+    assert len(log.aborted_transactions(0, 8)) == 4
+    disk.close()
+
+
+def test_indexes_that_were_renamed_before_their_log_stay(disk: Disk) -> None:
+    log = disk.open(segment_bytes=3 * SIZE)
+    for number in range(4):
+        abort_transaction(log, number)
+    disk.close()
+    shutil.copy(disk.file(0, ".log"), disk.file(0, ".log.swap"))
+    log = disk.open()
+    assert disk.names(".swap") == []
+    assert len(log.aborted_transactions(0, 8)) == 4
+    disk.close()
+
+
+def test_the_names_of_indexes_are_on_the_disk_after_a_stop(disk: Disk) -> None:
+    log = disk.open()
+    abort_transaction(log, 0)
+    log.flush()
+    log.seal()
+    ticket = log.flushing.begin()
+    assert ticket is not None
+    assert log.folder in ticket.folders
+    log.flushing.finish(ticket)
+    disk.close()
+
+
 def test_deleted_records_do_not_come_back_when_the_tail_is_lost(disk: Disk) -> None:
     log = filled(disk, 5)
     log.delete_records_before(5)
