@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 SWITCH_CHANCE = 0.05  # of another thread's turn, where a lock is taken or released
 SECOND_US = 1_000 * MICROSECONDS
+MARK_SECONDS = 0.002
+SHORT_REAL_S = 0.005  # holds that nobody needs to measure closer
 LONG_US = 100 * MICROSECONDS  # no lock should be held for so long
 
 
@@ -31,12 +33,20 @@ class World:
         self.longest_virtual: dict[str, int] = {}
         self.longest_stack: dict[str, list[str]] = {}  # where its holder waited
         self.longest_real: dict[str, float] = {}
+        self._marked_s = 0.0
+        self._mark_s = 0.0
 
     def deadline_us(self, timeout: float | None) -> int | None:
         """The virtual time at which so many seconds have passed."""
         if timeout is None:
             return None
         return self.scheduler.now_us + max(0, int(timeout * SECOND_US))
+
+    def processor_mark(self, now_s: float) -> float:
+        """The processor's time, as it was at most MARK_SECONDS ago: to ask for it is slow."""
+        if now_s - self._marked_s > MARK_SECONDS:
+            self._marked_s, self._mark_s = now_s, time.thread_time()
+        return self._mark_s
 
     def task(self) -> Task:
         """The thread that runs."""
@@ -48,21 +58,19 @@ class World:
 class _Waiters:
     """Threads that wait for something, in the order they came."""
 
-    __slots__ = ("_queue", "_world")
+    __slots__ = ("_queue", "_scheduler")
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
         self._queue: deque[tuple[Task, int]] = deque()
 
     def wait(self, until_us: int | None) -> bool:
         """Block the running thread; whether it was woken."""
-        task = self._world.task()
+        scheduler = self._scheduler
+        task = scheduler.current
+        assert task is not None, "no simulated thread runs"
         self._queue.append((task, task.ticket + 1))
-        return self._world.scheduler.block(until_us)
-
-    def __bool__(self) -> bool:
-        """Whether anybody waits, or has waited until its time was up."""
-        return bool(self._queue)
+        return scheduler.block(until_us)
 
     def wake(self, count: int) -> None:
         """Wake so many, unless their time was up before."""
@@ -70,7 +78,7 @@ class _Waiters:
         while queue and count > 0:
             task, ticket = queue.popleft()
             if task.ticket == ticket and task.process.is_alive:
-                self._world.scheduler.wake(task)
+                self._scheduler.wake(task)
                 count -= 1
 
     def wake_all(self) -> None:
@@ -79,47 +87,67 @@ class _Waiters:
 
 
 class SimulatedLock:
-    """A lock that one thread holds once."""
+    """A lock that one thread holds once. Most are free when they are taken: that is short."""
+
+    __slots__ = ("__weakref__", "_owner", "_scheduler", "_waiters", "_world")
 
     def __init__(self, world: World) -> None:
         """Free."""
         self._world = world
+        self._scheduler = world.scheduler
         self._owner: Task | None = None
-        self._waiters = _Waiters(world)
+        self._waiters: _Waiters | None = None  # None as long as nobody has waited
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Take it, if need be when it is free."""
-        scheduler = self._world.scheduler
+        scheduler = self._scheduler
         if scheduler.is_over:
             return True
         if scheduler.random.random() < SWITCH_CHANCE and blocking:
             scheduler.yield_now()
-        if self._owner is not None:
-            if not blocking:
+        if self._owner is not None and not (blocking and self._wait(timeout)):
+            return False
+        assert scheduler.current is not None, "no simulated thread runs"
+        self._owner = scheduler.current
+        return True
+
+    def _wait(self, timeout: float) -> bool:
+        """Wait until it is free; False when the time was up first."""
+        if self._waiters is None:
+            self._waiters = _Waiters(self._scheduler)
+        until_us = self._world.deadline_us(None if timeout < 0 else timeout)
+        while self._owner is not None:
+            if not self._waiters.wait(until_us) and self._owner is not None:
                 return False
-            until_us = self._world.deadline_us(None if timeout < 0 else timeout)
-            while self._owner is not None:
-                if not self._waiters.wait(until_us) and self._owner is not None:
-                    return False
-        self._owner = self._world.task()
         return True
 
     def release(self) -> None:
         """Give it back; any thread may."""
-        if self._world.scheduler.is_over:
+        if self._scheduler.is_over:
             return
         if self._owner is None:
             raise RuntimeError("release unlocked lock")
         self._owner = None
-        self._waiters.wake(1)
+        if self._waiters is not None:
+            self._waiters.wake(1)
 
     def locked(self) -> bool:
         """Whether somebody holds it."""
         return self._owner is not None
 
-    def __enter__(self) -> bool:
-        """Take it."""
-        return self.acquire()
+    def _is_owned(self) -> bool:
+        return self._owner is not None
+
+    def _release_save(self) -> int:
+        """Give it back; for conditions."""
+        self.release()
+        return 1
+
+    def _acquire_restore(self, _count: int) -> None:
+        """Take it again; for conditions."""
+        self.acquire()
+
+    __enter__ = acquire
 
     def __exit__(
         self,
@@ -132,7 +160,12 @@ class SimulatedLock:
 
 
 class SimulatedRLock:
-    """A lock that its owner may take again; remembers for how long it was held."""
+    """A lock that its owner may take again; one with a name remembers for how long it was held."""
+
+    __slots__ = (
+        *("__weakref__", "_count", "_owner", "_scheduler", "_since_mark", "_since_s"),
+        *("_since_step", "_since_us", "_waiters", "_world", "name"),
+    )
 
     def __init__(self, world: World) -> None:
         """Free."""
@@ -140,10 +173,7 @@ class SimulatedRLock:
         self._scheduler = world.scheduler
         self._owner: Task | None = None
         self._count = 0
-        self._waiters = _Waiters(world)
-        self._since_us = 0
-        self._since_s = 0.0
-        self._since_step = 0
+        self._waiters: _Waiters | None = None  # None as long as nobody has waited
         self.name: str | None = None  # of a lock whose holds are measured
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
@@ -158,17 +188,22 @@ class SimulatedRLock:
             return True
         if blocking and scheduler.random.random() < SWITCH_CHANCE:
             scheduler.yield_now()
-        if self._owner is not None:
-            if not blocking:
-                return False
-            until_us = self._world.deadline_us(None if timeout < 0 else timeout)
-            while self._owner is not None:
-                if not self._waiters.wait(until_us) and self._owner is not None:
-                    return False
+        if self._owner is not None and not (blocking and self._wait(timeout)):
+            return False
         self._owner = task
         self._count = 1
         if self.name is not None:
-            self._begin()
+            self._begin(task)
+        return True
+
+    def _wait(self, timeout: float) -> bool:
+        """Wait until it is free; False when the time was up first."""
+        if self._waiters is None:
+            self._waiters = _Waiters(self._scheduler)
+        until_us = self._world.deadline_us(None if timeout < 0 else timeout)
+        while self._owner is not None:
+            if not self._waiters.wait(until_us) and self._owner is not None:
+                return False
         return True
 
     def release(self) -> None:
@@ -180,43 +215,42 @@ class SimulatedRLock:
             raise RuntimeError("cannot release un-acquired lock")
         self._count -= 1
         if self._count == 0:
-            self._free()
+            if self.name is not None:
+                self._measure(self.name)
+            self._owner = None
+            if self._waiters is not None:
+                self._waiters.wake(1)
 
-    def _free(self) -> None:
-        if self.name is not None:
-            self._measure(self.name)
-        self._owner = None
-        if self._waiters:
-            self._waiters.wake(1)
-
-    def _begin(self) -> None:
-        self._world.task().watches_blocks = True
+    def _begin(self, task: Task) -> None:
+        task.watches_blocks = True
         self._since_us = self._scheduler.now_us
         self._since_step = self._scheduler.steps
-        self._since_s = time.thread_time()
+        now_s = self._since_s = time.perf_counter()
+        self._since_mark = self._world.processor_mark(now_s)
 
     def _measure(self, name: str) -> None:
-        world = self._world
-        if self._owner is not None:
-            self._owner.watches_blocks = False
-        held_us = world.scheduler.now_us - self._since_us
+        world, owner = self._world, self._owner
+        assert owner is not None
+        owner.watches_blocks = False
+        held_us = self._scheduler.now_us - self._since_us
         if held_us > world.longest_virtual.get(name, 0):
             world.longest_virtual[name] = held_us
-            if held_us > LONG_US and self._owner is not None:
-                world.longest_stack[name] = self._owner.blocked_at
-        if world.scheduler.steps == self._since_step:  # else others ran meanwhile
-            held_s = time.thread_time() - self._since_s
-            world.longest_real[name] = max(world.longest_real.get(name, 0.0), held_s)
+            if held_us > LONG_US:
+                world.longest_stack[name] = owner.blocked_at
+        if self._scheduler.steps == self._since_step:  # else others ran meanwhile
+            held_s = time.perf_counter() - self._since_s
+            if held_s > world.longest_real.get(name, SHORT_REAL_S):
+                # The processor may have done something else meanwhile.
+                held_s = min(held_s, time.thread_time() - self._since_mark)
+                world.longest_real[name] = max(world.longest_real.get(name, 0.0), held_s)
 
     def _is_owned(self) -> bool:
-        return self._owner is self._world.scheduler.current
+        return self._owner is self._scheduler.current
 
     def _release_save(self) -> int:
         """Give it back however often it was taken; for conditions."""
-        if not self._is_owned():
-            raise RuntimeError("cannot release un-acquired lock")
-        count, self._count = self._count, 0
-        self._free()
+        count, self._count = self._count, 1
+        self.release()
         return count
 
     def _acquire_restore(self, count: int) -> None:
@@ -224,9 +258,7 @@ class SimulatedRLock:
         self.acquire()
         self._count = count
 
-    def __enter__(self) -> bool:
-        """Take it."""
-        return self.acquire()
+    __enter__ = acquire
 
     def __exit__(
         self,
@@ -241,17 +273,19 @@ class SimulatedRLock:
 class SimulatedCondition:
     """Threads wait for others to say that something has changed."""
 
+    __slots__ = ("__weakref__", "_lock", "_waiters", "_world", "acquire", "release")
+
     def __init__(self, world: World, lock: SimulatedLock | SimulatedRLock | None = None) -> None:
         """With a lock of its own, unless one is given."""
         self._world = world
-        self._lock = SimulatedRLock(world) if lock is None else lock
-        self._waiters = _Waiters(world)
-        self.acquire = self._lock.acquire
-        self.release = self._lock.release
+        self._lock = lock = SimulatedRLock(world) if lock is None else lock
+        self._waiters: _Waiters | None = None  # None as long as nobody has waited
+        self.acquire = lock.acquire
+        self.release = lock.release
 
     def __enter__(self) -> bool:
         """Take the lock."""
-        return self._lock.acquire()
+        return self.acquire()
 
     def __exit__(
         self,
@@ -260,33 +294,23 @@ class SimulatedCondition:
         trace: TracebackType | None,
     ) -> None:
         """Give the lock back."""
-        self._lock.release()
-
-    def _is_owned(self) -> bool:
-        if isinstance(self._lock, SimulatedRLock):
-            return self._lock._is_owned()  # noqa: SLF001 - as Python's own conditions do
-        return self._lock.locked()
+        self.release()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait without the lock; False when the time was up first."""
         if self._world.scheduler.is_over:
             raise SimulationOver
-        if not self._is_owned():
-            raise RuntimeError("cannot wait on un-acquired lock")
-        until_us = self._world.deadline_us(timeout)
         lock = self._lock
-        count = 0
-        if isinstance(lock, SimulatedRLock):
-            count = lock._release_save()  # noqa: SLF001
-        else:
-            lock.release()
+        if not lock._is_owned():  # noqa: SLF001 - as Python's own conditions do
+            raise RuntimeError("cannot wait on un-acquired lock")
+        if self._waiters is None:
+            self._waiters = _Waiters(self._world.scheduler)
+        until_us = self._world.deadline_us(timeout)
+        count = lock._release_save()  # noqa: SLF001
         try:
             return self._waiters.wait(until_us)
         finally:
-            if isinstance(lock, SimulatedRLock):
-                lock._acquire_restore(count)  # noqa: SLF001
-            else:
-                lock.acquire()
+            lock._acquire_restore(count)  # noqa: SLF001
 
     def wait_for(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
         """Wait until something is true."""
@@ -305,16 +329,18 @@ class SimulatedCondition:
     def notify(self, n: int = 1) -> None:
         """Wake some that wait."""
         if not self._world.scheduler.is_over:
-            if not self._is_owned():
+            if not self._lock._is_owned():  # noqa: SLF001
                 raise RuntimeError("cannot notify on un-acquired lock")
-            self._waiters.wake(n)
+            if self._waiters is not None:
+                self._waiters.wake(n)
 
     def notify_all(self) -> None:
         """Wake all that wait."""
         if not self._world.scheduler.is_over:
-            if not self._is_owned():
+            if not self._lock._is_owned():  # noqa: SLF001
                 raise RuntimeError("cannot notify on un-acquired lock")
-            self._waiters.wake_all()
+            if self._waiters is not None:
+                self._waiters.wake_all()
 
 
 class SimulatedEvent:
@@ -323,7 +349,7 @@ class SimulatedEvent:
     def __init__(self, world: World) -> None:
         """Not set."""
         self._world = world
-        self._waiters = _Waiters(world)
+        self._waiters = _Waiters(world.scheduler)
         self._flag = False
 
     def is_set(self) -> bool:
@@ -414,7 +440,7 @@ class SimulatedQueue(Generic[T]):
         """Empty."""
         self._items: deque[T] = deque()
         self._world = world
-        self._waiters = _Waiters(world)
+        self._waiters = _Waiters(world.scheduler)
 
     def put(self, item: T, block: bool = True, timeout: float | None = None) -> None:
         """Add to the end."""

@@ -11,17 +11,17 @@ is ready, virtual time moves on to the next deadline. So one seed is one order o
 code that runs is that of production, where real threads do the same.
 """
 
-import heapq
 import itertools
 import traceback
 from collections.abc import Callable
+from heapq import heappop, heappush
 from random import Random
 
 from greenlet import getcurrent, greenlet
 
 from millstream.simulation.history import History
 
-STEPS_AT_ONE_TIME_MAX = 200_000
+TURNS_MAX = 50_000  # of one thread in one virtual second
 MICROSECONDS = 1_000
 SECOND_US = 1_000_000
 STACK_LINES = 16
@@ -32,7 +32,11 @@ class SimulationOver(BaseException):
 
 
 class NoProgress(AssertionError):
-    """Threads take turns without end, and time does not move."""
+    """A thread takes turns without end, and time hardly moves."""
+
+
+def _no_hub() -> object:
+    raise AssertionError("nothing runs")
 
 
 class Process:
@@ -58,7 +62,7 @@ class Task:
 
     __slots__ = (
         *("blocked_at", "greenlet", "is_over", "name", "number", "process", "second", "thread"),
-        *("ticket", "turns", "watches_blocks", "woken"),
+        *("switch", "ticket", "turns", "watches_blocks", "woken"),
     )
 
     def __init__(self, name: str, process: Process, number: int) -> None:
@@ -67,6 +71,7 @@ class Task:
         self.number = number
         self.process = process
         self.greenlet: greenlet | None = None
+        self.switch: Callable[[], object] = _no_hub  # to its greenlet
         self.second = self.turns = 0  # how many turns it has had in the present second
         self.ticket = 0  # counts its blocks: an old deadline must not wake a later block
         self.woken = False
@@ -92,13 +97,14 @@ class Scheduler:
         self.current: Task | None = None
         self.is_over = False
         self.crashed: list[tuple[Task, BaseException]] = []
-        self.busiest: tuple[int, str] = (0, "")  # most turns of a thread in one virtual second
         self._ready: list[Task] = []
         self._deadlines: list[tuple[int, int, Task, int]] = []
         self._order = itertools.count()
         self._tasks: dict[Task, None] = {}  # that have not ended: the killed ones stay as they are
         self._hub: greenlet | None = None
-        self._steps_at_this_time = 0
+        self._switch_to_hub: Callable[[], object] = _no_hub
+        self._most_turns = 0  # of a thread in one virtual second
+        self._busiest: Task | None = None
 
     # --- called by simulated threads ------------------------------------------------------------
 
@@ -122,6 +128,7 @@ class Scheduler:
                 self._tasks.pop(task, None)
 
         task.greenlet = greenlet(run, parent=self._hub)  # where it goes when it ends
+        task.switch = task.greenlet.switch
         self._tasks[task] = None
         self._ready.append(task)
         return task
@@ -132,15 +139,13 @@ class Scheduler:
             raise SimulationOver
         task = self.current
         assert task is not None, "only simulated threads can wait"
-        assert self._hub is not None
         task.woken = False
-        task.ticket += 1
+        ticket = task.ticket = task.ticket + 1
         if task.watches_blocks:
             task.blocked_at = traceback.format_stack(limit=STACK_LINES)
         if until_us is not None:
-            entry = (until_us, next(self._order), task, task.ticket)
-            heapq.heappush(self._deadlines, entry)
-        self._hub.switch()
+            heappush(self._deadlines, (until_us, next(self._order), task, ticket))
+        self._switch_to_hub()
         if self.is_over:
             raise SimulationOver
         return task.woken
@@ -150,9 +155,8 @@ class Scheduler:
         if self.is_over:
             raise SimulationOver
         assert self.current is not None
-        assert self._hub is not None
         self._ready.append(self.current)
-        self._hub.switch()
+        self._switch_to_hub()
         if self.is_over:
             raise SimulationOver
 
@@ -169,7 +173,7 @@ class Scheduler:
 
     def wake_at(self, task: Task, ticket: int, at_us: int) -> None:
         """Let a blocked thread go on at a time at the latest; `ticket` says in which block."""
-        heapq.heappush(self._deadlines, (at_us, next(self._order), task, ticket))
+        heappush(self._deadlines, (at_us, next(self._order), task, ticket))
 
     def spend(self, microseconds: int) -> None:
         """Time that the running thread needs; others may be late for it."""
@@ -180,12 +184,11 @@ class Scheduler:
     def kill(self, process: Process) -> None:
         """End a process at once: its threads are never resumed, and clean nothing up."""
         process.is_alive = False
-        self._ready = [task for task in self._ready if task.process is not process]
+        self._ready[:] = [task for task in self._ready if task.process is not process]
         for callback in process.on_kill:
             callback()
         if self.current is not None and self.current.process is process:
-            assert self._hub is not None
-            self._hub.switch()  # for ever
+            self._switch_to_hub()  # for ever
 
     def freeze(self, process: Process) -> None:
         """Let no thread of a process go on, as SIGSTOP or a long page-in does.
@@ -202,27 +205,67 @@ class Scheduler:
             self._ready.extend(suspended)
 
     def run(self, until_us: int) -> None:
-        """Run until a time has come, or nothing is left to do."""
+        """Run until a time has come, or nothing is left to do.
+
+        One turn of one thread after the other. Everything else in a simulation is called by these
+        turns, so this loop looks nothing up that it has already.
+        """
         assert self.current is None, "the scheduler runs already"
-        self._hub = getcurrent()
+        self._be_hub()
+        ready, deadlines, random = self._ready, self._deadlines, self.random.random
         while True:
-            if not self._ready and not self._advance(until_us):
-                return
-            self._step()
+            if not ready:
+                if not self._advance(until_us):
+                    return
+            elif deadlines and deadlines[0][0] <= self.now_us:
+                self._take_due()
+            count = len(ready)
+            if count > 1:
+                number = int(random() * count)
+                task = ready[number]
+                ready[number] = ready[-1]
+                ready.pop()
+            else:
+                task = ready.pop()
+            if task.process.is_frozen:
+                task.process.suspended.append(task)
+                continue
+            self.steps += 1
+            second = self.now_us // SECOND_US
+            if task.second == second:
+                task.turns = turns = task.turns + 1
+                if turns > self._most_turns:
+                    self._most_turns, self._busiest = turns, task
+                    if turns > TURNS_MAX:
+                        raise NoProgress(f"{task} takes turns at {self.now_us} us without end")
+            else:
+                task.second, task.turns = second, 1
+            self.current = task
+            task.switch()
+            self.current = None
+
+    @property
+    def busiest(self) -> tuple[int, str]:
+        """The most turns of a thread in one virtual second, and which thread."""
+        return self._most_turns, "" if self._busiest is None else str(self._busiest)
+
+    def _be_hub(self) -> None:
+        hub = getcurrent()
+        if hub is not self._hub:
+            self._hub, self._switch_to_hub = hub, hub.switch
 
     def _advance(self, until_us: int) -> bool:
         """Move time to the next deadline; False when there is none before the end."""
         while self._deadlines:
             due_us, _, task, ticket = self._deadlines[0]
             if task.ticket != ticket or not task.process.is_alive:
-                heapq.heappop(self._deadlines)
+                heappop(self._deadlines)
                 continue
             if due_us > until_us:
                 break
-            heapq.heappop(self._deadlines)
+            heappop(self._deadlines)
             if due_us > self.now_us:
                 self.now_us = due_us
-                self._steps_at_this_time = 0
             task.ticket += 1
             self._ready.append(task)
             self._take_due()
@@ -233,45 +276,15 @@ class Scheduler:
     def _take_due(self) -> None:
         """Make ready all threads whose time has come."""
         while self._deadlines and self._deadlines[0][0] <= self.now_us:
-            _, _, task, ticket = heapq.heappop(self._deadlines)
+            _, _, task, ticket = heappop(self._deadlines)
             if task.ticket == ticket and task.process.is_alive:
                 task.ticket += 1
                 self._ready.append(task)
 
-    def _step(self) -> None:
-        """One turn of one of the threads that are ready."""
-        if self._deadlines and self._deadlines[0][0] <= self.now_us:
-            self._take_due()
-        ready = self._ready
-        number = int(self.random.random() * len(ready)) if len(ready) > 1 else 0
-        task = ready[number]
-        ready[number] = ready[-1]
-        ready.pop()
-        if task.process.is_frozen:
-            task.process.suspended.append(task)
-            return
-        self.steps += 1
-        self._steps_at_this_time += 1
-        if self._steps_at_this_time > STEPS_AT_ONE_TIME_MAX:
-            raise NoProgress(f"{task} and others take turns at {self.now_us} us without end")
-        self._count_turn(task)
-        self.current = task
-        assert task.greenlet is not None
-        task.greenlet.switch()
-        self.current = None
-
-    def _count_turn(self, task: Task) -> None:
-        second = self.now_us // SECOND_US
-        if task.second != second:
-            task.second, task.turns = second, 0
-        task.turns += 1
-        if task.turns > self.busiest[0]:
-            self.busiest = (task.turns, str(task))
-
     def end(self) -> None:
         """End all threads that are left: SimulationOver is raised where they wait."""
         self.is_over = True
-        self._hub = getcurrent()
+        self._be_hub()
         for task in list(self._tasks):
             if task.greenlet is not None and not task.is_over and task.greenlet:
                 self.current = task
