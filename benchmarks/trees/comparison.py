@@ -3,7 +3,8 @@
 What a record costs in processor time says more than seconds on a machine that does other things as
 well; still the clock of a processor moves by a tenth within a minute. So the two sides take short
 turns, each turn is compared only with its neighbour, and the median of all those ratios counts.
-Processes differ, too (by where their memory lies), so there are several of each.
+Processes differ, too (by where their memory lies), so there are several of each. When more programs
+run than there are cores, even this says little: look at the quartiles in the notes.
 """
 
 import argparse
@@ -16,8 +17,9 @@ from pathlib import Path
 from typing import Self
 
 from benchmarks.report import Report
+from benchmarks.trees import steady_app
 
-APP = Path(__file__).with_name("steady_app.py")
+APP = Path(steady_app.__file__)
 HERE = APP.parents[2]
 TURNS = 8  # of each process
 RECORDS = {"broker": 100_000}  # per turn
