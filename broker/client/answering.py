@@ -113,10 +113,7 @@ class Answering:
     def _run(self) -> None:
         while not self._closed:
             for future, answer in self._take():
-                if isinstance(answer, MillstreamError):
-                    future.set_exception(answer)
-                else:
-                    future.set_result(loaded(answer))
+                complete(future, answer)
         with self._changed:
             left, self._waiting = self._waiting, {}
         _fail(left.values())
@@ -161,7 +158,21 @@ def _fail(left: Iterable[Waiting]) -> None:
         future.set_exception(ConnectionFailed("the client was closed"))
 
 
-def loaded(answer: object) -> object:
+def complete(future: Future[object], answer: object) -> None:
+    """Complete a future by an answer, whose records may still have to be read."""
+    if isinstance(answer, MillstreamError):
+        future.set_exception(answer)
+        return
+    try:
+        result = _loaded(answer)
+    except Exception as error:
+        # Over the network the broker would close the connection.
+        future.set_exception(ConnectionFailed(f"the embedded broker cannot read records: {error}"))
+    else:
+        future.set_result(result)
+
+
+def _loaded(answer: object) -> object:
     """The answer with record bytes in memory, as a frame would bring them."""
     if isinstance(answer, FetchResponse):
         for topic in answer.responses:

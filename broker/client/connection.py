@@ -22,6 +22,7 @@ from broker.client.config import NetworkConfig
 from broker.client.session import Session, open_session
 from broker.errors import (
     AuthenticationFailed,
+    ClientError,
     ConnectionFailed,
     ErrorCode,
     MalformedMessage,
@@ -38,6 +39,10 @@ CORRELATION_BYTES = 4
 # A broker that vanished without a word is noticed after a minute, also when nothing is sent: a
 # request to join a group may wait for minutes. Systems that lack some of these use their own times.
 KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+
+
+class CannotEncode(ClientError):
+    """A request has a value that its field of the protocol cannot hold."""
 
 
 class Exchange:
@@ -257,12 +262,15 @@ class Connection:
     def _queue(self, exchange: Exchange) -> None:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         exchange.correlation_id = self._correlation_id
-        parts = frame.encode_request(
-            exchange.request,
-            exchange.version,
-            correlation_id=exchange.correlation_id,
-            client_id=self._config.client_id,
-        )
+        try:
+            parts = frame.encode_request(
+                exchange.request,
+                exchange.version,
+                correlation_id=exchange.correlation_id,
+                client_id=self._config.client_id,
+            )
+        except Exception as error:
+            raise CannotEncode(f"cannot encode {exchange.name}: {error}") from error
         for part in parts:
             view = memoryview(cast(bytes, part))
             self._outgoing.append(view)

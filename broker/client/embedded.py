@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import Protocol
 
-from broker.client.answering import Answering, Expected, Later, loaded
+from broker.client.answering import Answering, Expected, Later, complete
 from broker.client.transport import Node
 from broker.clock import Clock
 from broker.errors import (
@@ -104,7 +104,7 @@ class EmbeddedTransport:
             # There is no way to answer: what would be a closed connection over the network.
             future.set_exception(ConnectionFailed(f"the embedded broker gave up: {error}"))
             return future
-        future.set_result(loaded(answer))
+        complete(future, answer)
         return future
 
     def close(self) -> None:

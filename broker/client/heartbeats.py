@@ -3,6 +3,7 @@
 They come from a thread of their own, or from one that all clients of a process share.
 """
 
+import logging
 from concurrent.futures import Future
 from enum import Enum
 from typing import Protocol
@@ -11,6 +12,8 @@ from broker import concurrency
 from broker.client.shared_threads import REST_MS_MAX, SharedThreads, Work
 from broker.clock import Clock
 from broker.errors import MillstreamError
+
+logger = logging.getLogger(__name__)
 
 
 class Due(Enum):
@@ -197,7 +200,8 @@ class Heartbeats:
                 due, wait_ms = self._next()
             if due is Due.NOTHING:
                 return REST_MS_MAX if wait_ms is None else wait_ms
-            self._act(due)
+            if not self._try(due):
+                return self._retry_backoff_ms
 
     def _run(self) -> None:
         while True:
@@ -209,7 +213,21 @@ class Heartbeats:
                     self._clock.wait(self._changed, wait_ms)
                     continue
             # The lock is not held here: sending may complete at once and come back to it.
+            if not self._try(due):
+                with self._changed:
+                    if not self._stopping:
+                        self._clock.wait(self._changed, self._retry_backoff_ms)
+
+    def _try(self, due: Due) -> bool:
+        """Do what is due; after an unexpected error the heartbeats go on."""
+        try:
             self._act(due)
+        except Exception:
+            logger.exception("unexpected error of a group member's heartbeats, which go on")
+            with self._changed:
+                self._schedule.failed(self._clock.monotonic_ms(), self._retry_backoff_ms)
+            return False
+        return True
 
     def _next(self) -> tuple[Due, int | None]:
         if not self._member.beats:

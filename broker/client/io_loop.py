@@ -8,6 +8,7 @@ is due; lanes that have nothing to do cost nothing.
 
 import heapq
 import itertools
+import logging
 import os
 import selectors
 import ssl
@@ -19,8 +20,10 @@ from broker.client.config import NetworkConfig
 from broker.client.connection import Exchange
 from broker.client.peers import Peer, Peers
 from broker.client.transport import Node
-from broker.errors import ClientError
+from broker.errors import ClientError, ConnectionFailed
 from broker.machine import Machine
+
+logger = logging.getLogger(__name__)
 
 WAIT_MS_MAX = 60_000
 
@@ -150,7 +153,7 @@ class IoLoop:
                     if lane.closed:
                         self._end(lane)
                     else:
-                        lane.step(ready)
+                        self._step(lane, ready)
                         self._schedule(lane)
         finally:
             with self._lock:
@@ -161,6 +164,14 @@ class IoLoop:
             self._selector.close()
             self._wake_receiver.close()
             self._wake_sender.close()
+
+    def _step(self, lane: Lane, ready: list[Peer]) -> None:
+        try:
+            lane.step(ready)
+        except Exception as error:
+            # The thread serves other clients, too: only the connections of this one are closed.
+            logger.exception("unexpected error of a client's connections, which are closed")
+            lane.peers.end(ConnectionFailed(f"unexpected error: {error!r}"))
 
     def _end(self, lane: Lane) -> None:
         with self._lock:

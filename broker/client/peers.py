@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from selectors import BaseSelector
 
 from broker.client.config import NetworkConfig, parse_servers
-from broker.client.connection import Connection, Exchange, Phase
+from broker.client.connection import CannotEncode, Connection, Exchange, Phase
 from broker.client.transport import Node
 from broker.errors import ConnectionFailed, MillstreamError, RequestTimeout, UnsupportedVersion
 from broker.machine import Machine
@@ -212,7 +212,7 @@ class Peers:
             exchange = peer.queue.popleft()
             try:
                 connection.send(exchange)
-            except UnsupportedVersion as error:
+            except (CannotEncode, UnsupportedVersion) as error:
                 exchange.future.set_exception(error)
         connection.flush()
 
