@@ -77,7 +77,6 @@ def dropped_swaps() -> Iterator[None]:
 @mutation(
     "streams: a standby takes over before it has caught up",
     needs=("application 1", "partition", "stop"),
-    found_in=1,
 )
 def early_takeover() -> Iterator[None]:
     def take_over(tasks: Any, owned: OwnedTask) -> None:
@@ -88,14 +87,13 @@ def early_takeover() -> Iterator[None]:
         yield
 
 
-@mutation("streams: repartition records go before they are committed", "application", found_in=1)
+@mutation("streams: repartition records go before they are read", "application", found_in=5)
 def early_purge() -> Iterator[None]:
     real = RunnerLoop._purge_when_due
 
     def purge(loop: Any) -> None:
         for owned in loop._tasks.running():
-            for tp in owned.committed:
-                owned.committed[tp] = loop._consumer.position(tp)
+            owned.committed |= loop._consumer.end_offsets(list(owned.committed))
         real(loop)
 
     with patch.object(RunnerLoop, "_purge_when_due", purge):

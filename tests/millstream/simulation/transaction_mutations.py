@@ -1,11 +1,18 @@
 """Mutations of transactions and groups in the broker; see mutation.py."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 from broker.batch.layout import BatchHeader
-from broker.coordinator import consumer_group, group_records, producer_ids, transaction
+from broker.coordinator import (
+    consumer_group,
+    group_records,
+    producer_ids,
+    reconciliation,
+    transaction,
+)
 from broker.coordinator.consumer_group import ConsumerGroup
 from broker.coordinator.group import ClassicGroup
 from broker.coordinator.offsets import OffsetStore
@@ -15,6 +22,7 @@ from broker.storage import cleaner, compaction, partition_log
 from broker.storage.cleaned_transactions import CleanedTransactions
 from broker.storage.index import AbortedRange
 from broker.storage.partition_log import PartitionLog
+from broker.storage.places import segments_from
 from broker.storage.producer_state import Marker, ProducerStates
 from tests.millstream.simulation.mutation import mutation
 
@@ -39,7 +47,6 @@ def one_transaction_index() -> Iterator[None]:
         def first_only(segments: Any, offset: int) -> Iterator[Any]:
             yield next(segments_from(segments, offset))
 
-        segments_from = partition_log.segments_from
         with patch.object(partition_log, "segments_from", first_only):
             return real(log, first, last)
 
@@ -66,7 +73,7 @@ def unfenced_timeouts() -> Iterator[None]:
     real = transaction.fence
 
     def fence(found: Any, *, now_ms: int) -> Any:
-        return transaction.replace(real(found, now_ms=now_ms), epoch=found.epoch)
+        return replace(real(found, now_ms=now_ms), epoch=found.epoch)
 
     with patch.object(transaction, "fence", fence):
         yield
@@ -195,10 +202,10 @@ def commits_of_unknown_members() -> Iterator[None]:
 
 @mutation("a partition is given before it is revoked", needs="consumer reader 1", found_in=4)
 def unrevoked_partitions() -> Iterator[None]:
-    real = consumer_group.reconcile
-
     def reconcile(holding: Any, target: Any, *, owned: Any, is_free: Any) -> Any:
-        return real(holding, target, owned=owned, is_free=lambda partition: True)
+        return reconciliation.reconcile(
+            holding, target, owned=owned, is_free=lambda partition: True
+        )
 
     with patch.object(consumer_group, "reconcile", reconcile):
         yield
