@@ -15,6 +15,7 @@ STATIC = (
     ("imports", ["tests.support.import_directions"]),
     ("tidy", ["tests.support.tidy"]),
     ("outside", ["tests.support.outside"]),
+    ("words", ["tests.support.plain_words"]),
 )
 PYTEST = {
     "fast": ["pytest", "-m", "not slow and not peer and not long", "-n", "2"],

@@ -1,0 +1,100 @@
+"""`python -m tests.support.plain_words [--all] [PATH ...]`: words that a Kafka user stumbles over.
+
+Without `--all` only what users read is checked: READMEs and other documents, and strings of the
+product, that is help texts, errors and log lines (the help of a command is its docstring). With
+`--all` all docstrings, comments and names are checked, too.
+"""
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGES = ("broker", "streams", "sql", "connect", "millstream", "examples", "benchmarks")
+# What to write instead: strings; characters; emitted, reported; again; is not a ...
+WORDS = re.compile(
+    r"\b(anew|told|tells|signs|texts|nobody|somebody|whoever|patiently|hitherto|thereof)\b"
+    r"|(?<!here )\bis no (?!longer\b|more\b|other\b)[a-z]+"
+    r"|\b(lets? go of|takes? turns|looks? after|can be had|may pass|is to run|comes? to nothing)\b",
+    re.IGNORECASE,
+)
+NAMES = re.compile(
+    r"Keeper|Alone\b|Asked|Surroundings|\bPlaces\b|\bWays\b|Kept|\bLater\b|\bLeg\b|Flight|Steering"
+    r"|Telling|Reaching|\baround\b|_told\b|let_go_on|_never_was|patiently|may_pass|SIGNS"
+)
+
+
+def documents() -> Iterator[Path]:
+    """Everything that is written for people."""
+    yield from sorted(ROOT.glob("*.md"))
+    for package in (*PACKAGES, "tests", "docs"):
+        yield from sorted((ROOT / package).rglob("*.md"))
+
+
+def modules() -> Iterator[Path]:
+    """The Python files of the product."""
+    for package in PACKAGES:
+        yield from sorted((ROOT / package).rglob("*.py"))
+
+
+def docstring_lines(tree: ast.Module) -> set[int]:
+    """Lines on which docstrings start, but for those that a command shows as its help."""
+    found = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if ast.get_docstring(node) is not None and not _is_command(node):
+            found.add(node.body[0].lineno)
+    return found
+
+
+def _is_command(node: ast.AST) -> bool:
+    decorators = getattr(node, "decorator_list", [])
+    return any(re.search(r"command|group", ast.unparse(each)) for each in decorators)
+
+
+def in_module(path: Path, *, everything: bool) -> Iterator[tuple[int, str]]:
+    """Line numbers and words of a module."""
+    source = path.read_text()
+    hidden = docstring_lines(ast.parse(source))
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        number, name = token.start[0], tokenize.tok_name[token.type]
+        is_string = name in ("STRING", "FSTRING_MIDDLE")
+        if (is_string and number not in hidden) or (
+            everything and (is_string or name == "COMMENT")
+        ):
+            yield from _in_text(token.string, number, WORDS)
+        elif everything and name == "NAME":
+            yield from _in_text(token.string, number, NAMES)
+
+
+def _in_text(text: str, first: int, words: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.splitlines(), start=first):
+        for match in words.finditer(line):
+            yield number, match[0]
+
+
+def main(*arguments: str) -> int:
+    """Print each word with its place; 1 if there is any."""
+    everything = "--all" in arguments
+    wanted = [Path(each).resolve() for each in arguments if each != "--all"] or [ROOT]
+    found = 0
+    for path in (*documents(), *modules()):
+        if not any(path.is_relative_to(each) for each in wanted):
+            continue
+        if path.suffix == ".md":
+            words = list(_in_text(path.read_text(), 1, WORDS))
+        else:
+            words = list(in_module(path, everything=everything))
+        for number, word in words:
+            sys.stdout.write(f"{path.relative_to(ROOT)}:{number}: {word}\n")
+        found += len(words)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
