@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def serve(config: BrokerConfig) -> None:
-    """Run a broker in this process until it is told to stop."""
+    """Run a broker in this process until it is stopped."""
     descriptors.raise_limit()
     with Broker(config).start(progress=_report_progress) as broker:
         server = Server(broker)
@@ -95,15 +95,15 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m broker", description="A broker that speaks the Kafka protocol."
     )
     parser.add_argument("file", nargs="?", type=Path, help="settings, as in server.properties")
-    parser.add_argument("--data-dir", help="where the logs are kept")
-    parser.add_argument("--port", type=int, help="port to listen on; 0 takes a free one")
+    parser.add_argument("--data-dir", help="directory of the logs")
+    parser.add_argument("--port", type=int, help="port to listen on; 0 chooses a free one")
     parser.add_argument("--host", help=f"address to listen on (default {DEFAULT_HOST})")
     parser.add_argument(
         "--config",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a setting by Kafka's name; may be repeated",
+        help="a setting under Kafka's name; can be repeated",
     )
     parser.add_argument(
         "--log-level", default="info", choices=("debug", "info", "warning", "error")

@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 HOLD_MS = 10  # of the lock at a time, by a request that is answered in parts
 UNFINISHED: Final = object()
 
-# What clients are told before a server has said where it listens.
+# The address that clients get before a server has set its own.
 EMBEDDED_ENDPOINT = ("localhost", 9092)
 
 
@@ -172,7 +172,7 @@ class Broker:
         )
 
     def close(self) -> None:
-        """Flush, leave the marker of a stop in order, and let go of the data directory."""
+        """Flush, write the clean-shutdown marker, and release the data directory."""
         state, self._state = self._state, None
         if state is None:
             return
@@ -182,7 +182,6 @@ class Broker:
         state.storage.close()
 
     def __enter__(self) -> Self:
-        """Start, unless that was done."""
         return self if self._state is not None else self.start()
 
     def __exit__(
@@ -191,7 +190,6 @@ class Broker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
         self.close()
 
     def advertise(self, listener: str, host: str, port: int) -> None:
@@ -199,7 +197,7 @@ class Broker:
         self._endpoints[listener] = (host, port)
 
     def endpoint_for(self, listener: str) -> tuple[str, int]:
-        """Host and port that clients of a listener are told."""
+        """Advertised host and port of a listener."""
         found = self._endpoints.get(listener)
         if found is None:
             found = next(iter(self._endpoints.values()), EMBEDDED_ENDPOINT)
@@ -222,7 +220,7 @@ class Broker:
         """
         handler = HANDLERS.get(api_key)
         if handler is None:
-            raise UnsupportedVersion(f"{api_key.name} is not answered by this broker")
+            raise UnsupportedVersion(f"{api_key.name} is not supported by this broker")
         context = RequestContext(version, connection)
         state = self._state
         if state is not None and api_key in PREPARATIONS:
@@ -303,7 +301,7 @@ class Broker:
         return pending
 
     def _settled(self, pending: Pending[object]) -> object:
-        """Without threads, what waits for the catalog of topics is done by who asks."""
+        """Without threads, what waits for the topic catalog is done by who asks."""
         self._running().topics.write_changes()
         return pending.value if pending.done else pending
 
@@ -313,12 +311,12 @@ class Broker:
             pending.then(callback)
 
     def abandon(self, pending: Pending[object]) -> None:
-        """Nobody waits for this answer any more."""
+        """The client no longer waits for this response."""
         with self._lock:
             pending.abandon()
 
     def unsupported_api_versions(self) -> object:
-        """What a client gets that asks for ApiVersions in a version nobody knows: version 0."""
+        """The response to ApiVersions in an unknown version: version 0."""
         return VERSIONS.unsupported()
 
     def run_due(self) -> int:

@@ -1,4 +1,4 @@
-"""Clock: where time comes from. Nobody else asks the system for the time."""
+"""Clock: the source of time. No other module reads the system's time."""
 
 import time
 from typing import Protocol
@@ -52,7 +52,6 @@ class ManualClock:
     """
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
-        """Start at a fixed instant."""
         self._now_ms = now_ms
         self._wall_ahead_ms = 0
         self._lock = concurrency.Lock()

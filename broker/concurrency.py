@@ -1,7 +1,7 @@
-"""Concurrency: where threads and locks come from. Nobody else asks Python for them.
+"""Concurrency: the source of threads and locks. No other module creates them directly.
 
 In production these are Python's own. Inside a simulation (`millstream.simulation`) the same names
-give threads that take turns in one thread of the machine, on virtual time, and locks, conditions
+give threads that share one thread of the machine, on virtual time, and locks, conditions
 and events on which they wait for each other.
 """
 

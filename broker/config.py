@@ -260,7 +260,7 @@ class BrokerConfig:
         if len(self.log_dirs) > 1:
             raise ConfigError(
                 f'setting "log.dirs" names {len(self.log_dirs)} directories',
-                hint="one broker uses one directory; give one",
+                hint="a broker uses one directory; set only one",
             )
         return self.log_dirs[0] if self.log_dirs else self.log_dir
 
@@ -298,7 +298,7 @@ class BrokerConfig:
 PROTOCOL_MAP = "listener.security.protocol.map"
 INTER_BROKER_PROTOCOL = "security.inter.broker.protocol"
 PLAINTEXT = "PLAINTEXT"
-PLAIN_ONLY = "this broker serves in plain text and lets everyone in: remove the setting to do so"
+PLAIN_ONLY = "this broker has no encryption or authentication: remove the setting to run without"
 # What would keep strangers out of a Kafka broker. Ignoring one would let them in.
 SECURITY_PREFIXES = (
     "ssl.", "sasl.", "listener.name.", "delegation.token.", "connection.failed.authentication.",
@@ -341,7 +341,7 @@ def _check_protocols(listeners: tuple[str, ...], protocol_map: str) -> None:
         if protocol != PLAINTEXT and name != CONTROLLER:
             raise ConfigError(
                 f'setting "{PROTOCOL_MAP}" has {protocol} for listener "{name}", '
-                f"which this broker does not speak",
+                f"which this broker does not support",
                 hint="listen on PLAINTEXT and put a TLS proxy in front",
             )
 

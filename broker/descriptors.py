@@ -19,7 +19,7 @@ NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 def raise_limit() -> int:
     """Raise the soft limit to the hard one, as a JVM does; the limit then.
 
-    For commands that serve, not for a broker embedded in somebody else's process.
+    For commands that run a server, not for a broker embedded in another program.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:

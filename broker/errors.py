@@ -265,7 +265,7 @@ class CorruptBatchError(CorruptBatch):
         """Say why, and name the offsets that are lost to the reader."""
         super().__init__(f"cannot read offsets {offset} to {next_offset - 1}: {reason}")
         self.at = f'topic "{topic}" partition {partition} offset {offset}'
-        self.hint = f"seek to offset {next_offset} to go on without the batch"
+        self.hint = f"seek to offset {next_offset} to continue without the batch"
         self.topic = topic
         self.partition = partition
         self.offset = offset
@@ -345,7 +345,7 @@ def failure_text(error: Exception) -> str:
         return f"{text}: {', '.join(named)}"
     if error.errno == errno.ENOENT and not _is_somewhere():
         return (
-            "the working directory does not exist any more\n"
+            "the working directory no longer exists\n"
             "  hint: change to a directory that exists, and start again"
         )
     trace = error.__traceback__

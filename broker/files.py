@@ -153,7 +153,7 @@ class FileSystem:
         return descriptors.limit()
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """Replace a small file in one step: whoever looks sees the old bytes or the new."""
+        """Replace a small file in one step: a reader sees the old bytes or the new ones."""
         temporary = path + ".tmp"
         file = self.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         self.write_all(file, data, 0)
@@ -179,12 +179,12 @@ def _read_pipe(file: OpenFile) -> bytes:
 
 
 class Holder(Protocol):
-    """Who holds an open file and can let go of it."""
+    """The owner of an open file, who can close it."""
 
     recently_used: bool
 
     def release(self) -> None:
-        """Let go of the file; it is opened again when needed."""
+        """Close the file; it is opened again when needed."""
         ...
 
 
@@ -195,7 +195,6 @@ class OpenFiles:
     """
 
     def __init__(self, count_max: int) -> None:
-        """No files yet."""
         assert count_max > 0
         self._count_max = count_max
         self._holders: OrderedDict[Holder, None] = OrderedDict()

@@ -36,7 +36,7 @@ class Machine:
     def uuid(self) -> UUID:
         """A random UUID, of version 4."""
         if self.random is _RANDOM:
-            return uuid4()  # which nobody can guess
+            return uuid4()  # which cannot be guessed
         return UUID(int=self.random.getrandbits(128), version=4)
 
 

@@ -1,7 +1,7 @@
 """Counters of the broker and their text form for Prometheus.
 
 Counting is adding to plain integers, per request or per batch, never per record. The text is made
-only when somebody asks for it.
+only at a scrape.
 """
 
 from dataclasses import dataclass, field
@@ -70,7 +70,6 @@ class Exposition:
     """Writes the text format: families with help and type, then their samples."""
 
     def __init__(self) -> None:
-        """Nothing written yet."""
         self._lines: list[str] = []
 
     def family(self, name: str, kind: str, text: str) -> None:
@@ -136,7 +135,7 @@ TOPIC_FAMILIES = (
     ("bytes_in", "Bytes of record batches appended."),
     ("messages_in", "Records appended."),
     ("bytes_out", "Bytes of record batches fetched."),
-    ("messages_out", "Offsets that fetches went past."),
+    ("messages_out", "Offsets returned by fetches."),
     ("produce_requests", "Partitions written to by produce requests."),
     ("produce_failures", "Partitions that refused a produce request."),
     ("fetch_requests", "Partitions read by fetch requests."),
@@ -146,7 +145,7 @@ CONNECTION_FAMILIES = (
     ("connections_open", "gauge", "Connections open now."),
     ("connections_accepted_total", "counter", "Connections accepted."),
     ("connections_refused_total", "counter", "Connections refused by a limit."),
-    ("connections_failed_total", "counter", "Connections closed for what they sent."),
+    ("connections_failed_total", "counter", "Connections closed because of invalid requests."),
     ("bytes_received_total", "counter", "Bytes received from clients."),
     ("bytes_sent_total", "counter", "Bytes sent to clients."),
 )

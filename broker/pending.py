@@ -10,13 +10,13 @@ class Pending(Generic[T]):
     """A response that will be there once data arrives, a group is complete or time is up.
 
     Completed under the broker's lock, once; who waits is called at once, in the completing thread.
-    Whoever no longer wants the answer abandons it, so that nothing is kept for it.
+    A caller that no longer wants the answer abandons it, so that its resources are released.
     """
 
     __slots__ = ("_callback", "_done", "_on_abandon", "_value")
 
     def __init__(self, on_abandon: Callable[[], None] | None = None) -> None:
-        """Nothing yet; `on_abandon` is called when nobody wants the answer any more."""
+        """`on_abandon` is called when the answer is no longer wanted."""
         self._done = False
         self._on_abandon = on_abandon
         self._value: T | None = None
@@ -39,14 +39,14 @@ class Pending(Generic[T]):
             return False
         self._done = True
         self._value = value
-        # Who waits often holds this too: let go of it, so that no cycle is left to the collector.
+        # Waiting callers often hold this too: drop it, so that no cycle is left to the collector.
         callback, self._callback, self._on_abandon = self._callback, None, None
         if callback is not None:
             callback(value)
         return True
 
     def abandon(self) -> None:
-        """Nobody wants the answer: let go of what waits for it. Called under the broker's lock."""
+        """The answer is no longer wanted: release its resources. Called under the broker's lock."""
         if self._done:
             return
         on_abandon, self._callback, self._on_abandon = self._on_abandon, None, None

@@ -6,7 +6,7 @@ r"""Java's properties files, as Kafka's programs are configured with.
     name = a long value, \
         which goes on here
 
-A backslash takes the meaning from the sign after it; `\t`, `\n` and `\u00e4` are signs.
+A backslash escapes the next character; `\t`, `\n` and `\u00e4` are characters.
 """
 
 import re
@@ -33,7 +33,7 @@ def read_properties(text: str, *, name: str) -> dict[str, str]:
             continue
         parts = PROPERTY.fullmatch(line)
         if parts is None:
-            raise ConfigError(f'"{line}" is no setting', at=f"{name} line {number}")
+            raise ConfigError(f'"{line}" is not a setting', at=f"{name} line {number}")
         found[_unescaped(parts[1])] = _unescaped(parts[2])
     return found
 

@@ -1,4 +1,4 @@
-"""Sockets: how a process reaches the network of its machine. Nobody else asks Python for them.
+"""Sockets: access to the network of the machine. No other module uses Python's sockets directly.
 
 Connections are Python's own sockets, used without a wrapper. A simulation gives others that offer
 the part of them that is named here.
@@ -44,7 +44,7 @@ class Socket(Protocol):
     def sendmsg(
         self,
         buffers: Iterable[Buffer],
-        ancillary: Iterable[Any] = ...,  # Any: nobody sends any
+        ancillary: Iterable[Any] = ...,  # Any: never sent
         flags: int = ...,
         /,
     ) -> int:

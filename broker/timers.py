@@ -24,7 +24,6 @@ class Timer:
     __slots__ = ("callback", "due_ms")
 
     def __init__(self, due_ms: int, callback: Callable[[], None]) -> None:
-        """Due at a monotonic instant."""
         self.due_ms = due_ms
         self.callback: Callable[[], None] | None = callback
 
@@ -37,7 +36,6 @@ class Timers:
     """A heap of timers. Scheduling wakes the thread that runs them when its next deadline moves."""
 
     def __init__(self, clock: Clock) -> None:
-        """No timers yet."""
         self._clock = clock
         self._heap: list[tuple[int, int, Timer]] = []
         self._order = itertools.count()

@@ -100,7 +100,7 @@ class StreamsApp:
         """The instance of this process, if it is the one that runs."""
         if self._processes is not None:
             raise StreamsError(
-                "the application runs in processes: its runners and stores are in the children",
+                "the application runs in processes: its runners and stores are in child processes",
                 hint="use threads, or several instances with a QueryServer each",
             )
         return self._instance
@@ -112,7 +112,7 @@ class StreamsApp:
         if self._states.state is not AppState.CREATED:
             raise StreamsError(
                 f"the application cannot start: it is {self._states.state.value}",
-                hint="an application starts once; make a new StreamsApp to run it again",
+                hint="an application starts only once; create a new StreamsApp to run it again",
             )
         check_schemas(self.topology)
         self._runs.start()
@@ -159,7 +159,6 @@ class StreamsApp:
         self._instance.directories.remove_all()
 
     def __enter__(self) -> Self:
-        """Start."""
         self.start()
         return self
 
@@ -169,7 +168,6 @@ class StreamsApp:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
         self.close()
 
     # --- watching and steering ----------------------------------------------------------------

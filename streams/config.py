@@ -137,13 +137,14 @@ class StreamsConfig:
             if not callable(getattr(self, name)):
                 raise StreamsConfigError(
                     f'"{name}" is {getattr(self, name)!r}',
-                    hint="give a function of a Failure, for example log_and_continue",
+                    hint="pass a function that takes a Failure, for example log_and_continue",
                 )
         if self.rocksdb_write_buffer_bytes > self.rocksdb_block_cache_bytes:
             raise StreamsConfigError(
                 f'"rocksdb_write_buffer_bytes" is {self.rocksdb_write_buffer_bytes}, more than '
                 f'"rocksdb_block_cache_bytes", {self.rocksdb_block_cache_bytes}',
-                hint="write buffers are a part of the block cache: give that more, or them less",
+                hint="write buffers are part of the block cache: raise the latter or lower "
+                "the former",
             )
         if self.commit_interval_ms < 0:
             interval = COMMIT_INTERVAL_EXACTLY_ONCE_MS if self.exactly_once else COMMIT_INTERVAL_MS
@@ -264,7 +265,7 @@ def _converted(name: str, value: object) -> object:
     """What a setting must be: durations as milliseconds, numbers and handlers out of text."""
     if isinstance(value, timedelta):
         if not name.endswith("_ms"):
-            raise StreamsConfigError(f'"{name}" is {value!r}', hint="it is no duration")
+            raise StreamsConfigError(f'"{name}" is {value!r}', hint="it is not a duration")
         return value // timedelta(milliseconds=1)
     if isinstance(value, Path):
         return str(value)
@@ -288,14 +289,14 @@ def _check_application_id(application_id: str) -> None:
     if not _APPLICATION_ID.fullmatch(application_id):
         raise StreamsConfigError(
             f'"application_id" is "{application_id}"',
-            hint="it begins names of topics: letters, digits, '.', '_' and '-' only",
+            hint="topic names start with it: use only letters, digits, '.', '_' and '-'",
         )
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         choices = ", ".join(f'"{choice}"' for choice in allowed)
-        raise StreamsConfigError(f'"{name}" is {value!r}', hint=f"it may be {choices}")
+        raise StreamsConfigError(f'"{name}" is {value!r}', hint=f"it must be one of {choices}")
 
 
 def _whole_number(name: str, value: object, least: int) -> None:

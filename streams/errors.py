@@ -8,7 +8,7 @@ MillstreamError
     ├── DeserializationFailed    bytes of an input topic are no value
     ├── ProductionFailed         a result cannot be bytes, or the broker refused it
     ├── InvalidTimestamp         a record whose timestamp extractor gave a negative time
-    ├── BufferOverflow           a suppress buffer is full and told to shut down
+    ├── BufferOverflow           a suppress buffer is full and set to shut down
     ├── StoreError               a store was asked something it cannot do
     │   ├── StoreNotFound        no such store, or not connected to this processor
     │   └── StoreNotReady        the store is being restored, or has moved to another instance
@@ -48,7 +48,7 @@ class InvalidTimestamp(StreamsError):
 
 
 class BufferOverflow(StreamsError):
-    """A suppress buffer is full and told to shut down."""
+    """A suppress buffer is full and set to shut down."""
 
 
 class StoreError(StreamsError):

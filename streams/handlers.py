@@ -76,7 +76,7 @@ class Answer(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """An answer: write the record to this topic, and go on unless told to fail."""
+    """A handler's answer: write the record to this topic, and continue unless `fail` is set."""
 
     topic: str
     fail: bool = False

@@ -63,7 +63,7 @@ class JsonObjectSerde(Generic[T]):
             raise TopologyError(
                 f'"{_name(self._wanted)}" has no serde: {error}',
                 at=self._at,
-                hint="give a Serde object, or let the fields be of types that JSON can have",
+                hint="give a Serde object, or use field types that JSON supports",
             ) from error
         return self._codec
 
@@ -72,7 +72,7 @@ class JsonObjectSerde(Generic[T]):
         if value is None:
             return None
         if self._classes and not isinstance(value, self._classes):
-            raise self._error(topic, "encode", f"{type(value).__name__} is no such object")
+            raise self._error(topic, "encode", f"{type(value).__name__} is not such an object")
         try:
             return (self._codec or self._prepare()).encode(value)
         except Exception as error:  # a value's own methods may raise anything
@@ -91,13 +91,13 @@ class JsonObjectSerde(Generic[T]):
         return SerdeError(
             f"cannot {verb} as {_name(self._wanted)}: {reason}",
             at=f'topic "{topic}"',
-            hint="the fields must be those of the type; give another serde if they are not",
+            hint="the fields must be those of the type; use another serde if they are not",
         )
 
 
 # Any: whatever stands where a type should.
 def is_json_type(given: Any) -> bool:
-    """Whether a type is one of those that are JSON here, whole or as a container of such."""
+    """Whether a type is one of those that are JSON here, whole or as a container of these."""
     if is_pydantic(given) or is_typeddict(given):
         return True
     if isinstance(given, str) or given is None:
@@ -107,7 +107,7 @@ def is_json_type(given: Any) -> bool:
     except NameError:
         return True
     except TypeError:
-        # A type whose parts cannot be told apart is one of ours, and refused with its reason.
+        # A type whose parts cannot be distinguished is one of ours, and refused with its reason.
         return _is_union(given) or isinstance(given, type)
     while isinstance(found, inspect.Metadata):
         found = found.type

@@ -7,7 +7,6 @@ class NodeGroups:
     """Nodes united by edges and by stores that they share; numbered in the order of adding."""
 
     def __init__(self) -> None:
-        """No nodes."""
         self._parent: dict[str, str] = {}
 
     def add(self, name: str) -> None:

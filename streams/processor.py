@@ -12,7 +12,7 @@ effects there, it is the same here.
 
 Where a source has only one way down to a sink, and every node of it can, records are pulled instead
 of pushed: each node is a generator over what its parent gives. The order of effects is the same,
-because nobody takes a record before the one before it has arrived; a call per node is saved.
+because no node takes a record before the previous one has arrived; a call per node is saved.
 
     a run of records:        sink(map_values(filter(records of the chunk)))
 """
@@ -81,7 +81,6 @@ class CacheBudget:
     __slots__ = ("limit", "used")
 
     def __init__(self, limit: int) -> None:
-        """Nothing is held back."""
         self.limit = limit
         self.used = 0
 
@@ -277,4 +276,4 @@ class Processor(ABC, Generic[KIn, VIn, KOut, VOut]):
         """Do something with a record."""
 
     def close(self) -> None:
-        """Let go of what `init` took."""
+        """Release what `init` acquired."""

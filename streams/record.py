@@ -14,7 +14,7 @@ V = TypeVar("V")
 Headers = tuple[tuple[str, bytes | None], ...]
 NO_HEADERS: Headers = ()
 
-# What a table's node forwards: the new value, the old one (None when nobody asked for it), and
+# What a table's node forwards: the new value, the old one (None when it is not needed), and
 # whether this is the newest version of the key (only a versioned table ever says False).
 Change = tuple[object, object, bool]
 

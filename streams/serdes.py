@@ -74,7 +74,7 @@ def serde_of(given: object, *, at: str = "") -> AnySerde:
     raise TopologyError(
         f'"{getattr(given, "__name__", repr(given))}" has no serde',
         at=at,
-        hint="give a Serde object, a dataclass, a msgspec or pydantic model, a container of such, "
+        hint="give a Serde object, a dataclass, a msgspec or pydantic model, a container of these, "
         "or one of str, int, float, bytes, bool, dict, list, UUID",
     )
 

@@ -28,7 +28,8 @@ def fail_on_invalid_timestamp(
     if timestamp_ms < 0:
         raise InvalidTimestamp(
             f"the record has timestamp {timestamp_ms}",
-            hint="give the source a timestamp_extractor that skips such records or finds a time",
+            hint="give the source a timestamp_extractor that skips such records or returns "
+            "another timestamp",
         )
     return timestamp_ms
 
@@ -51,6 +52,6 @@ def use_partition_time_on_invalid_timestamp(
     if partition_time_ms < 0:
         raise InvalidTimestamp(
             f"the first record of its partition has timestamp {timestamp_ms}",
-            hint="there is no earlier record whose time it could have",
+            hint="there is no earlier record whose timestamp it could take",
         )
     return partition_time_ms

@@ -6,7 +6,7 @@
     builder.add_sink("counts", "counts-topic", "count")
     topology = builder.build()
 
-Every mistake is told where it is made: the error's `at` is the user's line.
+Every mistake is reported where it is made: the error's `at` is the user's line.
 """
 
 import re
@@ -137,7 +137,7 @@ class TopologyBuilder:
             if isinstance(source, SourceNode) and topic in source.topics:
                 raise self._error(
                     f'sink "{name}" writes topic "{topic}", which its parent "{parent}" reads',
-                    "records would go round for ever; write to another topic",
+                    "records would loop forever; write to another topic",
                 )
         self._nodes[name] = SinkNode(name, topic, listed, key_serde, value_serde, partitioner)
         return self
@@ -149,7 +149,7 @@ class TopologyBuilder:
         known = self._stores.get(spec.name)
         if spec.name in self._global_stores or (known is not None and known.spec is not spec):
             raise self._error(
-                f'store "{spec.name}" is already there',
+                f'store "{spec.name}" already exists',
                 "give each store a name of its own, or add one specification once",
             )
         if known is None:
@@ -172,12 +172,12 @@ class TopologyBuilder:
         for name in stores:
             if name in self._global_stores:
                 raise self._error(
-                    f'store "{name}" is a global one', "every processor may read it anyway"
+                    f'store "{name}" is a global one', "every processor can read it anyway"
                 )
             store = self._stores.get(name)
             if store is None:
                 raise self._error(
-                    f'processor "{processor}" asks for store "{name}", which is not there',
+                    f'processor "{processor}" asks for store "{name}", which does not exist',
                     self._known("stores", self._stores),
                 )
             if processor not in store.users:
@@ -209,7 +209,7 @@ class TopologyBuilder:
             raise self._error(f'"{source_name}" names both nodes', "give each node its own name")
         if spec.name in self._stores or spec.name in self._global_stores:
             raise self._error(
-                f'store "{spec.name}" is already there', "give each store a name of its own"
+                f'store "{spec.name}" already exists', "give each store a name of its own"
             )
         self._claim_topics(source_name, (topic,))
         source = SourceNode(
@@ -342,7 +342,7 @@ class TopologyBuilder:
         if not isinstance(name, str) or not name:
             raise self._error(f"a node is named {name!r}", "give a name")
         if name in self._nodes:
-            raise self._error(f'node "{name}" is already there', "give each node a name of its own")
+            raise self._error(f'node "{name}" already exists', "give each node a name of its own")
 
     def _check_parents(self, name: str, parents: Parents) -> tuple[str, ...]:
         listed = (parents,) if isinstance(parents, str) else tuple(parents)
@@ -352,7 +352,7 @@ class TopologyBuilder:
             node = self._nodes.get(parent)
             if parent == name or node is None:
                 raise self._error(
-                    f'node "{name}" has parent "{parent}", which is not there',
+                    f'node "{name}" has parent "{parent}", which does not exist',
                     self._known("nodes", self._nodes) + "; add parents first",
                 )
             if isinstance(node, SinkNode):
@@ -378,7 +378,7 @@ class TopologyBuilder:
 
     def _read_twice(self, topic: str, reader: str) -> TopologyError:
         return self._error(
-            f'topic "{topic}" is read by source "{reader}" already', "let both use one source"
+            f'topic "{topic}" is already read by source "{reader}"', "let both use one source"
         )
 
     def _operator(self, given: Operator | Callable[[], Any]) -> Operator:

@@ -39,7 +39,7 @@ read_varlong(Cursor *cursor, int bytes_max, int64_t *result)
     uint64_t value = 0;
     for (int index = 0; index < bytes_max; index++) {
         if (cursor->at >= cursor->end)
-            return refuse("the last record is cut short");
+            return refuse("the last record is truncated");
         uint8_t byte = *cursor->at++;
         /* The last byte of the longest form has room for the top bits only. */
         if (index == VARLONG_BYTES_MAX - 1 && byte > 1)
@@ -94,7 +94,7 @@ read_span(Cursor *cursor, Span *span)
     if (size < 0)
         return refuse("size is negative");
     if (size > cursor->end - cursor->at)
-        return refuse("a field passes the end of its record");
+        return refuse("a field runs past the end of its record");
     span->data = cursor->at;
     span->size = (Py_ssize_t)size;
     cursor->at += size;
@@ -186,7 +186,7 @@ read_fields(Cursor *section_cursor, const Section *section, Record *record, Curs
     if (read_varint(section_cursor, &size) < 0)
         return -1;
     if (size < 1 || size > section_cursor->end - section_cursor->at)
-        return refuse("a record passes the end");
+        return refuse("a record runs past the end");
     /* The attributes byte is unused. */
     *own = (Cursor){section_cursor->start, section_cursor->at + 1, section_cursor->at + size};
     section_cursor->at = own->end;
@@ -553,7 +553,7 @@ walk(Cursor *cursor, const Section *section, Facts *facts)
         if (own.at != own.end)
             return refuse("a record ends before its size");
         if (record.offset != section->base_offset + row)
-            return refuse("offset deltas are not 0, 1, 2 and so on");
+            return refuse("offset deltas are not consecutive from 0");
         if (row == 0 || record.timestamp < facts->first_timestamp)
             facts->first_timestamp = record.timestamp;
         if (row == 0 || record.timestamp > facts->last_timestamp)

@@ -89,7 +89,7 @@ def check_batches(
                 ErrorCode.MESSAGE_TOO_LARGE,
             )
         if crc32c(view[position + ATTRIBUTES_AT : position + size]) != header.crc:
-            raise CorruptBatch(f"batch at byte {position} fails its CRC-32C")
+            raise CorruptBatch(f"batch at byte {position} fails its CRC-32C check")
         _check_fields(header, position)
         if from_client:
             _check_client_fields(header)
@@ -105,18 +105,18 @@ def _checked_header(view: memoryview, position: int) -> BatchHeader:
     rest = len(view) - position
     if rest > MAGIC_AT and view[position + MAGIC_AT] < MAGIC:
         raise CorruptBatch(
-            f"message format v{view[position + MAGIC_AT]} is not taken, only v{MAGIC}",
+            f"message format v{view[position + MAGIC_AT]} is not supported, only v{MAGIC}",
             ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
         )
     if rest < HEADER_BYTES:
-        raise CorruptBatch(f"{rest} bytes at byte {position} are no batch")
+        raise CorruptBatch(f"{rest} bytes at byte {position} are not a record batch")
     header = BatchHeader(*HEADER.unpack_from(view, position))
     if header.magic != MAGIC:
         raise CorruptBatch(f"batch at byte {position} has magic {header.magic}")
     if not BATCH_LENGTH_MIN <= header.batch_length <= rest - LENGTH_END:
         raise CorruptBatch(
-            f"batch at byte {position} says it has {header.batch_length} bytes, "
-            f"there are {rest - LENGTH_END}"
+            f"batch at byte {position} claims to have {header.batch_length} bytes, "
+            f"but there are {rest - LENGTH_END}"
         )
     return header
 
@@ -141,7 +141,7 @@ def _check_client_fields(header: BatchHeader) -> None:
             ErrorCode.INVALID_RECORD,
         )
     if header.is_control:
-        raise CorruptBatch("clients may not write control batches", ErrorCode.INVALID_RECORD)
+        raise CorruptBatch("clients must not write control batches", ErrorCode.INVALID_RECORD)
     if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
         raise CorruptBatch(
             f"batch of producer {header.producer_id} has epoch {header.producer_epoch} and "
@@ -209,7 +209,7 @@ def split_batches(view: memoryview, *, check_crc: bool = True) -> Iterator[tuple
         if check_crc and (
             crc32c(view[position + ATTRIBUTES_AT : position + header.size]) != header.crc
         ):
-            raise CorruptBatch(f"batch at offset {header.base_offset} fails its CRC-32C")
+            raise CorruptBatch(f"batch at offset {header.base_offset} fails its CRC-32C check")
         yield position, header
         position += header.size
 
@@ -435,7 +435,7 @@ def read_control(record: Record) -> tuple[bool, int]:
     """Whether a marker commits, and its coordinator's epoch; later versions are read as ours."""
     key, value = record.key or b"", record.value or b""
     if len(key) < MARKER_KEY.size or len(value) < MARKER_VALUE.size:
-        raise CorruptBatch(f"control record at offset {record.offset} is cut short")
+        raise CorruptBatch(f"control record at offset {record.offset} is truncated")
     kind = MARKER_KEY.unpack_from(key)[1]
     if kind not in (MARKER_ABORT, MARKER_COMMIT):
         raise CorruptBatch(f"control record at offset {record.offset} has type {kind}")

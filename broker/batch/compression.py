@@ -34,7 +34,7 @@ ZSTD = 4
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 CODEC_IDS = {name: codec for codec, name in enumerate(CODEC_NAMES)}
 
-# Records that repeat themselves shrink to a sixteenth; nobody's shrink to a hundredth.
+# Repetitive records shrink to a sixteenth; real ones never shrink to a hundredth.
 HONEST_RATIO_MAX = 100
 HONEST_BYTES_MIN = 32 * 1024 * 1024
 
@@ -76,7 +76,7 @@ def decompress(codec: int, data: Buffer, *, bytes_max: int | None = None) -> byt
     try:
         return DECOMPRESSORS[codec](data, bytes_max)
     except (zlib.error, cramjam.DecompressionError, RuntimeError, zstandard.ZstdError) as error:
-        raise CorruptBatch(f"records are no {CODEC_NAMES[codec]}: {error}") from error
+        raise CorruptBatch(f"records are not valid {CODEC_NAMES[codec]}: {error}") from error
 
 
 def _too_large(codec: int, bytes_max: int) -> CorruptBatch:

@@ -146,5 +146,5 @@ def read_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> Ba
         return BatchHeader(*HEADER.unpack_from(buffer, position))
     except StructError:
         raise CorruptBatch(
-            f"{len(buffer) - position} bytes at byte {position} are no batch header"
+            f"{len(buffer) - position} bytes at byte {position} are not a batch header"
         ) from None

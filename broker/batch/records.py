@@ -160,11 +160,11 @@ def _headers(
     for _ in range(count):
         start, stop, position = _sized(data, position)
         if start < 0 or stop > end:
-            raise ValueError(f"header key at byte {position} passes the end")
+            raise ValueError(f"header key at byte {position} runs past the end")
         name = data[start:stop].decode("utf-8", "surrogateescape")
         start, stop, position = _sized(data, position)
         if stop > end:
-            raise ValueError(f"header value at byte {position} passes the end")
+            raise ValueError(f"header value at byte {position} runs past the end")
         found.append((name, None if start < 0 else data[start:stop]))
     return tuple(found), position
 
@@ -181,7 +181,7 @@ def _spans(data: bytes, section: Section) -> Iterable[Spans]:
         size, start = _varint(data, position)
         end = start + size
         if size < 0 or end > limit:
-            raise ValueError(f"record of {size} bytes at byte {position} passes the end")
+            raise ValueError(f"record of {size} bytes at byte {position} runs past the end")
         delta, position = _varint(data, start + 1, VARLONG_BYTES_MAX)
         offset_delta, position = _varint(data, position)
         if not 0 <= offset_delta <= last_offset_delta:
@@ -192,7 +192,7 @@ def _spans(data: bytes, section: Section) -> Iterable[Spans]:
         key_start, key_end, position = _sized(data, position)
         value_start, value_end, position = _sized(data, position)
         if position >= end:
-            raise ValueError(f"key or value of the record before byte {end} passes its end")
+            raise ValueError(f"key or value of the record before byte {end} runs past its end")
         if data[position] == 0:
             headers: tuple[tuple[str, bytes | None], ...] = ()
             position += 1
@@ -220,7 +220,7 @@ def decode_rows(
             fields = (*prefix, offset, timestamp_ms, key, value, headers)
             rows.append(tuple.__new__(row_type, fields))
     except IndexError:
-        raise ValueError("the last record is cut short") from None
+        raise ValueError("the last record is truncated") from None
     return rows
 
 
@@ -244,7 +244,7 @@ def decode_arrays(
             value_starts[row], value_ends[row] = span[4], span[5]
             found.append(span[6])
     except IndexError:
-        raise ValueError("the last record is cut short") from None
+        raise ValueError("the last record is truncated") from None
     return found if any(found) else None
 
 
@@ -263,12 +263,12 @@ def check_section(data: Bytes, fields: tuple[int, int, int, int, bool]) -> tuple
     try:
         for row, (offset, timestamp_ms, key_start, *_) in enumerate(_spans(bytes(data), section)):
             if offset != section.base_offset + row:
-                raise ValueError("offset deltas are not 0, 1, 2 and so on")
+                raise ValueError("offset deltas are not consecutive from 0")
             first_ms = min(first_ms, timestamp_ms) if row else timestamp_ms
             last_ms = max(last_ms, timestamp_ms) if row else timestamp_ms
             has_null_keys = has_null_keys or key_start < 0
     except IndexError:
-        raise ValueError("the last record is cut short") from None
+        raise ValueError("the last record is truncated") from None
     return first_ms, last_ms, has_null_keys
 
 

@@ -27,7 +27,6 @@ class PartitionQueue:
     __slots__ = ("batches", "in_flight", "known_as", "next_order", "open", "stalled", "tp")
 
     def __init__(self, tp: TopicPartition) -> None:
-        """Nothing to send."""
         self.tp = tp
         self.batches: deque[ProducedBatch] = deque()
         self.open: ProducedBatch | None = None  # the last of `batches`, if it takes more records
@@ -57,7 +56,6 @@ class Accumulator:
     """All records that wait or are on their way."""
 
     def __init__(self, config: ProducerConfig, clock: Clock) -> None:
-        """Empty."""
         self._config = config
         self._clock = clock
         self._lock = concurrency.Lock()
@@ -181,7 +179,8 @@ class Accumulator:
                 left_ms = deadline_ms - self._clock.monotonic_ms()
                 if left_ms <= 0:
                     raise BufferFull(
-                        f"no room for {size} bytes in {self._config.max_block_ms} ms",
+                        f"no buffer memory for {size} bytes became free within "
+                        f"{self._config.max_block_ms} ms",
                         hint="send slower, or raise buffer_memory or max_block_ms",
                     )
                 self._clock.wait(self._room, left_ms)
@@ -230,7 +229,7 @@ class Accumulator:
             self._signalled = False
 
     def forget(self, batch: ProducedBatch) -> None:
-        """The outcome was set and told: a flush that begins now need not wait for it."""
+        """The outcome was set and reported: a flush that begins now need not wait for it."""
         with self._lock:
             self._incomplete.pop(batch, None)
 

@@ -25,7 +25,7 @@ class Later(Protocol):
     """What the thread needs of a broker."""
 
     def abandon(self, pending: Pending[object]) -> None:
-        """Nobody wants this answer any more."""
+        """The caller no longer wants this response."""
         ...
 
     def when_done(self, pending: Pending[object], callback: Callable[[object], None]) -> None:
@@ -49,7 +49,6 @@ class Answering:
     """Completes futures by answers, deadlines and closing; it starts with the first wait."""
 
     def __init__(self, clock: Clock | None = None) -> None:
-        """Nothing to do yet."""
         self._clock = clock or SystemClock()
         self._changed = concurrency.Condition()
         self._owners: set[object] = set()  # never iterated over

@@ -141,18 +141,14 @@ class Producer(Protocol):
         """Send what is left, as long as the timeout allows, then stop."""
         ...
 
-    def __enter__(self) -> Self:
-        """Use as a context manager."""
-        ...
+    def __enter__(self) -> Self: ...
 
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:
-        """Close."""
-        ...
+    ) -> None: ...
 
 
 class ConsumerRecord(NamedTuple):
@@ -347,18 +343,14 @@ class Consumer(Protocol):
         """Commit if that is automatic, give up the partitions, leave the group and stop."""
         ...
 
-    def __enter__(self) -> Self:
-        """Use as a context manager."""
-        ...
+    def __enter__(self) -> Self: ...
 
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:
-        """Close."""
-        ...
+    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,7 +420,7 @@ class GroupMember(Protocol):
 
 
 class Admin(Protocol):
-    """Looks after topics, settings, groups and transactions. Any thread may call any method.
+    """Manages topics, settings, groups and transactions. Any thread may call any method.
 
     Where several things are asked about, each has its own value or error in the Results.
     """
@@ -618,21 +610,17 @@ class Admin(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release all resources."""
         ...
 
-    def __enter__(self) -> Self:
-        """Use as a context manager."""
-        ...
+    def __enter__(self) -> Self: ...
 
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:
-        """Close."""
-        ...
+    ) -> None: ...
 
 
 __all__ = [

@@ -12,7 +12,7 @@
             poll too late, metadata changed
 
     any ──► FAILED   fenced by another with the same instance id, or refused for good
-    any ──► LEFT     left on request; the next poll joins anew
+    any ──► LEFT     left on request; the next poll joins again
 
 The caller's thread joins, syncs and runs callbacks, inside `poll`. A thread of its own sends
 heartbeats in SYNCING and STABLE; it only takes notes of what the coordinator says, and the next
@@ -381,7 +381,7 @@ class ClassicGroupMember:
             self._state = MemberState.UNJOINED
 
     def _forget_membership(self, state: MemberState, *, lost: bool) -> None:
-        """Become nobody; lost counts only for who had a generation to lose."""
+        """Forget the member id; partitions are lost only if the member had a generation."""
         self._lost = self._lost or (lost and self._generation != NO_GENERATION)
         self._prepared = False
         self._state = state

@@ -1,7 +1,7 @@
 """Cluster: which broker leads what, kept current; and blocking calls that survive changes.
 
 Metadata is asked for when it is missing, when an answer shows that it is wrong, and when it is
-older than metadata_max_age_ms; one request at a time, whoever waits waits for that one. All methods
+older than metadata_max_age_ms; one request at a time, for all callers. All methods
 may be called from any thread; those that say so never wait.
 """
 
@@ -177,7 +177,7 @@ class Cluster:
         timeout_ms: int,
         version_max: int | None = None,
     ) -> T:
-        """One attempt of `call_coordinator`: raises what may pass, returns what will not."""
+        """One attempt of `call_coordinator`: raises retriable errors, returns fatal ones."""
         kind, key = coordinator
         node_id = self._find_coordinator(kind, key, timeout_ms)
         limit_ms = min(timeout_ms, self.config.request_timeout_ms)
@@ -226,7 +226,7 @@ class Cluster:
             why = last.message
         return BrokersUnreachable(
             f"no broker answers: {why}",
-            hint="start a broker (`millstream up`), or give the address of one that runs",
+            hint="start a broker (`millstream up`), or set the address of a running one",
         )
 
     def _result(
@@ -235,7 +235,7 @@ class Cluster:
         try:
             answer = future.result((timeout_ms + grace_ms) / 1000)
         except FutureTimeout:
-            raise RequestTimeout(f"{what} was not answered in {timeout_ms} ms") from None
+            raise RequestTimeout(f"{what} was not answered within {timeout_ms} ms") from None
         self._reached = True
         return answer
 
@@ -275,7 +275,7 @@ class Cluster:
                 self._refreshed_ms = None
 
     def unfollow(self, topics: Iterable[str]) -> None:
-        """Forget topics that nobody uses any more; never waits."""
+        """Forget topics that are no longer used; never waits."""
         with self._lock:
             for topic in topics:
                 self._followed.discard(topic)
@@ -293,7 +293,7 @@ class Cluster:
             self._refreshed_ms = None
 
     def learn_leader(self, tp: TopicPartition, leader: int, leader_epoch: int) -> bool:
-        """Take over a newer leader that an answer told about, if we know that broker."""
+        """Take over a newer leader from a response, if that broker is known."""
         with self._lock:
             topic = self._topics.get(tp.topic)
             known = None if topic is None else topic.partitions.get(tp.partition)
@@ -422,7 +422,7 @@ class Cluster:
             check(
                 error,
                 f'topic "{topic}"',
-                hint="create it, or let the broker (auto.create.topics.enable)",
+                hint="create it, or let the broker create it (auto.create.topics.enable)",
             )
             assert known is not None
             return known

@@ -32,7 +32,7 @@ READ_COMMITTED = 1
 
 
 class ClusterAdmin:
-    """Looks after topics, settings, groups and transactions; see broker.client.api.Admin.
+    """Manages topics, settings, groups and transactions; see broker.client.api.Admin.
 
     Any thread may call any method. Where several things are asked about, each has its own value or
     error in the Results.
@@ -296,11 +296,10 @@ class ClusterAdmin:
     # --- the end ------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release all resources."""
         self._cluster.close()
 
     def __enter__(self) -> Self:
-        """Use as a context manager."""
         return self
 
     def __exit__(
@@ -309,5 +308,4 @@ class ClusterAdmin:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
         self.close()

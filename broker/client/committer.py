@@ -32,7 +32,7 @@ COORDINATOR_CODES = frozenset(
 )
 HINTS = {
     ErrorCode.UNKNOWN_MEMBER_ID: "the group has rebalanced without this member; poll to join again",
-    ErrorCode.ILLEGAL_GENERATION: "the group has rebalanced; poll to go on with the new assignment",
+    ErrorCode.ILLEGAL_GENERATION: "the group has rebalanced; poll to get the new assignment",
     ErrorCode.REBALANCE_IN_PROGRESS: "poll to take part in the rebalance, then commit again",
     ErrorCode.FENCED_INSTANCE_ID: "another member uses the same group_instance_id",
     ErrorCode.OFFSET_METADATA_TOO_LARGE: "shorten the metadata of the offsets",
@@ -57,7 +57,7 @@ class Committer:
         link: CoordinatorLink,
         group: Callable[[], GroupMetadata],
     ) -> None:
-        """`group` says who commits: the member and its generation, or nobody."""
+        """`group` is the member that commits and its generation, or None without a group."""
         self._cluster = cluster
         self._link = link
         self._group = group
@@ -130,7 +130,10 @@ class Committer:
             if pending.future is not None:
                 wait([pending.future], timeout=left_ms / 1000)
             if not self._report(pending) and pending.callback is not None:
-                pending.callback(pending.offsets, RequestTimeout("the consumer was closed first"))
+                pending.callback(
+                    pending.offsets,
+                    RequestTimeout("the consumer was closed before the commit was answered"),
+                )
 
     def committed(
         self, partitions: set[TopicPartition] | None, *, timeout_ms: int | None = None
@@ -153,7 +156,7 @@ class Committer:
         return self._cluster.retry(what, attempt, timeout_ms=timeout_ms)
 
     def _report(self, pending: PendingCommit) -> bool:
-        """Whether the commit is over; tells its callback then."""
+        """Whether the commit is done; calls its callback then."""
         if pending.future is None or not pending.future.done():
             return False
         error: MillstreamError | None = None

@@ -138,7 +138,7 @@ class ProducerConfig:
             raise ConfigError(
                 f'"{asked}" needs max_in_flight_requests_per_connection <= '
                 f"{IN_FLIGHT_MAX_IN_ORDER}",
-                hint="brokers remember that many batches of a producer",
+                hint="brokers remember only that many batches per producer",
             )
         if self.retries == 0:
             raise ConfigError(f'"{asked}" needs retries > 0')
@@ -177,7 +177,7 @@ def one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
     """Refuse a value that is not in the list."""
     if value not in allowed:
         choices = ", ".join(repr(choice) for choice in allowed)
-        raise ConfigError(f'"{name}" is {value!r}', hint=f"it may be {choices}")
+        raise ConfigError(f'"{name}" is {value!r}', hint=f"it must be one of {choices}")
 
 
 def at_least(name: str, value: int, least: int) -> None:
@@ -201,7 +201,7 @@ def _typed(name: str, value: object, declared: object) -> object:
         if isinstance(value, bool | int | float) and type(value) not in kinds:
             # The value is not shown: it may be a password.
             raise ConfigError(
-                f'"{name}" is a value of type {type(value).__name__}', hint="it must be a string"
+                f'"{name}" has a value of type {type(value).__name__}', hint="it must be a string"
             )
         return value
     if not isinstance(value, str):
@@ -221,7 +221,7 @@ def _typed(name: str, value: object, declared: object) -> object:
 
 
 def refuse_unknown(options: dict[str, object], *classes: type[object]) -> None:
-    """Name the options nobody took, and what they may have been meant to be."""
+    """Reject unknown options, and suggest similar names."""
     if not options:
         return
     known = [item.name for cls in classes for item in fields(cast("type[NetworkConfig]", cls))]

@@ -59,7 +59,6 @@ class Exchange:
     )
 
     def __init__(self, request: object, *, timeout_ms: int, deadline_ms: int) -> None:
-        """Not sent yet."""
         self.request = request
         self.timeout_ms = timeout_ms
         self.deadline_ms = deadline_ms
@@ -351,7 +350,7 @@ class Connection:
 
     def _answer(self, received: memoryview) -> None:
         if not self.in_flight:
-            raise MalformedMessage(f"{self.peer} sent a response that nobody asked for")
+            raise MalformedMessage(f"{self.peer} sent an unexpected response")
         exchange = self.in_flight[0]
         (correlation_id,) = frame.SIZE.unpack_from(received)
         if correlation_id != exchange.correlation_id:

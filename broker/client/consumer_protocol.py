@@ -96,7 +96,7 @@ def group_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]
 
 def _open(data: bytes | memoryview) -> tuple[memoryview, int]:
     if len(data) < 2:
-        raise MalformedMessage(f"{len(data)} bytes are no consumer protocol message")
+        raise MalformedMessage(f"{len(data)} bytes are not a consumer protocol message")
     (version,) = struct.unpack_from(">h", data)
     if version < 0:
         raise MalformedMessage(f"consumer protocol message has version {version}")

@@ -63,7 +63,7 @@ class EmbeddedTransport:
         self._closed = False
 
     def nodes(self) -> list[Node]:
-        """The broker, once metadata told about it."""
+        """The broker, once metadata is known."""
         return list(self._nodes)
 
     def update_nodes(self, nodes: Iterable[Node]) -> None:
@@ -93,7 +93,7 @@ class EmbeddedTransport:
                 spec.api_key, min(version, spec.versions.last), request, self._connection
             )
             if isinstance(answer, Pending):
-                late = f"{type(request).__name__} was not answered in {timeout_ms} ms"
+                late = f"{type(request).__name__} was not answered within {timeout_ms} ms"
                 expected = Expected(self, self._broker, answer, late)
                 self._answering.wait_for(expected, future, timeout_ms)
                 return future
@@ -102,7 +102,7 @@ class EmbeddedTransport:
             return future
         except BrokerError as error:
             # There is no way to answer: what would be a closed connection over the network.
-            future.set_exception(ConnectionFailed(f"the embedded broker gave up: {error}"))
+            future.set_exception(ConnectionFailed(f"the embedded broker failed: {error}"))
             return future
         complete(future, answer)
         return future

@@ -188,7 +188,7 @@ def _next_offset(view: memoryview, start_offset: int) -> int:
         if size < HEADER_BYTES:
             if last >= 0:
                 break  # the batches before it are taken first
-            raise CorruptBatch(f"a batch after offset {start_offset} says it has {size} bytes")
+            raise CorruptBatch(f"a batch after offset {start_offset} claims to have {size} bytes")
         if size > end - position:
             break
         last = position
@@ -202,5 +202,5 @@ def _next_offset(view: memoryview, start_offset: int) -> int:
     base = int.from_bytes(view[last : last + 8], "big", signed=True)
     delta = int.from_bytes(view[last + 23 : last + 27], "big", signed=True)
     if base + delta < start_offset:
-        raise CorruptBatch(f"a fetch from offset {start_offset} brought only older records")
+        raise CorruptBatch(f"a fetch from offset {start_offset} returned only older records")
     return base + delta + 1

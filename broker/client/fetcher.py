@@ -280,7 +280,8 @@ class Fetcher:
             state.error = BrokerError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"offset {offset} of {state.topic_partition} is not in the log",
-                hint='seek to one that is, or set auto_offset_reset to "earliest" or "latest"',
+                hint='seek to an offset in the log, or set auto_offset_reset to "earliest" '
+                'or "latest"',
             )
 
     # --- taking, on the thread that polls -----------------------------------------------------
@@ -379,14 +380,14 @@ class Fetcher:
         state.decoded = []
         state.position = header.next_offset
         state.position_epoch = header.leader_epoch
-        self._peek(state)  # so that the position goes past what nobody will see
+        self._peek(state)  # so that the position moves past invisible records
 
     def _put_off(self, state: PartitionState, error: MillstreamError) -> None:
         """Keep an error for the next poll, when what was taken before it has been given out."""
         with self._positions.lock:
             state.move(state.position, state.position_epoch)
             error.at = error.at or f"{state.topic_partition} after offset {state.position - 1}"
-            error.hint = error.hint or "seek past the batch to go on without it"
+            error.hint = error.hint or "seek past the batch to continue without it"
             state.error = error
 
 

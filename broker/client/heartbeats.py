@@ -29,7 +29,6 @@ class HeartbeatSchedule:
     """When to do what; pure arithmetic on times given to it."""
 
     def __init__(self, interval_ms: int, session_ms: int, poll_max_ms: int) -> None:
-        """Of a member that has not joined."""
         self._interval_ms = interval_ms
         self._session_ms = session_ms
         self._poll_max_ms = poll_max_ms
@@ -72,7 +71,7 @@ class HeartbeatSchedule:
         self._interval_ms = interval_ms
 
     def restart_session(self, now_ms: int) -> None:
-        """Begin to wait for the coordinator anew."""
+        """Wait for the coordinator again."""
         self.failed(now_ms, 0)
         self._answered_ms = now_ms
 

@@ -32,7 +32,6 @@ class Lane:
     """One client's exchanges and connections."""
 
     def __init__(self, peers: Peers) -> None:
-        """Nothing to do yet."""
         self.peers = peers
         self.nodes: dict[int, Node] = {}
         self.lock = concurrency.Lock()  # guards inbox and closed
@@ -42,7 +41,7 @@ class Lane:
         self.due_ms: int | None = None  # when the loop looks at it at the latest
 
     def put(self, node_id: int | None, exchange: Exchange) -> None:
-        """Have a request sent; the loop must be told."""
+        """Queue a request; the loop must be woken up afterwards."""
         with self.lock:
             if self.closed:
                 raise ClientError("the client is closed")
@@ -186,7 +185,7 @@ class IoLoop:
         for key, _ in self._selector.select(timeout_ms / 1000):
             if key.data is None:
                 # Cleared after the bytes are read: a byte that came with the flag up must not be
-                # read with the flag left up, or nobody would wake us again.
+                # read with the flag left set, or no thread would wake the loop again.
                 self._wake_receiver.recv(4096)
                 self._woken = False
             else:

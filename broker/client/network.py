@@ -52,7 +52,7 @@ class NetworkTransport:
         """Send a request; see Transport."""
         if os.getpid() != self._loop.pid:
             raise ClientError(
-                "a client cannot be used after a fork", hint="make a new one in the child process"
+                "a client cannot be used after a fork", hint="create a new one in the child process"
             )
         deadline_ms = self._loop.clock.monotonic_ms() + timeout_ms
         exchange = Exchange(request, timeout_ms=timeout_ms, deadline_ms=deadline_ms)

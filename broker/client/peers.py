@@ -45,7 +45,6 @@ class Peer:
     )
 
     def __init__(self, node: Node) -> None:
-        """Not connected."""
         self.node = node
         self.queue: deque[Exchange] = deque()
         self.connection: Connection | None = None
@@ -236,12 +235,15 @@ class Peers:
             if not peer.ready and now_ms >= peer.connect_deadline_ms:
                 waited_ms = self._config.socket_connection_setup_timeout_ms
                 self._break(
-                    peer, ConnectionFailed(f"{peer.node} did not accept us in {waited_ms} ms")
+                    peer,
+                    ConnectionFailed(
+                        f"{peer.node} did not accept the connection within {waited_ms} ms"
+                    ),
                 )
                 return
             late = [e for e in peer.connection.in_flight if now_ms >= e.deadline_ms]
             if peer.ready and late:
-                # Nothing behind a lost answer can be trusted to come: start anew.
+                # Nothing behind a lost response can be trusted to arrive: reconnect.
                 self._fail_late(peer, late)
                 self._break(peer, ConnectionFailed(f"{peer.node} stopped answering"))
                 return
@@ -309,6 +311,6 @@ def _not_sent(peer: Peer, exchange: Exchange) -> MillstreamError:
 
 def _timeout(peer: Peer, exchange: Exchange) -> RequestTimeout:
     return RequestTimeout(
-        f"{exchange.name} to {peer.node} was not answered in {exchange.timeout_ms} ms",
-        hint="see whether the broker is up and reachable, or raise request_timeout_ms",
+        f"{exchange.name} to {peer.node} was not answered within {exchange.timeout_ms} ms",
+        hint="check that the broker is up and reachable, or raise request_timeout_ms",
     )

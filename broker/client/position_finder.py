@@ -56,7 +56,6 @@ class PositionFinder:
         signal: Signal,
         group: tuple[CoordinatorLink, str] | None,
     ) -> None:
-        """Without a group there is nothing committed."""
         self._cluster = cluster
         self._positions = positions
         self._config = config
@@ -127,7 +126,7 @@ class PositionFinder:
     def _begin_by_policy(self, state: PartitionState) -> None:
         if not reset_by_policy(state, self._config):
             state.error = ClientError(
-                f"nothing is committed for {state.topic_partition}",
+                f"no offset is committed for {state.topic_partition}",
                 hint='seek, or set auto_offset_reset to "earliest" or "latest"',
             )
 
@@ -266,7 +265,7 @@ class PositionFinder:
             state.error = ClientError(
                 f"{state.topic_partition} was truncated to offset {end_offset}, "
                 f"this consumer has read up to {state.position}",
-                hint="seek to where it should go on",
+                hint="seek to the offset to continue from",
             )
             state.phase = Phase.FETCHING
         elif end_offset == NO_END_OFFSET:

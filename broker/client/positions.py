@@ -101,7 +101,7 @@ class PartitionState:
         self.error = None
 
     def wait_for(self, phase: Phase, *, reset_timestamp: int = 0) -> None:
-        """Have no position until somebody finds it."""
+        """Have no position until it is looked up."""
         self._drop_fetched()
         self.phase = phase
         self.position = self.fetch_offset = NO_OFFSET
@@ -125,7 +125,7 @@ class PartitionState:
         self.fetch_offset = run.next_offset
 
     def drop_first(self) -> None:
-        """Let go of a run that is used up."""
+        """Release a run that is used up."""
         self.buffered_bytes -= self.buffered.popleft().size
 
 
@@ -133,7 +133,6 @@ class Positions:
     """All assigned partitions."""
 
     def __init__(self) -> None:
-        """Nothing assigned."""
         self.lock = concurrency.RLock()
         self._states: dict[TopicPartition, PartitionState] = {}
 
@@ -161,7 +160,7 @@ class Positions:
         if found is None:
             raise ClientError(
                 f"partition {tp} is not assigned to this consumer",
-                hint="assign it, or wait until poll has got it from the group",
+                hint="assign it, or poll until the group assigns it",
             )
         return found
 

@@ -39,7 +39,6 @@ class Outcomes:
     """Where threads wait for batches; shared by all batches of a producer."""
 
     def __init__(self, clock: Clock) -> None:
-        """Wait by this clock."""
         self._clock = clock
         self._changed = concurrency.Condition()
 
@@ -91,7 +90,6 @@ class ProducedBatch:
     )
 
     def __init__(self, tp: TopicPartition, created_ms: int, outcomes: Outcomes) -> None:
-        """Empty, and open for records."""
         self.tp = tp
         self.created_ms = created_ms
         self.outcomes = outcomes
@@ -108,7 +106,7 @@ class ProducedBatch:
         self.stamped = (self.producer, NO_SEQUENCE)  # what `data` says
         self.attempts = 0
         self.retry_at_ms = 0
-        # Sent, and nobody can say whether the broker has it: only the same sequence may be sent
+        # Sent, and it is unknown whether the broker has it: only the same sequence may be sent
         # again, or it could be stored twice.
         self.uncertain = False
         self.done = False
@@ -124,7 +122,7 @@ class ProducedBatch:
         return self.base_sequence != NO_SEQUENCE
 
     def is_settled(self) -> bool:
-        """Whether the fate of all its records is known and callbacks were told."""
+        """Whether the outcome of all its records is known and callbacks were called."""
         if self.parts:
             return all(part.is_settled() for part in self.parts)
         return self.done and not self.callbacks
@@ -245,13 +243,13 @@ class Delivery(tuple[ProducedBatch, int, int]):
         first = self[0]
         if not first.outcomes.wait(self.done, timeout_ms):
             raise RequestTimeout(
-                f"a record for {first.tp} was not delivered in {timeout_ms} ms",
-                hint="it is still being tried, until delivery_timeout_ms is over",
+                f"a record for {first.tp} was not delivered within {timeout_ms} ms",
+                hint="it is retried until delivery_timeout_ms expires",
             )
         return self.place()[0].error
 
     def tell(self, callback: DeliveryCallback) -> None:
-        """Tell a callback; what it raises is logged, since nobody is there to catch it."""
+        """Call a callback; what it raises is logged, since no caller could catch it."""
         error = self.place()[0].error
         try:
             callback(self._metadata() if error is None else None, error)

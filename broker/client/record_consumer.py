@@ -103,7 +103,7 @@ class RecordConsumer:
         if isinstance(topics, str):
             raise ClientError(f'topics is the string "{topics}"', hint="give a list of names")
         if not self._subscribed and self._positions.assigned():
-            raise ClientError("partitions are assigned by hand", hint="unsubscribe first")
+            raise ClientError("partitions are assigned manually", hint="unsubscribe first")
         self._subscribed = True
         self._subscription.want(topics, listener)
 
@@ -111,7 +111,7 @@ class RecordConsumer:
         """Read exactly these partitions, without the group's help."""
         self._check_open()
         if self._subscribed:
-            raise ClientError("topics are subscribed", hint="unsubscribe first")
+            raise ClientError("this consumer is subscribed to topics", hint="unsubscribe first")
         wanted = list(partitions)
         self._cluster.follow({tp.topic for tp in wanted})
         self._positions.assign(wanted)
@@ -159,7 +159,9 @@ class RecordConsumer:
     def _poll(self, timeout_ms: int, take: Callable[[], list[T]]) -> list[T]:
         self._check_open()
         if not self._subscribed and not self._positions.assigned():
-            raise ClientError("nothing to read", hint="subscribe to topics or assign partitions")
+            raise ClientError(
+                "this consumer has nothing to read", hint="subscribe to topics or assign partitions"
+            )
         # Raised before anything is taken: records of other partitions must not hide it for ever.
         self._fetcher.raise_error()
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
@@ -237,7 +239,7 @@ class RecordConsumer:
             self._fetcher.raise_error()
             left_ms = deadline_ms - self._clock.monotonic_ms()
             if left_ms <= 0:
-                raise RequestTimeout(f"the position of {tp} was not found in {limit_ms} ms")
+                raise RequestTimeout(f"the position of {tp} was not found within {limit_ms} ms")
             self._signal.wait(min(wait_ms, left_ms))
         return state.position
 
@@ -360,7 +362,7 @@ class RecordConsumer:
         if self._subscribed and self.group_metadata().generation_id == NO_GENERATION:
             raise BrokerError(
                 ErrorCode.UNKNOWN_MEMBER_ID,
-                "this consumer is not in the group now",
+                "this consumer is not currently a member of the group",
                 hint="poll until partitions are assigned",
             )
         return self._committer
@@ -415,7 +417,6 @@ class RecordConsumer:
             raise ClientError("the consumer is closed")
 
     def __enter__(self) -> Self:
-        """Use as a context manager."""
         return self
 
     def __exit__(
@@ -424,5 +425,4 @@ class RecordConsumer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
         self.close()

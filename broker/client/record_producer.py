@@ -44,7 +44,6 @@ class Route:
     __slots__ = ("available", "count", "queues", "sticky", "sticky_bytes", "topic")
 
     def __init__(self, topic: str) -> None:
-        """Nothing is known yet."""
         self.topic = topic
         self.count = 0
         self.available: list[int] = []  # partitions with a leader
@@ -201,8 +200,8 @@ class RecordProducer:
                 started_ms = self._clock.monotonic_ms()
                 if not self._accumulator.outcomes.wait(batch.is_settled, max(0, limit_ms)):
                     raise RequestTimeout(
-                        f"not all records were delivered in {timeout_ms} ms",
-                        hint="they are still being tried, until delivery_timeout_ms is over",
+                        f"not all records were delivered within {timeout_ms} ms",
+                        hint="they are retried until delivery_timeout_ms expires",
                     )
                 limit_ms -= self._clock.monotonic_ms() - started_ms
         finally:
@@ -258,7 +257,8 @@ class RecordProducer:
             return route
         if os.getpid() != self._pid:
             raise ClientError(
-                "a producer cannot be used after a fork", hint="make a new one in the child process"
+                "a producer cannot be used after a fork",
+                hint="create a new one in the child process",
             )
         limit_ms = self._config.max_block_ms
         self._cluster.topic(topic, timeout_ms=limit_ms)
@@ -318,12 +318,13 @@ class RecordProducer:
     def _check_usable(self, what: str) -> None:
         if os.getpid() != self._pid:
             raise ClientError(
-                "a producer cannot be used after a fork", hint="make a new one in the child process"
+                "a producer cannot be used after a fork",
+                hint="create a new one in the child process",
             )
         if self._sender.is_current():
             raise ClientError(
                 f"{what}() cannot be called in a delivery callback",
-                hint="callbacks run in the thread that sends: waiting there would never end",
+                hint="callbacks run in the sender thread: waiting there would deadlock",
             )
 
     def _too_large(self, size: int) -> BrokerError:
@@ -334,7 +335,6 @@ class RecordProducer:
         )
 
     def __enter__(self) -> Self:
-        """Use as a context manager."""
         return self
 
     def __exit__(
@@ -343,7 +343,6 @@ class RecordProducer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
         self.close()
 
 
@@ -351,14 +350,14 @@ PLAIN = (bytes, type(None))
 
 
 def _as_bytes(value: object, what: str) -> bytes | None:
-    """A copy that nobody changes while the record waits."""
+    """A copy that cannot change while the record waits."""
     if value is None or type(value) is bytes:
         return value
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     raise ClientError(
         f"the {what} of a record is a {type(value).__name__}, not bytes",
-        hint="turn it into bytes first, with a serde of broker.client.serde for example",
+        hint="serialize it first, for example with a serde of broker.client.serde",
     )
 
 
@@ -366,5 +365,5 @@ def _fixed(headers: Headers) -> tuple[tuple[str, bytes | None], ...]:
     fixed = tuple((name, _as_bytes(value, "header")) for name, value in headers)
     for name, _ in fixed:
         if not isinstance(name, str):
-            raise ClientError(f"a header's name is {name!r}, not a string")
+            raise ClientError(f"a header key is {name!r}, not a string")
     return fixed

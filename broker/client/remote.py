@@ -32,7 +32,7 @@ def machine_of(target: object, clock: Clock | None = None) -> Machine:
     """The machine on which a target's clients run, with another clock if one is given.
 
     Clients of a broker in this process run on the broker's machine, but never on a manual clock:
-    they wait while nobody moves it.
+    they wait until it is moved.
     """
     machine = target.machine if isinstance(target, Remote) else getattr(target, "machine", None)
     if not isinstance(machine, Machine):

@@ -23,7 +23,6 @@ class Backoff:
     """Delays that double from the first to the longest, each moved a little at random."""
 
     def __init__(self, first_ms: int, longest_ms: int, random: Random) -> None:
-        """Give the first and the longest delay."""
         self._first_ms = first_ms
         self._longest_ms = max(first_ms, longest_ms)
         self._random = random
@@ -45,7 +44,6 @@ class Retrier:
     """Runs attempts; closing it stops those that wait."""
 
     def __init__(self, clock: Clock, backoff: Backoff) -> None:
-        """Wait by this clock, as long as this backoff says."""
         self._clock = clock
         self._backoff = backoff
         self._closed = False
@@ -89,6 +87,6 @@ class Retrier:
 def _gave_up(what: str, timeout_ms: int, attempts: int, last: MillstreamError) -> RequestTimeout:
     tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
     return RequestTimeout(
-        f"{what} did not work in {timeout_ms} ms ({tries}); the last failed: {last.message}",
-        hint=last.hint or "see whether the brokers are up and reachable, or allow more time",
+        f"{what} did not succeed within {timeout_ms} ms ({tries}); last error: {last.message}",
+        hint=last.hint or "check that the brokers are up and reachable, or raise the timeout",
     )

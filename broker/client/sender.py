@@ -76,7 +76,7 @@ TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LA
 HINTS = {
     ErrorCode.MESSAGE_TOO_LARGE: "the broker's message.max.bytes, or the topic's, is smaller",
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: "records may have been lost on the broker",
-    ErrorCode.INVALID_RECORD: "a compacted topic wants keys; see the broker's log",
+    ErrorCode.INVALID_RECORD: "records of a compacted topic need keys; see the broker's log",
 }
 
 
@@ -309,7 +309,7 @@ class Sender:
             except Exception as error:
                 # Values are checked when they come in; whatever is left must not stop the others.
                 shipment.batches.remove(batch)
-                self._fail(batch, ClientError(f"a batch for {batch.tp} cannot be made: {error!r}"))
+                self._fail(batch, ClientError(f"cannot build a batch for {batch.tp}: {error!r}"))
                 continue
             assert batch.data is not None
             topic = topics.setdefault(batch.tp.topic, TopicProduceData(batch.tp.topic))
@@ -343,11 +343,11 @@ class Sender:
         def attempt(left_ms: int) -> ProducerIdentity:
             request = InitProducerIdRequest(None, self._config.transaction_timeout_ms)
             answer = self._cluster.ask(None, request, InitProducerIdResponse, timeout_ms=left_ms)
-            check(answer.error_code, "asking for a producer id")
+            check(answer.error_code, "requesting a producer id")
             return ProducerIdentity(answer.producer_id, answer.producer_epoch)
 
         limit_ms = min(self._cluster.config.request_timeout_ms, self._config.delivery_timeout_ms)
-        return self._cluster.retry("asking for a producer id", attempt, timeout_ms=limit_ms)
+        return self._cluster.retry("requesting a producer id", attempt, timeout_ms=limit_ms)
 
     def _must_wait(self, queue: PartitionQueue, batch: ProducedBatch) -> bool:
         """Whether sending a batch now could break the order of sequences."""
@@ -364,7 +364,7 @@ class Sender:
         return alone and bool(queue.in_flight)
 
     def _restart_sequences(self) -> None:
-        """Number everything anew once no batch can be stored under its old number."""
+        """Renumber everything once no batch can be stored under its old number."""
         sequences = self._sequences
         if sequences is None or not sequences.restart_wanted or any(self._in_flight.values()):
             return
@@ -510,7 +510,7 @@ class Sender:
 
 def _gave_up(batch: ProducedBatch, now_ms: int) -> RequestTimeout:
     last = batch.last_error
-    reason = f"the last attempt failed: {last}" if last else "it never could be sent"
+    reason = f"the last attempt failed: {last}" if last else "it could not be sent"
     return RequestTimeout(
         f"{batch.record_count or len(batch.rows)} records for {batch.tp} were not delivered in "
         f"{now_ms - batch.created_ms} ms; {reason}",

@@ -17,7 +17,6 @@ class Sequences:
     """The numbers of one producer; belongs to the sender's thread."""
 
     def __init__(self) -> None:
-        """No identity yet."""
         self.producer: ProducerIdentity | None = None
         self.restart_wanted = False
         self._next: dict[TopicPartition, int] = {}

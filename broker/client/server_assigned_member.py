@@ -10,7 +10,7 @@
 There is no barrier: every heartbeat carries what has changed on this side (topics, partitions
 held), every answer what has changed on the other (epoch, assignment). All heartbeats are sent by a
 thread of their own. A new assignment is put into effect inside `poll`: what it takes away is
-revoked, and the next heartbeat tells the broker, which may then give it to others.
+revoked, and the next heartbeat reports it to the broker, which may then give it to others.
 """
 
 import uuid

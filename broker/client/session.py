@@ -41,14 +41,14 @@ class Session:
         theirs = self.versions.get(spec.api_key)
         name = type(request).__name__
         if theirs is None:
-            raise UnsupportedVersion(f"the broker does not answer {name}")
+            raise UnsupportedVersion(f"the broker does not support {name}")
         highest = min(theirs.last, spec.versions.last)
         if version_max is not None:
             highest = min(highest, version_max)
         if highest < max(theirs.first, spec.versions.first):
             raise UnsupportedVersion(
-                f"the broker answers {name} in versions {theirs.first} to {theirs.last}, we ask "
-                f"in {spec.versions.first} to {min(spec.versions.last, version_max or 32767)}"
+                f"the broker supports {name} versions {theirs.first} to {theirs.last}, this client "
+                f"{spec.versions.first} to {min(spec.versions.last, version_max or 32767)}"
             )
         return highest
 
@@ -83,7 +83,9 @@ def _negotiate() -> Opening:
     if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
         response = cast(ApiVersionsResponse, (yield request, 0))
     if response.error_code:
-        raise BrokerError(ErrorCode(response.error_code), "the broker does not tell its versions")
+        raise BrokerError(
+            ErrorCode(response.error_code), "the broker does not report its API versions"
+        )
     return Session(
         {item.api_key: Versions(item.min_version, item.max_version) for item in response.api_keys}
     )

@@ -42,7 +42,6 @@ class Work:
     __slots__ = ("_ended", "_threads", "due_ms", "ident", "stage", "turn", "woken")
 
     def __init__(self, turn: Turn, threads: "SharedThreads") -> None:
-        """Ready for its first turn."""
         self.turn = turn
         self.stage = _Stage.READY
         self.due_ms = 0
@@ -214,8 +213,8 @@ class SharedThreads:
             try:
                 rest_ms = work.turn()
             except Exception:
-                # Whoever gave us the work must not let it come to this; the others go on.
-                logger.exception("work of %s broke, and ends", self._name)
+                # The owner of the work must not let this happen; the other work continues.
+                logger.exception("a worker of %s failed and ends", self._name)
                 rest_ms = None
 
 
@@ -223,7 +222,6 @@ class ClientThreads:
     """What clients of one process share instead of having threads of their own."""
 
     def __init__(self, clock: Clock | None = None) -> None:
-        """Threads start when they are needed."""
         self.heartbeats = SharedThreads("shared-heartbeat", 1, clock)
         self.senders = SharedThreads("shared-producer", SENDER_THREADS, clock)
 

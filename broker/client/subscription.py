@@ -198,7 +198,7 @@ class Subscription:
         self._generation = metadata.generation_id
         new = set(given.partitions)
         if self._positions.assigned() - new:
-            self._rejoin_reason = "partitions were given up and can be handed over"
+            self._rejoin_reason = "partitions were revoked and can be reassigned"
         self._change_to(new)
 
     def hold(self, partitions: set[TopicPartition]) -> None:

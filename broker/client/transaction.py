@@ -88,7 +88,7 @@ class State(Enum):
     COMMITTING = "committing"
     ABORTING = "aborting"
     ABORTABLE_ERROR = "in a transaction that failed"
-    FATAL_ERROR = "out of order for good"
+    FATAL_ERROR = "unusable after a fatal error"
 
 
 # What a record meets that is sent in a state that takes none.
@@ -303,7 +303,7 @@ class Transaction:
                 ErrorCode.PRODUCER_FENCED,
                 f'{what}: another producer took over transactional id "{self._id}", or the '
                 "transaction timed out",
-                hint="close this producer; make a new one only if no other is meant to run",
+                hint="close this producer; create a new one only if no other should use this id",
             )
         else:
             error = BrokerError(code, f"{what}: {code.name.lower().replace('_', ' ')}")
@@ -339,7 +339,7 @@ class Transaction:
             return ClientError(
                 f"the transaction failed: {self._error}", hint="call abort_transaction()"
             )
-        return self._error or ClientError("the producer cannot go on")
+        return self._error or ClientError("the producer cannot continue")
 
     def _expect(self, what: str, *states: State) -> None:
         if self._state in states:

@@ -53,5 +53,5 @@ class Transport(Protocol):
         ...
 
     def close(self) -> None:
-        """Fail what is under way and let go of everything."""
+        """Fail all requests in flight and release all resources."""
         ...

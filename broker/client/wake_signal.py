@@ -10,11 +10,10 @@ class Signal:
     """Set by any thread when something happened; one thread waits for it."""
 
     def __init__(self, clock: Clock) -> None:
-        """Nothing has happened yet."""
         self._clock = clock
         self._changed = concurrency.Condition()
         self._is_set = False
-        self.listener: Callable[[], None] | None = None  # told, too, by whoever sets it
+        self.listener: Callable[[], None] | None = None  # called as well when it is set
 
     def set(self) -> None:
         """Wake the waiting thread, or let its next wait return at once."""

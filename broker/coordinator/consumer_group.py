@@ -205,7 +205,7 @@ class ConsumerGroup:
         self._reconcile(member, _partitions(request.topic_partitions))
         member.session_deadline_ms = self._clock.monotonic_ms() + self._rules.session_timeout_ms
         assigned = member.holding.assigned
-        # A member whose epoch is behind did not get the answer that told it of its partitions.
+        # A member whose epoch is behind did not get the response with its partitions.
         told = request.member_epoch == before.epoch and not _is_full(request)
         return ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
@@ -259,7 +259,7 @@ class ConsumerGroup:
             allowed = ", ".join(self._rules.assignors)
             raise BrokerError(
                 ErrorCode.UNSUPPORTED_ASSIGNOR,
-                f'server assignor "{name}" is not supported; one of {allowed} is',
+                f'server assignor "{name}" is not supported; supported are {allowed}',
             )
 
     def _admit(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
@@ -279,7 +279,7 @@ class ConsumerGroup:
                 )
             return self._take_place(static, member_id)
         if known is not None:
-            # It begins anew and says that it owns nothing: it was fenced, or an answer was lost.
+            # It starts again and owns nothing: it was fenced, or a response was lost.
             self._hold(known, Holding())
             known.rebalance_deadline_ms = None
             return known

@@ -1,7 +1,7 @@
 """One classic group: who is in it, who leads it, which generation it is in. No I/O.
 
     EMPTY ──join──> PREPARING_REBALANCE ──all joined or time is up──> COMPLETING_REBALANCE
-      ^                  ^   │ nobody left                                │        │
+      ^                  ^   │ no members                                │        │
       └──────────────────┼───┘                              leader's sync │        │
                          │                                                v        │
                          ├──join, leave, timeout, leader rejoins────── STABLE      │
@@ -20,7 +20,7 @@
     lost. The leader of a stable group asks for a rebalance by joining again. A static member that
     comes back under a new id takes its old place without a rebalance.
 
-Time enters through the clock, deadlines leave through `next_deadline_ms`; whoever owns the group
+Time enters through the clock, deadlines leave through `next_deadline_ms`; the owner of the group
 calls `tick` then. What must be on disk before an answer goes through `save`.
 """
 
@@ -91,7 +91,6 @@ class ClassicGroup:
         new_id: Callable[[], str],
         save: Save,
     ) -> None:
-        """An empty group of generation 0."""
         self.group_id = group_id
         self.state = GroupState.EMPTY
         self.state_since_ms = clock.now_ms()
@@ -233,7 +232,7 @@ class ClassicGroup:
         client: ConnectionInfo,
         version: int,
     ) -> JoinGroupResponse | Pending[JoinGroupResponse]:
-        """The same instance under a new id: whoever used the old one is fenced."""
+        """The same instance under a new id: a member with the old one is fenced."""
         old_id = member.member_id
         old_leader = self.leader
         self._fail_waiting(member, ErrorCode.FENCED_INSTANCE_ID)
@@ -367,7 +366,7 @@ class ClassicGroup:
         return error
 
     def keep_alive(self, member_id: str) -> None:
-        """Start the member's session anew."""
+        """Restart the member's session."""
         member = self.members.get(member_id)
         if member is not None:
             self._extend(member)
@@ -411,7 +410,7 @@ class ClassicGroup:
     # --- rebalancing --------------------------------------------------------------------------
 
     def _rebalance(self) -> None:
-        """Begin a rebalance unless one runs; end it at once when nobody is missing."""
+        """Begin a rebalance unless one runs; end it at once when no member is missing."""
         if self.state is not GroupState.PREPARING_REBALANCE:
             if self.state is GroupState.COMPLETING_REBALANCE:
                 self._fail_syncs(ErrorCode.REBALANCE_IN_PROGRESS)
@@ -585,7 +584,7 @@ class ClassicGroup:
         return ErrorCode.NONE
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether members consume the topic; when nobody can tell, consumers are taken to."""
+        """Whether members consume the topic; assumed if their subscriptions are unknown."""
         if self.subscribed_topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL
         return topic in self.subscribed_topics

@@ -48,7 +48,7 @@ class Members:
     """The members by id, in the order they came; static ones also by instance id."""
 
     def __init__(self) -> None:
-        """Nobody."""
+
         self._members: dict[str, ClassicMember] = {}
         self._static: dict[str, str] = {}
 
@@ -124,7 +124,7 @@ class Members:
 
 
 def subscribed_topics(members: Iterable[ClassicMember], protocol: str) -> frozenset[str] | None:
-    """The topics that consumers subscribe to; None when what they said is no subscription."""
+    """The topics that consumers subscribe to; None when their metadata is not a subscription."""
     topics: set[str] = set()
     for member in members:
         data = member.metadata(protocol)

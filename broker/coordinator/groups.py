@@ -520,7 +520,9 @@ class GroupCoordinator:
                     self._offsets.forget(group_id, some)
                     yield
             except (BrokerError, StorageError) as error:
-                logger.error('offsets of deleted topics in "%s" stay: %s', group_id, error)
+                logger.error(
+                    'cannot delete the offsets of deleted topics in "%s": %s', group_id, error
+                )
             yield
 
     # --- time ---------------------------------------------------------------------------------
@@ -549,7 +551,7 @@ class GroupCoordinator:
             del self._groups[group_id]
 
     def _never_was(self, group: ClassicGroup) -> bool:
-        """Whether somebody asked for a member id and did not come back: nothing is on disk."""
+        """Whether a client requested a member id and never joined: nothing is on disk."""
         empty = group.state is GroupState.EMPTY and group.generation == 0
         return empty and not self._store.has_offsets(group.group_id)
 
@@ -562,7 +564,7 @@ class GroupCoordinator:
         try:
             self._arm(group)
         except Exception:
-            logger.exception('group "%s" failed at its deadline, it is tried again', group_id)
+            logger.exception('group "%s" failed at its deadline and is retried', group_id)
             again = self._timers.schedule(TICK_RETRY_MS, partial(self._tick, group_id))
             self._armed.setdefault(group_id, again)
 

@@ -14,7 +14,7 @@ from broker.timers import Timers
 logger = logging.getLogger(__name__)
 
 TIMER_WAIT_MS = 60_000
-# Settings may ask for pauses longer than threads can wait; nobody sees this one end.
+# Settings may ask for pauses longer than threads can wait; this one is practically endless.
 PAUSE_MS_MAX = 30 * 24 * 3_600_000
 FLUSH_CHECK_MS = 1_000
 

@@ -114,7 +114,6 @@ class OffsetRequests:
         groups: Groups,
         store: OffsetStore,
     ) -> None:
-        """Nothing is read or written yet."""
         self._metadata_bytes_max = config.offset_metadata_max_bytes
         self._clock = clock
         self._log = log
@@ -500,7 +499,7 @@ def replayed_offset(value: OffsetCommitValue, log_offset: int) -> CommittedOffse
 def expired_offsets(
     store: OffsetStore, group: Group, *, now_ms: int, retention_ms: int
 ) -> list[TopicPartition]:
-    """Offsets nobody has needed for too long: no transaction holds them, no member reads them."""
+    """Expired offsets: unused for too long, without a transaction or a member that reads them."""
     since_ms = _expiry_base(group)
     if since_ms is None:
         return []

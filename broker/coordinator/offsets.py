@@ -28,7 +28,6 @@ class OffsetStore:
     """Committed offsets by group and partition; pending ones by producer as well."""
 
     def __init__(self) -> None:
-        """Nothing committed."""
         self._committed: dict[str, Offsets] = {}
         self._pending: dict[int, dict[str, Offsets]] = {}
         self._unstable: dict[str, Counter[TopicPartition]] = {}

@@ -59,7 +59,7 @@ class ProducerIds:
             raise StorageError(
                 f"the producer id file holds {text[:40]!r}, not a number",
                 at=self._path,
-                hint="write the first id that no producer has used into it",
+                hint="write the first unused producer id into it",
             ) from None
 
     def skip_past(self, producer_id: int) -> None:
@@ -74,7 +74,7 @@ class ProducerIds:
                 self._reserve(self._next + BLOCK_SIZE)
 
     def next(self) -> int:
-        """An id that nobody had before."""
+        """An id that was never used before."""
         if self._next >= self._reserved_end:
             self._reserve(self._next + BLOCK_SIZE)
         self._next += 1

@@ -37,7 +37,7 @@ class Holding:
 
     @property
     def claimed(self) -> Partitions:
-        """Partitions nobody else may have now."""
+        """Partitions that no other member may own now."""
         return self.assigned | self.revoking
 
 

@@ -25,7 +25,6 @@ class TopicPattern:
     """A compiled pattern; one that cannot be compiled raises INVALID_REGULAR_EXPRESSION."""
 
     def __init__(self, text: str) -> None:
-        """Compile."""
         self.text = text
         try:
             if len(text) > TEXT_LENGTH_MAX:
@@ -33,7 +32,7 @@ class TopicPattern:
             self._compiled = LinearPattern(text, memory_bytes=MEMORY_BYTES)
         except PatternError as error:
             raise BrokerError(
-                ErrorCode.INVALID_REGULAR_EXPRESSION, f'pattern "{text[:200]}" is wrong: {error}'
+                ErrorCode.INVALID_REGULAR_EXPRESSION, f'pattern "{text[:200]}" is invalid: {error}'
             ) from None
 
     def matches(self, name: str) -> bool:
@@ -51,7 +50,6 @@ class PatternMatches:
     """Which of the names there are match patterns; the patterns used last are remembered."""
 
     def __init__(self, names: Callable[[], Iterable[str]]) -> None:
-        """Nothing matched yet."""
         self._names = names
         self._known: OrderedDict[str, _Matched] = OrderedDict()
 

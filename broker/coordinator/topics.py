@@ -13,9 +13,9 @@ Writing the file waits for the disk, so it happens without the broker's lock:
 
     stage     under the lock: a change is checked against what is wanted, and waits to be written
     write     without it: the file with all changes that wait
-    apply     under it again, a few steps at a time: logs, names, listeners; then who waits is told
+    apply     under it again, a few steps at a time: logs, names, listeners; then requests end
 
-What nobody has to wait for, a test for example, does all three at once (`create`, `delete`, ...).
+A caller that need not wait, a test for example, does all three at once (`create`, `delete`, ...).
 """
 
 import base64
@@ -249,7 +249,7 @@ class TopicCatalog:
                 self._settle(self.stage_new([self.internal_topic(name)])[1])
             if name not in self._topics:
                 raise BrokerError(
-                    ErrorCode.COORDINATOR_NOT_AVAILABLE, f'topic "{name}" is being made'
+                    ErrorCode.COORDINATOR_NOT_AVAILABLE, f'topic "{name}" is being created'
                 )
             return self._topics[name]
 
@@ -357,9 +357,9 @@ class TopicCatalog:
             try:
                 self._run(self._apply(change), pause=pause)
             except Exception as error:
-                logger.exception("a change of topics that is written down could not be applied")
+                logger.exception("a saved change of topics could not be applied")
                 with self._lock:
-                    change.settle(StorageError(f"a change of topics failed: {error!r}"))
+                    change.settle(StorageError(f"changing topics failed: {error!r}"))
 
     def _save(self, version: int, topics: Iterable[Topic]) -> None:
         document = {
@@ -384,9 +384,7 @@ class TopicCatalog:
         try:
             self._machine.files.write_file(self._file, data)
         except OSError as error:
-            raise StorageError(
-                f"cannot write the catalog of topics: {error}", at=self._file
-            ) from error
+            raise StorageError(f"cannot write the topic catalog: {error}", at=self._file) from error
 
     def _roll_back(self, staged: list[StagedChange], error: StorageError) -> None:
         """Nothing is on disk: neither these changes nor those that build on them are made."""
@@ -495,7 +493,7 @@ class TopicCatalog:
                 "segment.bytes": str(config.offsets_topic_segment_bytes),
             }
             return NewTopic(name, config.offsets_topic_num_partitions, settings)
-        assert name == TRANSACTION_TOPIC, f"{name} is no internal topic"
+        assert name == TRANSACTION_TOPIC, f"{name} is not an internal topic"
         settings = {
             "cleanup.policy": "compact",
             "compression.type": "uncompressed",
@@ -535,7 +533,7 @@ def check_name(name: str) -> None:
     else:
         return
     raise BrokerError(
-        ErrorCode.INVALID_TOPIC_EXCEPTION, f'topic name "{name[:300]}" is wrong: {reason}'
+        ErrorCode.INVALID_TOPIC_EXCEPTION, f'topic name "{name[:300]}" is invalid: {reason}'
     )
 
 
@@ -572,7 +570,7 @@ def _parse_catalog(data: bytes, config: BrokerConfig, path: str) -> list[Topic]:
         return [_parse_topic(entry, config) for entry in document["topics"]]
     except (ValueError, KeyError, TypeError, BrokerError, ConfigError) as error:
         raise StorageError(
-            f"the catalog of topics is damaged: {error}",
+            f"the topic catalog is damaged: {error}",
             at=path,
             hint="restore the file from a copy; the logs beside it are intact",
         ) from error
@@ -584,7 +582,7 @@ def _parse_topic(entry: Mapping[str, object], config: BrokerConfig) -> Topic:
     if not isinstance(name, str) or not isinstance(text, str) or not isinstance(count, int):
         raise TypeError(f"topic {name!r} has fields of the wrong type")
     if not isinstance(overrides, dict):
-        raise TypeError(f"settings of topic {name!r} are no object")
+        raise TypeError(f"settings of topic {name!r} are not an object")
     check_name(name)
     _check_partition_count(count)
     topic_id = base64.urlsafe_b64decode(text + "==")

@@ -317,7 +317,7 @@ def remaining_ms(transaction: Transaction, *, now_ms: int) -> int:
 
 
 def is_expired(transaction: Transaction, *, now_ms: int, expiration_ms: int) -> bool:
-    """Whether nobody used the id for so long that it may be forgotten."""
+    """Whether the id was unused for so long that it expires."""
     idle = transaction.state is TransactionState.EMPTY or transaction.state.is_complete
     return idle and transaction.update_ms + expiration_ms <= now_ms
 

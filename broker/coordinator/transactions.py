@@ -8,7 +8,7 @@ The end of a transaction takes three steps, each safe before the next is made:
     3. COMPLETE_COMMIT or COMPLETE_ABORT in __transaction_state: the next one may begin
 
 A crash in between is finished by `load`: it repeats step 2, which does no harm. States change in
-memory when their record is appended; an answer that tells of one waits until it is durable.
+memory when their record is appended; a response that depends on one waits until it is durable.
 """
 
 import logging
@@ -49,7 +49,7 @@ COORDINATOR_EPOCH = 0  # one node coordinates everything and never loses it
 # A partition that knows a newer epoch than the marker's has seen the end of the transaction.
 MARKER_IS_LATE = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 
-# Who produces is told otherwise than who asks the coordinator: codes all producers know.
+# Producers get other codes than clients of the coordinator: codes that all producers know.
 PRODUCE_ERRORS = {
     ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.CONCURRENT_TRANSACTIONS: ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -388,7 +388,7 @@ class TransactionCoordinator:
             count()  # deleted with all it held
         else:
             # The transaction stays decided; its end is completed after the next start.
-            logger.error("a marker is not safe: %s", error)
+            logger.error("a transaction marker may not be durable: %s", error)
 
     # Time
 
@@ -437,7 +437,7 @@ class TransactionCoordinator:
         try:
             self._log.append(self._log.partition_for(name), [to_tombstone(name)])
         except Exception as error:
-            logger.warning('cannot forget the transactional id "%s" yet: %s', name, error)
+            logger.warning('cannot expire transactional id "%s" yet: %s', name, error)
             return
         del self._entries[name]
 

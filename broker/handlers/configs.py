@@ -193,7 +193,7 @@ def _alter_each(
             )
             try:
                 if often[resource.resource_type, resource.resource_name] > 1:
-                    raise BrokerError(ErrorCode.INVALID_REQUEST, "the resource comes twice")
+                    raise BrokerError(ErrorCode.INVALID_REQUEST, "the resource is listed twice")
                 topic = alter(resource)
                 if not request.validate_only:
                     altered[topic.name] = topic
@@ -219,17 +219,17 @@ def _written(responses: Responses, outcome: Outcome) -> Responses:
 def _altered_topic(state: BrokerState, resource: Alteration) -> Topic:
     names = Counter(config.name for config in resource.configs)
     if repeated := [name for name, count in names.items() if count > 1]:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, f'setting "{repeated[0]}" comes twice')
+        raise BrokerError(ErrorCode.INVALID_REQUEST, f'setting "{repeated[0]}" is listed twice')
     if resource.resource_type == BROKER:
         _check_broker(state, resource.resource_name)
         raise BrokerError(
             ErrorCode.INVALID_REQUEST,
-            f"settings of the broker cannot change while it runs: {', '.join(names)}",
+            f"settings of the broker cannot be changed while it runs: {', '.join(names)}",
         )
     if resource.resource_type != TOPIC:
         raise BrokerError(
             ErrorCode.INVALID_REQUEST,
-            f"settings of resource type {resource.resource_type} cannot change",
+            f"settings of resource type {resource.resource_type} cannot be changed",
         )
     _known_topic(state, resource.resource_name)
     # With changes that others have made and that wait for the disk.
@@ -266,7 +266,7 @@ def _change_list(
     known = settings(TopicConfig).get(config.name)
     if known is None or known.kind is not tuple:
         raise BrokerError(
-            ErrorCode.INVALID_CONFIG, f'setting "{config.name}" is no list: it can only be set'
+            ErrorCode.INVALID_CONFIG, f'setting "{config.name}" is not a list: it can only be set'
         )
     inherited = ",".join(getattr(topic.config, config.name.replace(".", "_")))
     parts = _parts(overrides.get(config.name, inherited))

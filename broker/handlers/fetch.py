@@ -302,7 +302,7 @@ def _diverges(target: FetchTarget, log: PartitionLog, data: PartitionData) -> bo
 
 
 def _is_news(target: FetchTarget, data: PartitionData) -> bool:
-    """Whether a session's client must hear of this partition; notes what it is told."""
+    """Whether the response must contain this partition of a session; notes what is sent."""
     news = (
         data.error_code != ErrorCode.NONE
         or data.diverging_epoch.end_offset >= 0

@@ -27,7 +27,7 @@ NO_TOPIC_ID = bytes(16)
 
 TARGETS_MAX = 100_000  # partitions of a request or a session
 
-# A session that was used within this time is not evicted for one that is no bigger.
+# A session that was used within this time is not evicted for one that is not larger.
 EVICTION_MS = 120_000
 
 Key = tuple[str | bytes, int]
@@ -35,7 +35,7 @@ Key = tuple[str | bytes, int]
 
 @dataclass(slots=True)
 class FetchTarget:
-    """One partition to fetch: what the client asks, and what it was last told."""
+    """One partition to fetch: what the client requests, and what was last sent to it."""
 
     topic_partition: TopicPartition
     topic_id: bytes
@@ -107,7 +107,6 @@ class FetchSessions:
     """The sessions of all clients; the number is limited, the longest unused makes room."""
 
     def __init__(self, *, slots: int, clock: Clock, random: Random) -> None:
-        """No sessions yet."""
         self._slots = slots
         self._clock = clock
         self._random = random

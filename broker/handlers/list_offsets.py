@@ -148,7 +148,9 @@ def _answer(
         found = _find(log, asked.timestamp, committed=committed)
     except Exception as error:
         if not isinstance(error, BrokerError):
-            logger.error("no offsets of %s-%d", topic, asked.partition_index, exc_info=error)
+            logger.error(
+                "cannot list offsets of %s-%d", topic, asked.partition_index, exc_info=error
+            )
         return ListOffsetsPartitionResponse(asked.partition_index, error_code_of(error))
     return ListOffsetsPartitionResponse(
         asked.partition_index,

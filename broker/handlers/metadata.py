@@ -37,7 +37,7 @@ NO_TOPIC_ID = bytes(16)
 AUTO_CREATED_MAX = 1_000  # topics that one request makes
 BROKER_ENDPOINTS = 1
 
-# Bits of the operations that anybody may do here, told to clients that ask: read, write, create,
+# Bits of the allowed operations, returned to clients that request them: read, write, create,
 # delete, alter, describe, describe configs, alter configs; for the cluster create, alter,
 # describe, cluster action, describe configs, alter configs, idempotent write.
 TOPIC_OPERATIONS = sum(1 << bit for bit in (3, 4, 5, 6, 7, 8, 10, 11))
@@ -138,7 +138,7 @@ def _make_topics(
             refused[name] = ErrorCode.LEADER_NOT_AVAILABLE if being_made else error.code
     if len(new) == AUTO_CREATED_MAX < len(missing):
         logger.warning(
-            "a request asks for %d topics that do not exist: at most %d are made at once",
+            "a request asks for %d topics that do not exist: at most %d are created at once",
             len(missing),
             AUTO_CREATED_MAX,
         )

@@ -20,7 +20,7 @@ def find_log(state: BrokerState, topic_partition: TopicPartition) -> PartitionLo
 
 
 def check_leader_epoch(log: PartitionLog, epoch: int) -> None:
-    """Refuse a client whose view of the leader is older or newer than ours; -1 is no view."""
+    """Refuse a client whose view of the leader is older or newer than ours; -1 means unknown."""
     if epoch < 0 or epoch == log.leader_epoch:
         return
     if epoch < log.leader_epoch:

@@ -65,7 +65,7 @@ def inspect(
 ) -> list[list[Inspected]]:
     """Read all records before the broker's lock is taken: decompression may take a while.
 
-    What is no batch, or too large for its topic, is left to be refused when it should be written.
+    Bytes that are not a batch, or too large for their topic, are refused when they are written.
     """
     by_id = context.version >= TOPIC_ID_VERSION_MIN
     found = []

@@ -20,7 +20,7 @@ from broker.protocol.messages.topics import (
 def elect_leaders(
     state: BrokerState, request: ElectLeadersRequest, context: RequestContext
 ) -> Parts[ElectLeadersResponse]:
-    """Every partition has its leader already; asked about all, only changes would be told."""
+    """Every partition already has its leader; a request for all reports only changes."""
     results = []
     for asked in request.topic_partitions or ():
         found = yield from each(asked.partitions, partial(_election, state, asked.topic))
@@ -38,7 +38,7 @@ def _election(state: BrokerState, topic: str, number: int) -> PartitionResult:
             f'partition "{topic_partition}" does not exist',
         )
     return PartitionResult(
-        number, ErrorCode.ELECTION_NOT_NEEDED, "the leader is the preferred one already"
+        number, ErrorCode.ELECTION_NOT_NEEDED, "the leader is already the preferred replica"
     )
 
 

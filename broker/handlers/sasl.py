@@ -21,7 +21,7 @@ def sasl_handshake(
 def sasl_authenticate(
     state: BrokerState, request: SaslAuthenticateRequest, context: RequestContext
 ) -> SaslAuthenticateResponse:
-    """Nobody is asked who they are."""
+    """Refuse SASL: clients do not authenticate here."""
     return SaslAuthenticateResponse(
         ErrorCode.ILLEGAL_SASL_STATE, "this listener is plain text: clients do not authenticate"
     )

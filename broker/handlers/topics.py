@@ -51,7 +51,9 @@ def create_topics(
         yield
         try:
             if asked.name in asked_often:
-                raise BrokerError(ErrorCode.INVALID_REQUEST, f'topic "{asked.name}" comes twice')
+                raise BrokerError(
+                    ErrorCode.INVALID_REQUEST, f'topic "{asked.name}" is listed twice'
+                )
             state.topics.check_name_is_free(asked.name)
             new = _new_topic(state, asked)
             state.topics.check_new(new)
@@ -106,7 +108,7 @@ def _check_room(count: int, room: int) -> None:
     if count > room:
         raise BrokerError(
             ErrorCode.POLICY_VIOLATION,
-            f"one request can make {NEW_PARTITIONS_MAX} partitions at most: send several",
+            f"one request can create {NEW_PARTITIONS_MAX} partitions at most: send several",
         )
 
 
@@ -135,7 +137,7 @@ def _make(
 def _new_topic(state: BrokerState, asked: CreatableTopic) -> NewTopic:
     if asked.name in INTERNAL_TOPICS:
         raise BrokerError(
-            ErrorCode.INVALID_REQUEST, f'topic "{asked.name}" is internal: the broker makes it'
+            ErrorCode.INVALID_REQUEST, f'topic "{asked.name}" is internal: the broker creates it'
         )
     overrides: dict[str, str] = {}
     for config in asked.configs:
@@ -163,7 +165,8 @@ def _assigned_partitions(state: BrokerState, asked: CreatableTopic) -> int:
     if asked.num_partitions != DEFAULT or asked.replication_factor != DEFAULT:
         raise BrokerError(
             ErrorCode.INVALID_REQUEST,
-            "replicas are assigned by hand: number of partitions and replication factor must be -1",
+            "replicas are assigned manually: number of partitions and replication factor "
+            "must be -1",
         )
     numbers = sorted(assignment.partition_index for assignment in asked.assignments)
     if numbers != list(range(len(numbers))):
@@ -269,7 +272,8 @@ def _topic_to_delete(state: BrokerState, asked: DeleteTopicState) -> Topic:
             )
     if topic.internal:
         raise BrokerError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION, f'topic "{topic.name}" is internal: it must stay'
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f'topic "{topic.name}" is internal: it cannot be deleted',
         )
     return topic
 
@@ -289,7 +293,7 @@ def create_partitions(
             try:
                 if asked.name in asked_often:
                     raise BrokerError(
-                        ErrorCode.INVALID_REQUEST, f'topic "{asked.name}" comes twice'
+                        ErrorCode.INVALID_REQUEST, f'topic "{asked.name}" is listed twice'
                     )
                 room -= _check_growth(state, asked, room)
                 if not request.validate_only:
@@ -327,7 +331,8 @@ def _check_growth(state: BrokerState, asked: CreatePartitionsTopic, room: int) -
     if topic.internal:
         # The state of a group lives in the partition its name hashes to.
         raise BrokerError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION, f'topic "{asked.name}" is internal: it cannot grow'
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f'topic "{asked.name}" is internal: it cannot get more partitions',
         )
     state.topics.check_growth(topic, asked.count)
     more = asked.count - topic.partition_count

@@ -22,7 +22,7 @@ ANNOUNCED_MIN = {ApiKey.PRODUCE: 0}
 SOFTWARE_VERSION_MIN = 3
 
 # Transactions v2: producing adds partitions to the transaction, and every end moves the epoch. A
-# feature that starts at 0 is told from version 4 on; older clients cannot read it.
+# feature that starts at 0 is reported from version 4 on; older clients cannot read it.
 FEATURES_VERSION_MIN = 4
 FEATURES_EPOCH = 0
 SUPPORTED_FEATURES = [SupportedFeatureKey("transaction.version", 0, TRANSACTIONS_V2)]
@@ -33,7 +33,6 @@ class VersionTable:
     """Answers ApiVersions for the APIs that have a handler."""
 
     def __init__(self, answered: Iterable[ApiKey]) -> None:
-        """The APIs in order of their numbers."""
         self._versions = [_announced(api_key) for api_key in sorted(answered)]
 
     def api_versions(

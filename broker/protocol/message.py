@@ -277,7 +277,7 @@ def _decode_tagged(source: _Source, cls: type[object], version: int) -> None:
     source.add(f"tag, position = {varint}(buffer, position)", 2)
     source.add(f"size, position = {varint}(buffer, position)", 2)
     source.add("end = position + size", 2)
-    source.add("if end > len(buffer): raise MalformedMessage('tagged field passes the end')", 2)
+    source.add("if end > len(buffer): raise MalformedMessage('tagged field runs past the end')", 2)
     for name, wire in wires:
         source.add(f"if tag == {wire.tag}:", 2)
         _decode_field(source, (name, wire), (version, True), indent=3)

@@ -49,7 +49,7 @@ def unsigned_varint(value: int) -> bytes:
 def _text(buffer: memoryview, position: int, size: int) -> tuple[str, int]:
     end = position + size
     if end > len(buffer):
-        raise MalformedMessage(f"string of {size} bytes at byte {position} passes the end")
+        raise MalformedMessage(f"string of {size} bytes at byte {position} runs past the end")
     try:
         return str(buffer[position:end], "utf-8"), end
     except UnicodeDecodeError as error:
@@ -59,7 +59,7 @@ def _text(buffer: memoryview, position: int, size: int) -> tuple[str, int]:
 def _slice(buffer: memoryview, position: int, size: int) -> tuple[memoryview, int]:
     end = position + size
     if end > len(buffer):
-        raise MalformedMessage(f"{size} bytes at byte {position} pass the end")
+        raise MalformedMessage(f"{size} bytes at byte {position} run past the end")
     return buffer[position:end], end
 
 
@@ -162,7 +162,9 @@ def read_compact_count(buffer: memoryview, position: int) -> tuple[int, int]:
 def _checked_count(buffer: memoryview, position: int, count: int) -> tuple[int, int]:
     # Every element takes at least one byte, so a larger count is a lie; refuse before looping.
     if count < -1 or count > len(buffer) - position:
-        raise MalformedMessage(f"array of {count} elements before byte {position} passes the end")
+        raise MalformedMessage(
+            f"array of {count} elements before byte {position} runs past the end"
+        )
     return count, position
 
 
@@ -174,7 +176,7 @@ def skip_tagged_fields(buffer: memoryview, position: int) -> int:
         size, position = read_unsigned_varint(buffer, position)
         position += size
         if position > len(buffer):
-            raise MalformedMessage("tagged field passes the end")
+            raise MalformedMessage("tagged field runs past the end")
     return position
 
 

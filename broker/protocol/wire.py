@@ -213,5 +213,5 @@ def response(
 def data(
     versions: str, *, flexible: int = VERSION_MAX
 ) -> Callable[[type[MessageType]], type[MessageType]]:
-    """Declare a message that is no request: a header, a coordinator's record."""
+    """Declare a message that is not a request: a header, a coordinator's record."""
     return _declare(None, versions, flexible, is_request=False)

@@ -291,7 +291,7 @@ def _other_record(key: _Key, value: bytes | None) -> Record:
         case "DELETE_SUBJECT" if subject is not None and value is not None:
             return DeleteSubjectRecord(subject, _read(value, _DeleteSubjectValue).version)
         case _:
-            raise BadRecord(f"keytype {key.keytype!r} is not known, or its key is not whole")
+            raise BadRecord(f"keytype {key.keytype!r} is not known, or its key is incomplete")
 
 
 def _read(value: bytes, form: type[T]) -> T:

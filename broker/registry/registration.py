@@ -117,7 +117,7 @@ class Registrar:
         if level is CompatibilityLevel.NONE:
             return []
         if not level.transitive:
-            previous = previous[-1:]  # nobody asks for the others: they need not be parsed
+            previous = previous[-1:]  # the others are not used: they need not be parsed
         parsed = [self._parser.parse(each.subject, each.schema) for each in previous]
         messages = incompatibilities(level, candidate.parsed, parsed)
         if messages:

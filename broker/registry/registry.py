@@ -73,13 +73,12 @@ class Registry:
                 self._running = True
 
     def close(self) -> None:
-        """Let go of the topic; calling again does nothing."""
+        """Close the topic; calling again does nothing."""
         with self._writer:
             self._running = False
             self._log.close()
 
     def __enter__(self) -> Self:
-        """Start."""
         self.start()
         return self
 
@@ -89,7 +88,6 @@ class Registry:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
         self.close()
 
     # What serdes ask (SchemaRegistry).
@@ -166,7 +164,7 @@ class Registry:
             raise refusals.schema_not_found()
 
     def stored(self, subject: str, version: int = LATEST, *, deleted: bool = False) -> StoredSchema:
-        """One version of a subject; 40401 or 40402, 42202 for a number that is no version."""
+        """One version of a subject; 40401 or 40402, 42202 for a number that is not a version."""
         with self._lock:
             return lookup.stored_version(self._state, whole_name(subject), version, deleted=deleted)
 
@@ -279,7 +277,7 @@ class Registry:
             return self._state.referrers(found.subject, found.version)
 
     def resolve(self, schema: Schema, *, subject: str = "") -> Resolved:
-        """Texts of all schemas referred to, each after those it refers to; 42201 if one misses.
+        """All referenced schemas as text, each after those it refers to; 42201 if one is missing.
 
         References name subjects in the context of the subject that refers to them.
         """

@@ -6,7 +6,7 @@
 The transactional id is the topic's name: opening a second registry on the topic fences the first,
 whose next write then fails for good (50004). It is taken over before the topic is read, so that
 nothing can come after the end that was read. A write whose fate is unknown is found out by the
-next one: it opens the log anew, from where it had read to.
+next one: it opens the log again, where it had stopped reading.
 """
 
 import logging
@@ -22,7 +22,7 @@ from broker.registry.records import BadRecord, Record, decode, encode
 
 logger = logging.getLogger(__name__)
 
-RECORD_BYTES_MAX = 1_000_000  # below what brokers take in one batch unless told otherwise
+RECORD_BYTES_MAX = 1_000_000  # below the default max.message.bytes of brokers
 WRITE_TIMEOUT_MS = 30_000
 FETCH_BYTES = 16 * 1024 * 1024
 POLL_MS = 50  # markers of transactions move the position without waking who polls
@@ -94,7 +94,7 @@ class SchemaLog:
             raise _store_error(f'cannot write to topic "{self._topic}"', error) from error
 
     def close(self) -> None:
-        """Let go of the producer."""
+        """Close the producer."""
         closing, self._producer = self._producer, None
         if closing is None:
             return
@@ -102,7 +102,7 @@ class SchemaLog:
             closing.close(timeout_ms=0)
         except MillstreamError as error:
             # What it left open is ended by the coordinator, at the latest when the next one comes.
-            logger.warning('closing the writer of topic "%s": %s', self._topic, error)
+            logger.warning('cannot close the writer of topic "%s": %s', self._topic, error)
 
     # --- the topic ----------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ class SchemaLog:
                 50001,
                 f'the schema topic "{self._topic}" should have only 1 partition but has '
                 f"{len(described.partitions)}",
-                hint="give the registry another topic",
+                hint="use another topic for the registry",
             )
         resource = ConfigResource("topic", self._topic)
         policy = administration.describe_configs([resource])[resource]["cleanup.policy"].value
@@ -179,7 +179,7 @@ class SchemaLog:
         try:
             return reader.poll(POLL_MS, max_records=POLL_RECORDS)
         except CorruptBatchError as error:
-            logger.error("%s is left out: %s", error.at, error.message)
+            logger.error("skipped %s: %s", error.at, error.message)
             reader.seek(tp, error.next_offset)
             return ()
 
@@ -190,7 +190,7 @@ class SchemaLog:
             self._apply(record)
         except Exception as error:  # whatever the bytes are, the start goes on
             shown = error if isinstance(error, BadRecord) else repr(error)
-            logger.warning('topic "%s" offset %d is left out: %s', self._topic, offset, shown)
+            logger.warning('skipped topic "%s" offset %d: %s', self._topic, offset, shown)
             return
         if key is not None and not key.startswith(b'{"keytype":"SCHEMA","subject":'):
             ours = encode(record)[0]

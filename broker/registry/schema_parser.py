@@ -1,6 +1,6 @@
-"""SchemaParser: texts of schemas understood, with what they refer to.
+"""SchemaParser: parses schemas with the schemas they refer to.
 
-Nothing is parsed before somebody asks: a registry of many schemas starts without parsing one. What
+Nothing is parsed before it is needed: a registry of many schemas starts without parsing one. What
 was parsed lately is kept.
 """
 
@@ -16,8 +16,8 @@ from broker.registry.values import JsonObject, StoredSchema
 from broker.schema.parsing import parse_schema
 from broker.schema.schema import ParsedSchema, Reference, Schema, SchemaKind
 
-KEPT_MAX = 1_000
-KEPT_SIGNS_MAX = 16_000_000
+CACHED_SCHEMAS_MAX = 1_000
+CACHED_CHARACTERS_MAX = 16_000_000
 REFERENCE_DEPTH_MAX = 64
 REFERENCES_MAX = 1_000
 LATEST = -1
@@ -43,16 +43,15 @@ class SchemaParser:
     """Parses schemas of one registry; used by one thread at a time."""
 
     def __init__(self, state: RegistryState) -> None:
-        """References are looked up in the state."""
         self._state = state
-        # Texts with references mean different things in different contexts.
+        # Schemas with references mean different things in different contexts.
         self._parsed: OrderedDict[tuple[str, Schema], ParsedSchema] = OrderedDict()
-        self._signs = 0  # of the texts that are kept
+        self._characters = 0  # of the cached schemas
 
     def forget(self) -> None:
         """Parse again: what schemas refer to may have become something else."""
         self._parsed.clear()
-        self._signs = 0
+        self._characters = 0
 
     def candidate(
         self,
@@ -70,7 +69,7 @@ class SchemaParser:
         parsed = self.parse(subject, pinned)
         try:
             if not normalize:
-                # Another registry may have had another opinion of what is canonical: its texts
+                # Another registry may have used another canonical form: its schemas
                 # stay what they are.
                 guid = guid_of(pinned, metadata, rule_set)
                 if self._state.id_of(context_of(subject), guid, schema.kind) is not None:
@@ -99,10 +98,10 @@ class SchemaParser:
 
     def _keep(self, key: tuple[str, Schema], parsed: ParsedSchema) -> None:
         self._parsed[key] = parsed
-        self._signs += len(key[1].text)
-        while len(self._parsed) > KEPT_MAX or self._signs > KEPT_SIGNS_MAX:
+        self._characters += len(key[1].text)
+        while len(self._parsed) > CACHED_SCHEMAS_MAX or self._characters > CACHED_CHARACTERS_MAX:
             (_, dropped), _ = self._parsed.popitem(last=False)
-            self._signs -= len(dropped.text)
+            self._characters -= len(dropped.text)
 
     def is_written_out(self, candidate: Candidate, stored: StoredSchema) -> bool:
         """Whether a schema without references is a stored one with all of them written out."""
@@ -118,7 +117,7 @@ class SchemaParser:
         )
 
     def resolve(self, subject: str, schema: Schema) -> dict[str, str]:
-        """Texts of all schemas referred to by their names, each after those it refers to."""
+        """The text of all referenced schemas by name, each after those it refers to."""
         resolved: dict[str, str] = {}
         self._collect(subject, schema, resolved, path=())
         return resolved

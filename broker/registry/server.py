@@ -52,7 +52,6 @@ class RegistryServer:
         self._server.close()
 
     def __enter__(self) -> Self:
-        """Start."""
         return self.start()
 
     def __exit__(
@@ -61,5 +60,4 @@ class RegistryServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
         self.close()

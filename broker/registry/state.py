@@ -1,6 +1,6 @@
 """RegistryState: everything the registry knows, built by applying the records of its topic.
 
-Pure and without locks: who writes it sees to that nobody reads it meanwhile. The same records in
+Pure and without locks: the writer makes sure that no reader runs meanwhile. The same records in
 the same order always give the same state, with or without those that compaction took away.
 """
 
@@ -34,7 +34,6 @@ class ContextState:
     __slots__ = ("ids", "ids_by_guid", "max_id", "places")
 
     def __init__(self) -> None:
-        """No id was given yet."""
         self.max_id = 0
         self.places: dict[int, list[StoredSchema]] = {}  # where the schema with an id is
         # A GUID says nothing of the language, and two schemas of different kinds are never one.
@@ -46,7 +45,6 @@ class RegistryState:
     """Subjects, ids, settings and references."""
 
     def __init__(self) -> None:
-        """Empty."""
         self.configs: dict[str | None, SubjectConfig] = {}
         self.modes: dict[str | None, Mode] = {}
         self._context_names: dict[str | None, bool] = {}  # besides the default one

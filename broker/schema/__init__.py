@@ -1,1 +1,1 @@
-"""Schemas as values: types of columns; texts of Avro, JSON Schema and Protobuf; no I/O."""
+"""Schemas as values: column types; Avro, JSON Schema and Protobuf; no I/O."""

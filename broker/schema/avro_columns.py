@@ -89,8 +89,8 @@ def avro_columns(
         return (Column(single, avro_type(node, upper=upper)),)
     if node.kind != "record":
         raise SchemaError(
-            f"the Avro schema is no record but {node.kind}",
-            hint="set WRAP_SINGLE_VALUE to false to have its value as one column",
+            f"the Avro schema must be a record, not {node.kind}",
+            hint="set WRAP_SINGLE_VALUE to false to read its value as one column",
         )
     fields = _struct(node, upper).fields
     columns = tuple(Column(each.name, each.type) for each in fields)
@@ -215,7 +215,7 @@ def _check_name(name: str) -> str:
     if _NAME.match(name) is None:
         raise SchemaError(
             f'schema is not compatible with Avro: illegal name "{name}"',
-            hint="names in Avro are letters, digits and _, and no digit is first",
+            hint="names in Avro consist of letters, digits and _, and do not start with a digit",
         )
     return name
 

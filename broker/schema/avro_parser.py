@@ -31,7 +31,6 @@ class AvroParser:
     """Reads schemas one after the other; later ones may use the names of earlier ones."""
 
     def __init__(self) -> None:
-        """No names known yet."""
         self.names: dict[str, AvroType] = {}
         self._types = 0
 
@@ -180,7 +179,7 @@ def full_name(value: Json, namespace: str) -> str:
 
 
 def check_full_name(full: str, what: str) -> None:
-    """Namespaces may have any signs, as in Avro's Java library: hyphens are common there."""
+    """Namespaces may have any characters, as in Avro's Java library: hyphens are common there."""
     *namespace, name = full.split(".")
     checked_name(name, f'{what} "{clipped(full)}"')
     if "" in namespace:
@@ -233,7 +232,7 @@ def field_aliases(value: Json, where: str) -> tuple[str, ...]:
 
 
 def text_list(value: object, what: str) -> list[str]:
-    """A list of texts; nothing is an empty one."""
+    """A list of strings; empty if it is missing."""
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):

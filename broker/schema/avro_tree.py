@@ -60,9 +60,9 @@ class _Walk:
     def node(self, given: AvroType) -> AvroNode:
         self.nodes += 1
         if self.nodes > NODES_MAX:
-            raise SchemaError(f"the Avro schema stands for more than {NODES_MAX} types")
+            raise SchemaError(f"the Avro schema expands to more than {NODES_MAX} types")
         if self.depth >= DEPTH_MAX:
-            raise SchemaError(f"types of the Avro schema are more than {DEPTH_MAX} in each other")
+            raise SchemaError(f"types of the Avro schema are nested more than {DEPTH_MAX} deep")
         self.depth += 1
         found = self._node(given)
         self.depth -= 1

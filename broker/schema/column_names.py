@@ -13,7 +13,7 @@ def struct_of(fields: Iterable[Field], where: str) -> StructType:
         if each.name in found:
             raise SchemaError(
                 f'two fields of {where} are named "{each.name}" when their case is ignored',
-                hint="name the schema by its id: then names keep their case",
+                hint="refer to the schema by its id: then names keep their case",
             )
         found[each.name] = each
     return StructType(tuple(found.values()))

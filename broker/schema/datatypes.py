@@ -43,7 +43,9 @@ class DecimalType:
     def __post_init__(self) -> None:
         """Refuse what no decimal has."""
         if not 1 <= self.precision <= PRECISION_MAX or not 0 <= self.scale <= self.precision:
-            raise ValueError(f"DECIMAL({self.precision}, {self.scale}) has no such digits")
+            raise ValueError(
+                f"DECIMAL({self.precision}, {self.scale}) has an invalid precision or scale"
+            )
 
     def __str__(self) -> str:
         """As SQL shows it."""

@@ -1,4 +1,4 @@
-"""Numbers as Java writes and reads them in texts; ValueError says why a text is none."""
+"""Numbers as Java formats and parses them; ValueError says why a string is not a number."""
 
 import re
 from base64 import b64decode
@@ -40,7 +40,7 @@ SPECIAL_DOUBLES = {
 }
 # What Java's String.trim takes away.
 CONTROLS_AND_SPACE = "".join(map(chr, range(33)))
-# Exponents beyond this would make plain texts of endless zeros.
+# Larger exponents would produce endless zeros in plain notation.
 EXPONENT_MAX = 10_000
 
 
@@ -50,7 +50,7 @@ def double_text(number: float) -> str:
 
 
 def float_text(number: float) -> str:
-    """A float of 32 bits as Float.toString of Java 19 prints it: 0.1, which is no double."""
+    """A 32-bit float as Float.toString of Java 19 prints it: 0.1, which no double equals."""
     if not isfinite(number):
         return double_text(number)
     # The fewest digits that no other float of 32 bits is nearer to.
@@ -83,7 +83,7 @@ def as_double(value: object) -> float:
     if type(value) is float:
         return value
     if type(value) is not int:
-        raise ValueError(f"{type(value).__name__} is no DOUBLE")
+        raise ValueError(f"{type(value).__name__} is not DOUBLE")
     try:
         return float(value)
     except OverflowError:
@@ -93,7 +93,7 @@ def as_double(value: object) -> float:
 def parse_integer(text: str, low: int, high: int) -> int:
     """As Integer.parseInt and Long.parseLong: digits and a sign, nothing else."""
     if INTEGER.fullmatch(text) is None:
-        raise ValueError("the text is no whole number")
+        raise ValueError("the string is not a whole number")
     return in_range(int(text), low, high)
 
 
@@ -107,7 +107,7 @@ def in_range(number: int, low: int, high: int) -> int:
 def parse_double(text: str) -> float:
     """As Double.parseDouble: spaces around it and a type suffix are allowed."""
     if text.isascii() and text[-1:].isdigit() and "_" not in text:
-        # Such texts mean the same in Python; its names of infinity end with letters.
+        # Such strings mean the same in Python; its names of infinity end with letters.
         try:
             return float(text)
         except ValueError:
@@ -120,7 +120,7 @@ def parse_double(text: str) -> float:
         return SPECIAL_DOUBLES[trimmed]
     found = HEX_DOUBLE.fullmatch(trimmed)
     if found is None:
-        raise ValueError("the text is no number")
+        raise ValueError("the string is not a number")
     try:
         return float.fromhex(found[1])
     except OverflowError:
@@ -130,7 +130,7 @@ def parse_double(text: str) -> float:
 def parse_decimal(text: str, wanted: DecimalType) -> Decimal:
     """As `new BigDecimal(text)`, made to fit the type."""
     if DECIMAL.fullmatch(text) is None:
-        raise ValueError("the text is no number")
+        raise ValueError("the string is not a number")
     return fit_decimal(Decimal(text), wanted)
 
 
@@ -153,7 +153,7 @@ def fit_decimal(number: Decimal, wanted: DecimalType) -> Decimal:
         raise ValueError(f"the number does not fit {wanted} {why}") from None
     if fitting:
         if fitting != fitting:
-            raise ValueError("the text is no number")
+            raise ValueError("the string is not a number")
         return fitting
     return fitting.copy_abs()  # Java's decimals have no negative zero
 
@@ -170,4 +170,4 @@ def parse_base64(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except ValueError:
-        raise ValueError("the text is no base64") from None
+        raise ValueError("the string is not base64") from None

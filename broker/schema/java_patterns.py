@@ -66,12 +66,12 @@ def _without_line_ends(source: str) -> str:
 def bounded(text: str) -> str:
     """The text, if it is not too long to search in."""
     if len(text) > TEXT_MAX:
-        raise ValueError(f"the text to search in is longer than {TEXT_MAX}")
+        raise ValueError(f"the string to search is longer than {TEXT_MAX}")
     return text
 
 
 class _Translator:
-    """Reads an expression from left to right and writes it anew."""
+    """Reads an expression from left to right and rewrites it."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
@@ -329,7 +329,7 @@ class _Translator:
             text = self._pattern[self._place + 1 : literal if literal >= 0 else None]
             self._place = len(self._pattern) if literal < 0 else literal + 2
             if not text:
-                raise ValueError("a quoted text in a class is empty")
+                raise ValueError("a quoted string in a class is empty")
             return "[" + "".join(map(re.escape, text)) + "]"
         known = escape_class(following, unicode="U" in flags)
         if known is not None or PROPERTY.match(self._pattern, self._place):

@@ -1,4 +1,4 @@
-"""Times as Java writes and reads them in texts; ValueError says why a text is none.
+"""Times as Java formats and parses them; ValueError says why a string is not a time.
 
     TIMESTAMP 2024-02-29T10:00:00.000, read with a zone (+0200, Z) or in part (2024, 2024-02-29T10)
     DATE      2024-02-29, read in part (2024-02)

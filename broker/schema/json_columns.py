@@ -84,8 +84,8 @@ def json_columns(
         return (Column(single, found),)
     if not isinstance(found, StructType):
         raise SchemaError(
-            f"the JSON schema is no object with properties but {found}",
-            hint="set WRAP_SINGLE_VALUE to false to have its value as one column",
+            f"the JSON schema must be an object with properties, not {found}",
+            hint="set WRAP_SINGLE_VALUE to false to read its value as one column",
         )
     return tuple(Column(each.name, each.type) for each in found.fields)
 
@@ -152,14 +152,14 @@ class _Reader:
     def type(self, place: Place, path: str, depth: int) -> DataType:
         self.nodes += 1
         if self.nodes > NODES_MAX or depth > DEPTH_MAX:
-            raise _wrong(path, f"it contains itself, or more than {DEPTH_MAX} types in each other")
+            raise _wrong(path, f"it contains itself or is nested more than {DEPTH_MAX} deep")
         schema = place.schema
         if not isinstance(schema, dict):
-            raise _wrong(path, "it does not say a type")
+            raise _wrong(path, "it declares no type")
         if isinstance(reference := schema.get("$ref"), str):
             named = self.documents.resolve(reference, place.base)
             if named is None:
-                raise _wrong(path, f'$ref names "{reference}", which is nowhere')
+                raise _wrong(path, f'$ref names "{reference}", which does not exist')
             return self.type(named, path, depth + 1)
         for word in ("oneOf", "anyOf"):
             if isinstance(choice := schema.get(word), list):
@@ -192,7 +192,7 @@ class _Reader:
             case None if "properties" in schema:
                 return self._object(schema, place, path, depth)
             case _:
-                raise _wrong(path, "it does not say a type")
+                raise _wrong(path, "it declares no type")
 
     def _choice(self, choice: list[Place], path: str, depth: int) -> DataType:
         present = [each for each in choice if not _is_null(each.schema)]
@@ -231,7 +231,7 @@ class _Reader:
         if schema.get("connect.type") == "map" or (not properties and isinstance(more, dict)):
             return MapType(STRING, self.type(Place(more, place.base), path, depth + 1))
         if not isinstance(properties, dict) or not properties:
-            raise _wrong(path, "it is an object of which no properties are known")
+            raise _wrong(path, "it is an object without known properties")
         fields = []
         for name in ordered(properties):
             inner = f"{path}.{name}" if path else name
@@ -288,7 +288,7 @@ def _decimal(schema: Json, path: str) -> DecimalType:
         precision = int(str(parameters.get("connect.decimal.precision", PRECISION_DEFAULT)))
         return DecimalType(precision, int(str(parameters.get("scale", 0))))
     except ValueError as error:
-        raise _wrong(path, f"its decimal is wrong: {error}") from None
+        raise _wrong(path, f"its decimal is invalid: {error}") from None
 
 
 def _is_null(schema: object) -> bool:

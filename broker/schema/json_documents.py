@@ -24,7 +24,7 @@ class JsonDocuments:
     """A schema and the schemas it refers to, by address."""
 
     def __init__(self, root: object, references: dict[str, object]) -> None:
-        """Note the addresses that the texts give to themselves and to their parts."""
+        """Note the addresses that the documents give to themselves and to their parts."""
         self.root = Place(root, base_of(root, HERE))
         self._references = references
         self._places: dict[str, Place] = {}
@@ -98,7 +98,7 @@ def joined(base: str, reference: str) -> str:
     """An address relative to another one."""
     try:
         return urljoin(base, reference)
-    except ValueError:  # a host in brackets that is no host
+    except ValueError:  # an invalid host in brackets
         return reference
 
 

@@ -93,7 +93,7 @@ def read_schema(text: str) -> dict[str, object] | bool:
     """An object or a boolean, the only values that are schemas."""
     value = read_json(text)
     if not isinstance(value, dict | bool):
-        raise SchemaError("the text is neither an object nor a boolean, so it is no JSON Schema")
+        raise SchemaError("the text is neither an object nor a boolean, so it is not a JSON Schema")
     return value
 
 

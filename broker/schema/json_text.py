@@ -24,7 +24,7 @@ def write_json(value: object, *, sort: bool = False) -> str:
     """Compact JSON text; sorted by key when asked."""
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS if sort else None).decode()
-    except orjson.JSONEncodeError as error:  # only of what is put together from several texts
+    except orjson.JSONEncodeError as error:  # only if it is put together from several schemas
         raise SchemaError(f"the schema cannot be written as JSON: {error}") from error
 
 

@@ -124,7 +124,6 @@ class _Builder:
     """Fills descriptors; what differs between proto2 and proto3 is decided here."""
 
     def __init__(self, *, proto3: bool) -> None:
-        """Of a file with this syntax."""
         self._proto3 = proto3
 
     def message(self, message: DescriptorProto, node: MessageNode, *, depth: int) -> None:
@@ -251,7 +250,7 @@ class _Builder:
             _text_value(option, where, utf8=False)
             field.default_value = escaped_bytes(option.string_value)
         elif option.HasField("string_value") or option.HasField("aggregate_value"):
-            raise SchemaError(f"{where} has another type than the field")
+            raise SchemaError(f"{where} has a different type than the field")
         elif kind in FLOATS:
             field.default_value = _float_value(option, where, kind)
         else:
@@ -373,16 +372,16 @@ def _set_type(field: FieldDescriptorProto, name: str) -> None:
 
 def _text_value(option: UninterpretedOption, where: str, *, utf8: bool = True) -> str:
     if not option.HasField("string_value"):
-        raise SchemaError(f"{where} is no string")
+        raise SchemaError(f"{where} is not a string")
     try:
         return str(option.string_value.decode("utf-8" if utf8 else "latin-1"))
     except UnicodeDecodeError:
-        raise SchemaError(f"{where} is no valid UTF-8") from None
+        raise SchemaError(f"{where} is not valid UTF-8") from None
 
 
 def _float_value(option: UninterpretedOption, where: str, kind: int) -> str:
     try:
         value = float(uninterpreted_value(option))
     except (ValueError, OverflowError):
-        raise SchemaError(f"{where} is no number") from None
+        raise SchemaError(f"{where} is not a number") from None
     return float_text(value, single=kind == FieldDescriptorProto.TYPE_FLOAT)

@@ -157,7 +157,7 @@ class _Writer:
             data_type = data_type.element
             if isinstance(data_type, ArrayType | MapType):
                 raise SchemaError(
-                    "Protobuf has no arrays right inside arrays, nor maps",
+                    "Protobuf has no arrays or maps directly inside arrays",
                     at=f'column "{name}"',
                     hint="put a STRUCT between them",
                 )
@@ -217,7 +217,8 @@ def _check_name(name: str) -> str:
     if _NAME.match(name) is None:
         raise SchemaError(
             f'schema is not compatible with Protobuf: illegal name "{name}"',
-            hint="names in Protobuf are letters, digits and _, and no digit is first",
+            hint="names in Protobuf consist of letters, digits and _, and do not start with "
+            "a digit",
         )
     return name
 
@@ -246,7 +247,7 @@ class _Reader:
                 hint="rows have no recursive types; read it with RegistryProtobufSerde",
             )
         if len(self.open) >= DEPTH_MAX:
-            raise SchemaError(f"Protobuf messages are more than {DEPTH_MAX} in each other")
+            raise SchemaError(f"Protobuf messages are nested more than {DEPTH_MAX} deep")
         self.open.append(name)
         fields = [
             self._named(union_name(each), struct_of(map(self._field, each.fields), "a oneof"))
@@ -262,7 +263,7 @@ class _Reader:
     def _field(self, field: FieldDescriptor) -> Field:
         self.nodes += 1
         if self.nodes > NODES_MAX:
-            raise SchemaError(f"the Protobuf schema stands for more than {NODES_MAX} fields")
+            raise SchemaError(f"the Protobuf schema expands to more than {NODES_MAX} fields")
         return self._named(field.name, self._type(field))
 
     def _type(self, field: FieldDescriptor) -> DataType:
@@ -329,7 +330,7 @@ def _decimal(field: FieldDescriptor) -> DecimalType:
         precision = int(parameters.get("precision", PRECISION_DEFAULT))
         return DecimalType(precision, int(parameters.get("scale", 0)))
     except ValueError as error:
-        raise SchemaError(f'the Protobuf field "{field.full_name}" is wrong: {error}') from None
+        raise SchemaError(f'the Protobuf field "{field.full_name}" is invalid: {error}') from None
 
 
 def field_parameters(field: FieldDescriptor) -> dict[str, str]:

@@ -119,7 +119,7 @@ KNOWN_IMPORTS = frozenset(_TEXTS) | frozenset(_BY_MODULE)
 
 @cache
 def known_file(name: str) -> FileDescriptorProto:
-    """The descriptor of one of KNOWN_IMPORTS; it is shared, so nobody may change it."""
+    """The descriptor of one of KNOWN_IMPORTS; it is shared and must not be changed."""
     module = _BY_MODULE.get(name)
     if module is not None:
         file = FileDescriptorProto()

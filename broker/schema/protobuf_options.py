@@ -69,7 +69,7 @@ def _text_format(parts: list[str], option: UninterpretedOption) -> str:
 
 
 def uninterpreted_value(option: UninterpretedOption) -> str:
-    """The value of an option that is no aggregate, as it is written in files."""
+    """The value of an option that is not an aggregate, as it is written in files."""
     if option.HasField("identifier_value"):
         return str(option.identifier_value)
     if option.HasField("string_value"):
@@ -253,7 +253,7 @@ _ESCAPED = {
 
 
 def quoted(content: bytes) -> str:
-    """A string as it is written in files; what is no UTF-8 text as octal numbers."""
+    """A string as it is written in files; bytes that are not UTF-8 as octal numbers."""
     try:
         text = content.decode()
     except UnicodeDecodeError:

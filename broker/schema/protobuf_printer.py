@@ -97,7 +97,6 @@ class _Printer:
     """Prints the declarations of one file."""
 
     def __init__(self, pool: DescriptorPool, *, proto3: bool, sort_options: bool) -> None:
-        """With the pool of the file."""
         self._pool = pool
         self._proto3 = proto3
         self._sort_options = sort_options
@@ -261,7 +260,6 @@ class _Members:
     """What belongs together in a message: fields of oneofs, and types that a field declares."""
 
     def __init__(self, message: DescriptorProto) -> None:
-        """Sort out the fields of a message."""
         self._by_oneof: dict[int, list[FieldDescriptorProto]] = {}
         places = {nested.name: index for index, nested in enumerate(message.nested_type)}
         self._own: dict[int, int] = {}
@@ -307,10 +305,10 @@ def _declares(field: FieldDescriptorProto, nested: DescriptorProto) -> bool:
 def _bracketed(shown: list[ShownOption]) -> str:
     if not shown:
         return ""
-    texts = ["\n".join([f"{name} = {value[0]}", *value[1:]]) for name, value in shown]
-    if len(texts) == 1:
-        return f" [{texts[0]}]"
-    return " [\n" + "\n".join(indented(",\n".join(texts).split("\n"))) + "\n]"
+    lines = ["\n".join([f"{name} = {value[0]}", *value[1:]]) for name, value in shown]
+    if len(lines) == 1:
+        return f" [{lines[0]}]"
+    return " [\n" + "\n".join(indented(",\n".join(lines).split("\n"))) + "\n]"
 
 
 def _default(field: FieldDescriptorProto) -> str:

@@ -124,7 +124,7 @@ def _printed(descriptor: FileDescriptorProto, pool: DescriptorPool) -> str:
     try:
         return print_file(descriptor, pool)
     except (LookupError, ValueError) as error:
-        # What the library lets pass in a descriptor is more than texts can say.
+        # The library accepts descriptors that cannot be written as .proto files.
         raise SchemaError(f"the descriptor cannot be written as text: {error}") from None
 
 
@@ -194,7 +194,7 @@ def _check_texts(message: Message) -> None:
             if isinstance(element, Message):
                 _check_texts(element)
             elif isinstance(element, bytes) and field.type == FieldDescriptor.TYPE_STRING:
-                raise SchemaError(f'a "{field.name}" of the descriptor is no valid UTF-8')
+                raise SchemaError(f'a "{field.name}" of the descriptor is not valid UTF-8')
 
 
 class _Files:

@@ -182,7 +182,7 @@ def parse_text(text: str) -> FileNode:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise SchemaError("the text has characters that are no Unicode text") from None
+        raise SchemaError("the text has characters that are not valid Unicode") from None
     text = text.removeprefix("\ufeff")
     try:
         return _parser().parse(text)  # type: ignore[return-value]
@@ -223,7 +223,7 @@ def _integer(token: Token) -> int:
             return int(token, 16)
         return int(token, 8 if token[0] == "0" else 10)
     except ValueError:
-        raise SchemaError(f'"{token}" is no octal number', at=_where(token)) from None
+        raise SchemaError(f'"{token}" is not an octal number', at=_where(token)) from None
 
 
 def _number(token: Token) -> int:
@@ -290,7 +290,7 @@ class _Statements(Transformer[Token, FileNode]):
         try:
             return content.decode()
         except UnicodeDecodeError:
-            raise SchemaError("a string is no valid UTF-8") from None
+            raise SchemaError("a string is not valid UTF-8") from None
 
     def import_file(self, children: Children) -> ImportNode:
         return ImportNode(self._utf8(children[1]), str(children[0] or ""))
@@ -344,7 +344,7 @@ class _Statements(Transformer[Token, FileNode]):
         if sign is None:
             return str(token)
         if token not in ("inf", "nan"):
-            raise SchemaError(f'"{sign}{token}" is no number', at=_where(token))
+            raise SchemaError(f'"{sign}{token}" is not a number', at=_where(token))
         return float(f"{sign}{token}")
 
     def text(self, children: Children) -> bytes:

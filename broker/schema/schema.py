@@ -32,8 +32,8 @@ class Schema:
     references: tuple[Reference, ...] = ()
 
 
-# The texts of all schemas that a schema refers to, also indirectly, by the names used in the
-# referring texts; each one comes after those that it refers to itself.
+# The text of all schemas that a schema refers to, also indirectly, by the names used in the
+# referring schemas; each one comes after those that it refers to itself.
 Resolved = Mapping[str, str]
 
 
@@ -51,7 +51,7 @@ class ParsedSchema(Protocol):
         ...
 
     def normalized(self) -> str:
-        """The text with everything in one order, so that equal meanings are equal texts."""
+        """The text with everything in one order, so that equivalent schemas have equal text."""
         ...
 
     def formatted(self, form: str) -> str:

@@ -1,4 +1,4 @@
-"""Texts of column types: `ARRAY<STRUCT<ID INT, `name` VARCHAR>>` to types; str() goes back."""
+"""Column types as SQL text: `ARRAY<STRUCT<ID INT, `name` VARCHAR>>` to types; str() goes back."""
 
 import re
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ TOKEN = re.compile(
 def parse_type(text: str) -> DataType:
     """The type that a text names; SchemaError with the place if it names none."""
     if len(text) > TEXT_LENGTH_MAX:
-        raise SchemaError(f"the type's text has more than {TEXT_LENGTH_MAX} signs")
+        raise SchemaError(f"the type has more than {TEXT_LENGTH_MAX} characters")
     reader = _Reader(text)
     found = reader.read_type(depth=0)
     if reader.token.kind != "end":
@@ -79,17 +79,17 @@ class _Reader:
     def _next(self) -> _Token:
         found = TOKEN.match(self._text, self._offset)
         if found is None or found.lastgroup is None:
-            raise SchemaError("the type's text cannot be read", at=self._place(self._offset))
+            raise SchemaError("the type cannot be parsed", at=self._place(self._offset))
         self._offset = found.end()
         return _Token(found.lastgroup, found[found.lastgroup], found.start(found.lastgroup))
 
     def _place(self, offset: int) -> str:
-        return f"sign {offset + 1}: {self._text[offset : offset + 40]}"
+        return f"character {offset + 1}: {self._text[offset : offset + 40]}"
 
     def refuse(self, wanted: str) -> NoReturn:
         """Say what was wanted instead of the present token."""
         got = f'"{self.token.text[:40]}"' if self.token.kind != "end" else "the end"
-        raise SchemaError(f"{wanted} is missing, there is {got}", at=self._place(self.token.at))
+        raise SchemaError(f"expected {wanted}, found {got}", at=self._place(self.token.at))
 
     def _take(self, kind: str, wanted: str) -> str:
         token = self.token
@@ -119,7 +119,7 @@ class _Reader:
             return NAMES[name]
         if name not in ("DECIMAL", "ARRAY", "MAP", "STRUCT"):
             raise SchemaError(
-                f'there is no type "{self.token.text[:40]}"',
+                f'unknown type "{self.token.text[:40]}"',
                 at=self._place(self.token.at),
                 hint=f"types are {', '.join(sorted(NAMES))}, DECIMAL, ARRAY, MAP and STRUCT",
             )

@@ -133,7 +133,6 @@ class Connection:
     )  # fmt: skip
 
     def __init__(self, around: Surroundings, connected: Socket, info: ConnectionInfo) -> None:
-        """Take over a connected, non-blocking socket."""
         self._around = around
         self._socket = connected
         self._reader = FrameReader(around.pool, size_max=around.request_bytes_max)
@@ -180,7 +179,7 @@ class Connection:
             return
         self.closed = True
         if reason:
-            logger.info("closing connection of %s: %s", self.info.client_host, reason)
+            logger.info("closing connection from %s: %s", self.info.client_host, reason)
             self._around.metrics.connections_failed += 1
         self._stop_listening()
         if self._writing:
@@ -250,7 +249,7 @@ class Connection:
         except BrokerError as error:
             self.close(error.message)
         except Exception:
-            logger.exception("connection of %s failed", self.info.client_host)
+            logger.exception("connection from %s failed", self.info.client_host)
             self.close("an unexpected error")
         if not self.closed:
             self._reader.keep()
@@ -319,7 +318,7 @@ class Connection:
         """A client may ask for ApiVersions in a version we do not know, and gets version 0."""
         key, version, correlation_id = peek_header(frame)
         if key != ApiKey.API_VERSIONS:
-            raise MalformedMessage(f"version {version} of API {key} is not answered here")
+            raise MalformedMessage(f"version {version} of API {key} is not supported")
         answer = self._around.broker.unsupported_api_versions()
         self._queue.add(encode_response(ApiKey.API_VERSIONS, 0, correlation_id, answer))
 
@@ -328,11 +327,11 @@ class Connection:
         self._around.broker.when_done(pending, partial(self._completed, in_flight))
 
     def _completed(self, in_flight: _InFlight, answer: object) -> None:
-        """The answer is there; called by whoever completes it, on whatever thread."""
+        """The response is complete; called on the thread that completed it."""
         if concurrency.get_ident() == self._around.thread_id:
             self._finish(in_flight, answer)
             return
-        # A loop that has ended has closed its connections: nobody waits for this any more.
+        # A loop that has ended has closed its connections: no client waits for this.
         with contextlib.suppress(RuntimeError):
             self._around.loop.call_soon_threadsafe(self._finish, in_flight, answer)
 
@@ -348,8 +347,8 @@ class Connection:
             self._answer(in_flight.request, in_flight.stats, answer)
             self._flush()
         except Exception:
-            # Whoever completed the answer, another request perhaps, must not suffer for it.
-            logger.exception("connection of %s failed", self.info.client_host)
+            # The caller, perhaps another request, must not fail because of it.
+            logger.exception("connection from %s failed", self.info.client_host)
             self.close("an unexpected error")
             return
         if self._reader.has_kept or not self._listening:
@@ -367,7 +366,7 @@ class Connection:
         )
 
     def _flush(self) -> None:
-        """Send what can be sent; the event loop tells when the socket takes more."""
+        """Send what can be sent; the event loop calls back when the socket accepts more."""
         if not self._queue or self._writing:
             return
         if not self._send() and not self.closed:

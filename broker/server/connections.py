@@ -75,7 +75,7 @@ class Connections:
 
     def refuse(self, connected: Socket, host: str, reason: str) -> None:
         """Close a connection that cannot be served."""
-        logger.warning("refusing connection of %s: %s", host, reason)
+        logger.warning("refusing connection from %s: %s", host, reason)
         self._metrics.connections_refused += 1
         connected.close()
 

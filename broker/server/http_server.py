@@ -91,7 +91,8 @@ class HttpServer:
             raise ConfigError(
                 f"cannot listen: {error.strerror}",
                 at=f"{self._host}:{self._port}",
-                hint="stop the program that has the address, or choose another port; 0 is any",
+                hint="stop the program that uses the address, or choose another port; 0 "
+                "chooses a free one",
             ) from error
         config = uvicorn.Config(
             self._application,
@@ -129,7 +130,6 @@ class HttpServer:
             self._thread = None
 
     def __enter__(self) -> Self:
-        """Start."""
         return self.start()
 
     def __exit__(
@@ -138,7 +138,6 @@ class HttpServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
         self.close()
 
 

@@ -56,7 +56,9 @@ class IdleConnections:
         self._look(connections)
         longest = min(self._idle_since, key=self._idle_since.__getitem__, default=None)
         if longest is not None:
-            logger.debug("%d connections: the longest idle one is closed", len(connections))
+            logger.debug(
+                "%d connections: closing the one that has been idle longest", len(connections)
+            )
             self._close(longest)
 
     def _look(self, connections: Collection[Connection]) -> None:

@@ -35,13 +35,14 @@ def listen_endpoints(config: BrokerConfig) -> list[Endpoint]:
 
 
 def advertised_endpoints(config: BrokerConfig) -> dict[str, Endpoint]:
-    """What clients are told, for the listeners that have an address of their own."""
+    """The advertised addresses, for the listeners that have their own."""
     endpoints = _parse_all(config.advertised_listeners, "advertised.listeners")
     listening = {endpoint.name for endpoint in listen_endpoints(config)}
     for endpoint in endpoints:
         if endpoint.name not in listening and endpoint.name != CONTROLLER:
             raise ConfigError(
-                f'setting "advertised.listeners" names "{endpoint.name}", on which nobody listens',
+                f'setting "advertised.listeners" names "{endpoint.name}", which is not one '
+                "of the listeners",
                 hint=f"listeners are {', '.join(sorted(listening))}",
             )
         if endpoint.host in ANY_HOST:
@@ -78,7 +79,7 @@ def _parse_all(texts: tuple[str, ...], setting: str) -> list[Endpoint]:
             raise ConfigError(f'setting "{setting}" has listener "{name}" twice')
         if name in SECURE_PROTOCOLS:
             raise ConfigError(
-                f'setting "{setting}" asks for {name}, which this broker does not speak',
+                f'setting "{setting}" asks for {name}, which this broker does not support',
                 hint="listen on PLAINTEXT and put a TLS proxy in front",
             )
     return endpoints
@@ -89,7 +90,7 @@ def _parse(text: str, setting: str) -> Endpoint:
     host, colon, port_text = address.rpartition(":")
     if not separator or not colon or not name or not port_text.isdecimal():
         raise ConfigError(
-            f'setting "{setting}" has "{text}", which is no listener',
+            f'setting "{setting}" has "{text}", which is not a listener',
             hint="a listener is written NAME://host:port",
         )
     port = int(port_text)

@@ -66,7 +66,7 @@ class MetricsPage:
                 writer.write(await asyncio.to_thread(self._respond, head))
                 await writer.drain()
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            logger.debug("a request for metrics was broken off")
+            logger.debug("a request for metrics was interrupted")
         except TimeoutError:
             logger.debug("a request for metrics did not arrive in time")
         finally:
@@ -79,9 +79,9 @@ class MetricsPage:
         if (problem := self._hosts.problem(_headers(head))) is not None:
             return _response(HTTPStatus.FORBIDDEN, f"{problem}\n")
         if method not in (b"GET", b"HEAD"):
-            return _response(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is answered\n")
+            return _response(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is supported\n")
         if path not in (b"/metrics", b"/"):
-            return _response(HTTPStatus.NOT_FOUND, "the page is /metrics\n")
+            return _response(HTTPStatus.NOT_FOUND, "metrics are at /metrics\n")
         page = _response(HTTPStatus.OK, metrics_text(self._broker))
         return page.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" if method == b"HEAD" else page
 
@@ -114,7 +114,7 @@ def metrics_text(broker: Broker) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LogPicture:
-    """What is told of one log."""
+    """The metrics of one log."""
 
     topic_partition: TopicPartition
     size_bytes: int
@@ -208,6 +208,6 @@ def _write_process(out: Exposition) -> None:
             usage.ru_utime + usage.ru_stime,
         ),
         ("open_fds", "gauge", "Open files and sockets.", len(os.listdir("/proc/self/fd"))),
-        ("max_fds", "gauge", "Files and sockets that may be open.", soft),
+        ("max_fds", "gauge", "Maximum number of open files and sockets.", soft),
     ):
         out.single(f"process_{name}", kind, text, value)

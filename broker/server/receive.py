@@ -64,7 +64,7 @@ class FrameReader:
     """Cuts what one connection receives into frames.
 
     `space()` is where to receive next, `received(count)` says how much came, `next_frame()` gives
-    the complete frames one by one. Whoever stops early calls `keep()`, which saves the rest from
+    the complete frames one by one. To stop early, call `keep()`, which saves the rest from
     the shared buffer, and goes on with `next_frame()` later.
     """
 
@@ -73,7 +73,6 @@ class FrameReader:
     )  # fmt: skip
 
     def __init__(self, pool: BufferPool, *, size_max: int) -> None:
-        """Nothing received yet."""
         self._pool = pool
         self._size_max = size_max
         self._view = pool.shared  # what was received: [_start:_end] is not handed on yet
@@ -121,7 +120,9 @@ class FrameReader:
             return None
         (size,) = SIZE.unpack_from(self._view, self._start)
         if not 0 <= size <= self._size_max:
-            raise MalformedMessage(f"a frame of {size} bytes, when {self._size_max} are allowed")
+            raise MalformedMessage(
+                f"a frame has {size} bytes, but only {self._size_max} are allowed"
+            )
         if first + size > self._end:
             self._begin_pieces(first, size)
             return None

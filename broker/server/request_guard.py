@@ -1,6 +1,6 @@
 """RequestGuard: which requests a service takes, in front of every route.
 
-A web page that somebody looks at can send requests to services on the same machine. Three checks
+A web page open in a browser can send requests to services on the same machine. Three checks
 keep it out; none of them concerns programs:
 
 Host          A page of evil.example whose name is suddenly that of 127.0.0.1 (DNS rebinding) still
@@ -176,7 +176,7 @@ def _type_problem(headers: Headers) -> str | None:
     shown = f'"{_shown(given)}"' if given else "missing"
     return (
         f"HTTP 415 Unsupported Media Type: the Content-Type is {shown}, but must be JSON; "
-        'send the header "Content-Type: application/json", with curl by '
+        'send the header "Content-Type: application/json", with curl: '
         '-H "Content-Type: application/json"'
     )
 

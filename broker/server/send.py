@@ -31,7 +31,6 @@ class SendQueue:
     __slots__ = ("_parts", "_sendfile_works", "_socket", "bytes_left", "bytes_sent")
 
     def __init__(self, connected: Socket) -> None:
-        """Nothing to send."""
         self._socket = connected
         self._parts: deque[bytes | bytearray | memoryview | FileSlice] = deque()
         self._sendfile_works = isinstance(connected, socket.socket)  # else the kernel has no part

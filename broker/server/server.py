@@ -80,7 +80,6 @@ class Server:
         self._thread = None
 
     def __enter__(self) -> Self:
-        """Start."""
         return self.start()
 
     def __exit__(
@@ -89,7 +88,6 @@ class Server:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
         self.close()
 
     def _run_thread(self, started: Future[None]) -> None:
@@ -151,7 +149,8 @@ class Server:
             raise ConfigError(
                 f"cannot listen on {endpoint}: {error.strerror}",
                 at=f'setting "listeners", {endpoint.name}',
-                hint="stop the program that has the address, or choose another port; 0 is any",
+                hint="stop the program that uses the address, or choose another port; 0 "
+                "chooses a free one",
             ) from error
         return listening
 

@@ -1,4 +1,4 @@
-"""CleanedTransactions: which transactional batches compaction may drop, told while reading a log.
+"""CleanedTransactions: which transactional batches compaction may drop, found while reading a log.
 
 A batch of an aborted transaction may go at once. A marker may go when no batch of its transaction
 was met before it: then nothing is left that it would decide.

@@ -92,16 +92,15 @@ def _is_overdue(log: PartitionLog, dirty: list[Segment], now_ms: int) -> bool:
 
 
 class Cleaner:
-    """Compacts the dirtiest log; one round at a time, in whoever's thread asks."""
+    """Compacts the dirtiest log; one round at a time, in the caller's thread."""
 
     def __init__(self, lock: concurrency.RLock, clock: Clock, config: BrokerConfig) -> None:
-        """Know the limits."""
         self._lock = lock
         self._clock = clock
         self._map_bytes_max = config.log_cleaner_dedupe_buffer_size
         self._bytes_per_second_max = config.log_cleaner_io_max_bytes_per_second
         self._sleeping = concurrency.Condition()
-        # Logs that cannot be compacted until the broker is started anew.
+        # Logs that cannot be compacted until the broker is restarted.
         self._failed: set[PartitionLog] = set()
 
     def clean_one(self, source: LogSource) -> bool:
@@ -130,7 +129,7 @@ class Cleaner:
         except Overtaken:
             return False
         except CorruptBatch as error:
-            LOGGER.error("%s is not compacted any more: %s", log.topic_partition, error)
+            LOGGER.error("%s is no longer compacted: %s", log.topic_partition, error)
             self._failed.add(log)
             return True
         except (StorageError, OSError) as error:
@@ -148,7 +147,7 @@ class Cleaner:
         for log in logs:
             if not log.config.compacts or len(log.segments) < 2 or log in self._failed:
                 continue
-            with self._lock:  # for each anew: there may be many
+            with self._lock:  # taken for each log: there may be many
                 if len(log.segments) > 1:
                     cleaned_offset = source.cleaned_offsets.get(log.topic_partition, -1)
                     found = examine(log, cleaned_offset, now_ms)

@@ -2,7 +2,7 @@
 
     0 .. clean .. first dirty offset .. dirty .. end .. first uncleanable offset .. end of the log
 
-A round reads the dirty part into an OffsetMap, then writes everything before the map's end anew,
+A round reads the dirty part into an OffsetMap, then rewrites everything before the map's end,
 group by group of neighbouring segments, leaving out
 
     - records that the map knows a later one for, and records without key
@@ -12,7 +12,7 @@ group by group of neighbouring segments, leaving out
 
 Offsets, producers and sequences stay. A batch that keeps all its records is copied as it is. A
 producer's last batch stays, empty if need be, for the sake of its sequence; so does the last batch
-of a group, so that a segment itself tells how far it reaches.
+of a group, so that a segment itself shows how far it reaches.
 
 The work is done without the broker's lock, on segments that are no longer written to; it is taken
 to begin a round and to put each new segment in the place of the old ones.
@@ -93,7 +93,7 @@ def begin_round(
 ) -> Round:
     """Take from the log what a round needs; called under the lock.
 
-    `is_current` tells, under the lock, whether the log is still the one of its partition.
+    `is_current` returns, under the lock, whether the log is still the one of its partition.
     """
     log.aborted_transactions(log.segments[0].base_offset, log.end_offset)  # mends stale indexes
     return Round(

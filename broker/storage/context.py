@@ -37,9 +37,9 @@ class LogContext:
     leader_epoch: int = 0
     # Acknowledge only what is on the disk: the high watermark waits for fsync.
     acknowledge_durable: bool = False
-    # Told when a log has something to be made durable.
+    # Called when a log has something to be made durable.
     needs_flush: Callable[["PartitionLog"], None] = _nothing
-    # Told when a log must be made durable now, before its last append counts as written.
+    # Called when a log must be made durable now, before its last append counts as written.
     flush_soon: Callable[["PartitionLog"], None] = _nothing
     # Called before a log makes its folder: one of an older log may still have the name.
     free_folder: Callable[[str], None] = _no_folder

@@ -44,7 +44,7 @@ def _unanswered(_: StorageError) -> None:
 
 
 class DataDirectory:
-    """Opens, creates and deletes logs; housekeeping is done by whoever calls for it.
+    """Opens, creates and deletes logs; callers trigger housekeeping.
 
     Everything but housekeeping (`flush_due`, `apply_retention`, `compact_one`, `checkpoint`) is
     called under the lock; that takes it for short steps and does its long work without.
@@ -123,7 +123,7 @@ class DataDirectory:
         self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig
     ) -> PartitionLog:
         """A new, empty log; its files are made at the first append."""
-        assert topic_partition not in self._logs, f"{topic_partition} is there already"
+        assert topic_partition not in self._logs, f"{topic_partition} already exists"
         log = self._new_log(topic_partition, topic_id, config)
         self._logs[topic_partition] = log
         return log
@@ -159,7 +159,7 @@ class DataDirectory:
             self._discarded_folders.append(aside)
 
     def _set_aside(self, name: str, suffix: str) -> str:
-        """Rename a folder so that it is no partition's any more."""
+        """Rename a directory so that it no longer belongs to a partition."""
         identifier = uuid.UUID(int=self._random.getrandbits(128)).hex
         new = os.path.join(self.path, f"{name[:FOLDER_NAME_MAX]}.{identifier}{suffix}")
         try:
@@ -170,7 +170,7 @@ class DataDirectory:
 
     def _release_files(self) -> bool:
         """Close files of logs that are kept open, when there are no descriptors left."""
-        # Without waiting: whoever holds the lock may wait for the thread that asks.
+        # Without waiting: the owner of the lock may wait for the calling thread.
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -262,7 +262,7 @@ class DataDirectory:
             raise StorageError(
                 "the data directory is in use by another broker",
                 at=path,
-                hint="use it at its address (of SQL: `millstream sql URL`), stop it, or choose "
+                hint="connect to it (SQL: `millstream sql URL`), stop it, or choose "
                 "another directory",
             ) from None
 
@@ -310,7 +310,7 @@ class DataDirectory:
                 folders.discard(name)
                 aside = self._set_aside(name, FOLDER_STRAY)
                 self.recovered.stray_folders.append(aside)
-                LOGGER.warning("%s belongs to no topic, it is now %s", path, aside)
+                LOGGER.warning("%s belongs to no topic and was renamed to %s", path, aside)
 
     def _choose_epoch(self, *, has_lost: bool) -> None:
         """Lead in another epoch if the end of a log may be lost; before anybody writes in it."""
@@ -357,7 +357,7 @@ class DataDirectory:
                 path = os.path.join(self.path, checkpoints.CLEAN_SHUTDOWN)
                 self._files.write_file(path, checkpoints.CLEAN_SHUTDOWN_CONTENT)
         except OSError as error:
-            LOGGER.error("cannot stop in order: %s; the next start will look at all logs", error)
+            LOGGER.error("cannot stop cleanly: %s; the next start will check all logs", error)
         self._flusher.stop()
         self._lock_file = None
 
@@ -504,10 +504,10 @@ def _guarded(job: Callable[[], object]) -> None:
     try:
         job()
     except Exception:
-        LOGGER.exception("work in the background failed")
+        LOGGER.exception("a background task failed")
 
 
 def _some_at_a_time(logs: list[PartitionLog]) -> Iterator[list[PartitionLog]]:
-    """Parts of a list: who goes through all logs lets go of the lock in between."""
+    """Parts of a list: a loop over all logs releases the lock in between."""
     for start in range(0, len(logs), LOGS_AT_ONCE_MAX):
         yield logs[start : start + LOGS_AT_ONCE_MAX]

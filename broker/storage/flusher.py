@@ -29,7 +29,6 @@ class Flusher:
     """
 
     def __init__(self, lock: concurrency.RLock, files: FileSystem) -> None:
-        """Nothing to flush."""
         self._changed = concurrency.Condition(lock)
         self._files = files
         self._dirty: dict[PartitionLog, None] = {}
@@ -70,7 +69,7 @@ class Flusher:
             self._waiters.setdefault(log, deque()).append((offset, callback, failed))
 
     def forget(self, log: PartitionLog) -> None:
-        """Drop a log that is being deleted; who waits for it is told."""
+        """Drop a log that is being deleted; its waiters are notified."""
         self._dirty.pop(log, None)
         self._postponed.pop(log, None)
         self._urgent.pop(log, None)
@@ -105,7 +104,7 @@ class Flusher:
                     log.flushing.is_under_way for log in self._candidates()
                 ):
                     if not self._changed.wait(RETRY_SECONDS if self._postponed else None):
-                        break  # files may be opened again; nobody gives notice of that
+                        break  # files may be opened again, without a notification
                 if self._stopping:
                     return
             self._flush_round(lambda: self._candidates())
@@ -115,7 +114,7 @@ class Flusher:
         return self._dirty if self._takes_all else self._urgent
 
     def flush(self, wanted: Callable[[PartitionLog], bool] = lambda _: True) -> int:
-        """Flush the dirty logs that are wanted and that nobody flushes; how many there were."""
+        """Flush the requested dirty logs that no other thread flushes; return their number."""
         return self._flush_round(lambda: filter(wanted, self._dirty))
 
     def _flush_round(self, candidates: Callable[[], Iterable[PartitionLog]]) -> int:
@@ -141,7 +140,7 @@ class Flusher:
                 self._urgent.pop(log, None)
             tickets = [log.flushing.begin() for log in logs]
             for log, ticket in zip(logs, tickets, strict=True):
-                if ticket is None:  # somebody else has flushed it meanwhile
+                if ticket is None:  # another thread has flushed it meanwhile
                     self._answer(log)
         self._sync_all([ticket for ticket in tickets if ticket is not None])
         return logs
@@ -181,7 +180,9 @@ class Flusher:
                 log.flushing.finish(ticket)
             except Exception:
                 # One who listens has failed; those who wait are answered all the same.
-                LOGGER.exception("cannot tell all of what is durable in %s", log.topic_partition)
+                LOGGER.exception(
+                    "cannot notify all waiters of what is durable in %s", log.topic_partition
+                )
             self._answer(log)
 
     def _answer(self, log: PartitionLog) -> None:
@@ -193,7 +194,9 @@ class Flusher:
                 callback()
             except Exception:
                 # The thread that all others wait for must go on.
-                LOGGER.exception("cannot answer what is durable in %s", log.topic_partition)
+                LOGGER.exception(
+                    "cannot complete requests that wait for %s to be durable", log.topic_partition
+                )
         if not waiters:
             self._waiters.pop(log, None)
 

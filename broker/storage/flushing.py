@@ -36,7 +36,7 @@ class FlushTicket:
         """Wait for the disk; the only call of a log that needs no lock.
 
         NotOpened when a file cannot be opened, which says nothing of its bytes. Another OSError
-        is a failed fsync, after which nobody knows what is on the disk.
+        is a failed fsync, after which it is unknown what is on the disk.
         """
         for file in self.files:
             opened = _open(files, file) if isinstance(file, str) else file
@@ -47,7 +47,7 @@ class FlushTicket:
 
 
 def _open(files: FileSystem, path: str) -> OpenFile | None:
-    """A file by its path; None when it is gone: nobody needs it on the disk any more."""
+    """A file by its path; None when it was deleted and need not be flushed."""
     try:
         return files.open(path)
     except FileNotFoundError:

@@ -39,7 +39,6 @@ class OffsetIndex:
     __slots__ = ("offsets", "positions")
 
     def __init__(self) -> None:
-        """No entries yet."""
         self.offsets = array("I")
         self.positions = array("I")
 
@@ -99,7 +98,6 @@ class TimeIndex:
     __slots__ = ("offsets", "timestamps")
 
     def __init__(self) -> None:
-        """No entries yet."""
         self.timestamps = array("q")
         self.offsets = array("I")
 

@@ -29,7 +29,6 @@ class LeaderEpochs:
     __slots__ = ("entries", "latest")
 
     def __init__(self) -> None:
-        """None yet."""
         self.entries: list[Entry] = []
         self.latest = NO_EPOCH
 
@@ -92,7 +91,7 @@ def write_epoch(files: FileSystem, folder: str, epoch: int) -> None:
 
 
 def read_log_epochs(files: FileSystem, folder: str) -> LeaderEpochs:
-    """The epochs of a log as its folder tells them."""
+    """The epochs of a log as stored in its directory."""
     epochs = LeaderEpochs()
     epochs.load(checkpoints.read_leader_epochs(files, folder))
     return epochs

@@ -58,7 +58,6 @@ class CheckpointWriter:
     """Writes the checkpoint, and Kafka's beside it; a file that would stay as it is is left."""
 
     def __init__(self, files: FileSystem, folder: str) -> None:
-        """Nothing is written yet."""
         self._files = files
         self._folder = folder
         self._written: dict[str, list[str]] = {}

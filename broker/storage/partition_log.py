@@ -331,7 +331,7 @@ class PartitionLog:
                         self.segments[-1].add_aborted(aborted)
         except Exception as error:
             # The file has a batch that the log does not know of; the next one would get its offset.
-            self.failure = StorageError(f"an append was left half done: {error}", at=self.folder)
+            self.failure = StorageError(f"an append did not complete: {error}", at=self.folder)
             raise
         self.end_offset = headers[-1].next_offset
         if self.flushing.wrote(self.end_offset - base_offset):
@@ -396,7 +396,7 @@ class PartitionLog:
             self._begin_epoch()
             self._add_segment()
         except OSError as error:
-            raise StorageError(f"cannot make files: {error.strerror}", at=self.folder) from error
+            raise StorageError(f"cannot create files: {error.strerror}", at=self.folder) from error
 
     def _begin_epoch(self) -> None:
         """Write down, before the first append of a run, that its epoch begins at the end."""
@@ -434,7 +434,7 @@ class PartitionLog:
         if not self.start_offset <= offset <= self.end_offset:
             raise BrokerError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"offset {offset} is not within {self.start_offset} and {self.end_offset}",
+                f"offset {offset} is not between {self.start_offset} and {self.end_offset}",
                 at=str(self.topic_partition),
             )
         limit = min(offset_limit, self.end_offset)
@@ -501,7 +501,7 @@ class PartitionLog:
     def delete_segments(self, gone: list[Segment]) -> bool:
         """Remove segments, the first ones; never the one that is written to.
 
-        False when some must be flushed first: once they are gone, only a snapshot tells of the
+        False when some must be flushed first: once they are gone, only a snapshot has the
         producers in there.
         """
         assert gone == self.segments[: len(gone)]
@@ -624,13 +624,13 @@ class PartitionLog:
         self._advance()
 
     def fail(self, error: OSError) -> StorageError:
-        """Take no more appends: after a failed fsync nobody knows what is on the disk."""
+        """Accept no more appends: after a failed fsync it is unknown what is on the disk."""
         self.flushing.give_up()
         if self.failure is None:
             self.failure = StorageError(
                 f"cannot make records durable: {error.strerror}",
                 at=self.folder,
-                hint="the log takes no more records until the broker is restarted",
+                hint="the log accepts no more records until the broker is restarted",
             )
         return self.failure
 
@@ -678,7 +678,7 @@ class PartitionLog:
             raise StorageError(f"cannot close: {error.strerror}", at=self.folder) from error
 
     def close(self) -> None:
-        """Have everything on the disk, and let go of the files."""
+        """Flush everything and close the files."""
         try:
             self.seal()
             self.flush()
@@ -686,7 +686,7 @@ class PartitionLog:
             self.release()
 
     def release(self) -> None:
-        """Let go of the files as they are."""
+        """Close the files as they are."""
         for segment in self.segments:
             segment.close()
 

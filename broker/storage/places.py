@@ -16,7 +16,7 @@ class Places:
     __slots__ = ("_hints",)
 
     def __init__(self) -> None:
-        """Nobody has read yet."""
+
         self._hints: dict[int, Place] = {}
 
     def find(self, segments: Sequence[Segment], offset: int) -> Place | None:

@@ -70,7 +70,6 @@ class ProducerEntry:
     )
 
     def __init__(self, producer_id: int) -> None:
-        """A producer that has written nothing."""
         self.producer_id = producer_id
         self.epoch = NO_PRODUCER_EPOCH
         self.batches: deque[WrittenBatch] = deque(maxlen=REMEMBERED_BATCHES)
@@ -91,7 +90,7 @@ class ProducerEntry:
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
     def take_epoch(self, epoch: int) -> None:
-        """A new epoch starts its sequences anew."""
+        """A new epoch restarts its sequences."""
         if epoch != self.epoch:
             self.epoch = epoch
             self.batches.clear()
@@ -103,7 +102,6 @@ class ProducerStates:
     __slots__ = ("_deciding", "_entries", "_open")
 
     def __init__(self) -> None:
-        """No producers."""
         self._entries: dict[int, ProducerEntry] = {}
         # First offsets of open transactions: in order, as they are entered when they begin.
         self._open: dict[int, int] = {}
@@ -291,7 +289,7 @@ def _check_epoch(entry: ProducerEntry, epoch: int) -> None:
     if epoch < entry.epoch:
         raise BrokerError(
             ErrorCode.INVALID_PRODUCER_EPOCH,
-            f"producer {entry.producer_id} has epoch {entry.epoch}, a batch came with {epoch}",
+            f"producer {entry.producer_id} has epoch {entry.epoch}, a batch has epoch {epoch}",
         )
 
 

@@ -101,7 +101,7 @@ def open_log(
     log.epochs.cut_start(start_offset)
     log.opened(start_offset=start_offset, end_offset=end_offset, snapshot_offset=snapshot_offset)
     for segment in log.segments:
-        segment.close_file()  # a log that nobody uses costs no descriptors
+        segment.close_file()  # an unused log costs no descriptors
 
 
 def _load_segments(log: PartitionLog, summary: Recovered) -> list[Segment]:
@@ -222,7 +222,7 @@ def _recover(
     """Check every batch from the recovery point's segment on, the last segment at least.
 
     A segment that ends at the recovery point is checked, too: it may have been sealed after the
-    checkpoint was written, and of the transactions that were aborted in there only an index tells
+    checkpoint was written, and only an index knows the transactions that were aborted in there
     that may not have reached the disk.
 
     `holes_from`: the offset from which on offsets without batches mean that batches were lost.
@@ -345,7 +345,7 @@ def _apply(
 
 
 def _size_at(chunk: memoryview) -> int:
-    """Size of the batch that a chunk begins with; 0 when that is not to be told."""
+    """Size of the batch that a chunk begins with; 0 when it is unknown."""
     try:
         return LENGTH_END + read_header(chunk).batch_length
     except CorruptBatch:

@@ -1,4 +1,4 @@
-"""Producers as the log tells them: a snapshot, and the batches after it."""
+"""Producers as recorded in the log: a snapshot, and the batches after it."""
 
 import contextlib
 import os
@@ -72,7 +72,7 @@ def _nearest_snapshot(context: LogContext, folder: str, offset: int) -> tuple[Pr
         data = context.files.read_file(os.path.join(folder, file_name(found, SNAPSHOT)))
         try:
             return ProducerStates.from_snapshot(data or b""), found
-        except StorageError:  # damaged: the one before it, or the log itself, tells the same
+        except StorageError:  # damaged: the one before it, or the log itself, has the same
             continue
     return ProducerStates(), 0
 

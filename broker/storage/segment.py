@@ -50,7 +50,6 @@ class LoadedIndexes:
     __slots__ = ("offsets", "recently_used", "times")
 
     def __init__(self) -> None:
-        """Nothing in memory."""
         self.offsets: OffsetIndex | None = None
         self.times: TimeIndex | None = None
         self.recently_used = False
@@ -66,7 +65,7 @@ class Segment:
     Only the last segment of a log is written to. Its indexes stay in memory and reach the disk
     when it is sealed; after a crash they are made again from the log. Those of sealed segments
     are read when needed. Index files are never trusted: what they say is checked against the
-    batch they point at, and a lie makes the index anew.
+    batch they point at, and a wrong entry causes the index to be rebuilt.
     """
 
     __slots__ = (
@@ -147,16 +146,16 @@ class Segment:
         return file
 
     def release(self) -> None:
-        """Let go of the descriptor; whoever reads from it still keeps it."""
+        """Close the descriptor; readers still keep theirs."""
         self._file = None
 
     def close_file(self) -> None:
-        """Let go of the descriptor before anybody asks for it."""
+        """Close the descriptor before it is requested."""
         self.context.open_files.closed(self)
         self._file = None
 
     def close(self) -> None:
-        """Let go of descriptor and indexes."""
+        """Close the descriptor and the indexes."""
         self.close_file()
         self.context.loaded_indexes.closed(self._indexes)
         self._indexes.release()
@@ -253,7 +252,7 @@ class Segment:
         if not self.sealed:
             return
         offsets, _ = self.offset_index(), self.time_index()
-        if self.sealed:  # not made anew, which reopens by itself
+        if self.sealed:  # not rebuilt, which reopens by itself
             _ = self.max_timestamp
             self.context.loaded_indexes.closed(self._indexes)
             start = offsets.positions[-1] if offsets.positions else 0
@@ -263,7 +262,7 @@ class Segment:
     def cut(self, position: int) -> None:
         """Cut the file at a position, for good.
 
-        A loss of power must not undo it: once the segment is sealed nobody would look for what
+        A loss of power must not undo it: once the segment is sealed no reader would look for what
         came back at its end.
         """
         files = self.context.files
@@ -380,7 +379,7 @@ class Segment:
         """Make indexes that are missing or lie again; on a full disk they stay in memory."""
         sealed, flushed, next_offset = self.sealed, self.flushed, self.next_offset
         self.rebuild_indexes()
-        # Compaction may have left a gap at the end, which only the next segment tells.
+        # Compaction may have left a gap at the end, which only the next segment shows.
         self.next_offset = max(self.next_offset, next_offset)
         if sealed:
             with contextlib.suppress(OSError):
@@ -401,7 +400,7 @@ class Segment:
     def mend(self, sizes: dict[str, int]) -> None:
         """Make indexes again that are missing or cut off, given the files of the folder.
 
-        When a log is opened nobody waits; later a reader would, and everybody with it.
+        No client waits while a log is opened; later a reader would, and all others with it.
         """
         offsets = sizes.get(file_name(self.base_offset, OFFSET_INDEX), -1)
         times = sizes.get(file_name(self.base_offset, TIME_INDEX), -1)
@@ -419,7 +418,7 @@ class Segment:
         return self._aborted
 
     def replace_aborted(self, ranges: list[AbortedRange]) -> None:
-        """Write the transaction index anew."""
+        """Rewrite the transaction index."""
         self._aborted = ranges
         if ranges:
             self._write(TRANSACTION_INDEX, aborted_to_bytes(ranges))
@@ -522,7 +521,7 @@ class Segment:
         return self._first_timestamp
 
     def takes(self, last_offset: int) -> bool:
-        """Whether an offset can be told relative to the base offset."""
+        """Whether an offset can be stored relative to the base offset."""
         return last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
 
     # --- reading ---
@@ -530,7 +529,7 @@ class Segment:
     def headers(
         self, position: int = 0, *, chunk_bytes: int = SHORT_SCAN_BYTES
     ) -> Iterator[tuple[int, BatchHeader]]:
-        """Positions and headers of the batches from a position on, up to what is no batch."""
+        """Positions and headers of the batches from a position on, up to other bytes."""
         end = self.size_bytes
         files = self.context.files
         while position + HEADER_BYTES <= end:
@@ -599,10 +598,9 @@ class Segment:
 
 
 class TornTail(StorageError):
-    """A failed append could not be cut off: the log takes no more until it is opened anew."""
+    """A failed append could not be truncated: the log accepts no more until it is reopened."""
 
     def __init__(self, path: str, error: OSError) -> None:
-        """Say where."""
         super().__init__(
             f"cannot remove a half-written batch: {error.strerror}",
             at=path,

@@ -35,7 +35,7 @@ MakeOperator = Callable[[TableState], Operator]
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class AggregateStep(ProcessStep):
-    """An aggregate; `windows` tells a suppress below when its results are complete."""
+    """An aggregate; `windows` lets a suppress below know when its results are complete."""
 
     windows: Windows | None = None
 
@@ -53,13 +53,13 @@ class Window:
         known = (TimeWindows, UnlimitedWindows, SlidingWindows, SessionWindows)
         if not isinstance(windows, known):
             raise TopologyError(
-                f"{windows!r} are no windows",
+                f"{windows!r} does not define windows",
                 at=user_line(),
                 hint="use tumbling, hopping, sliding, session or unlimited",
             )
         if emit not in ("on_update", "on_close"):
             raise TopologyError(
-                f'"emit" is {emit!r}', at=user_line(), hint='it may be "on_update" or "on_close"'
+                f'"emit" is {emit!r}', at=user_line(), hint='it must be "on_update" or "on_close"'
             )
         if emit == "on_close" and isinstance(windows, UnlimitedWindows):
             raise TopologyError(
@@ -104,15 +104,15 @@ class Window:
         needed_ms, given_ms = self.needed_ms, options.retention_ms
         if given_ms is not None and given_ms < needed_ms:
             raise TopologyError(
-                f'store "{name}" is to keep windows for {given_ms} ms',
+                f'store "{name}" keeps windows for only {given_ms} ms',
                 at=user_line(),
-                hint=f"these windows need {needed_ms} ms at least, or leave retention out",
+                hint=f"these windows need {needed_ms} ms at least; raise retention or omit it",
             )
         if options.versioned:
             raise TopologyError(
                 f'store "{name}" of windows cannot keep a history',
                 at=user_line(),
-                hint="leave versioned_history out",
+                hint="omit versioned_history",
             )
         is_session = isinstance(self.windows, SessionWindows)
         return options.spec(

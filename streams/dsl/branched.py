@@ -71,7 +71,7 @@ class BranchedStream(Generic[K, V]):
     def _check_open(self) -> None:
         if len(self._children) > len(self._predicates):
             raise TopologyError(
-                "the split has its default branch already",
+                "the split already has a default branch",
                 at=user_line(),
                 hint="add branches before default_branch()",
             )

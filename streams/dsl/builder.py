@@ -65,7 +65,6 @@ class StreamsBuilder:
     """
 
     def __init__(self) -> None:
-        """Nothing yet."""
         self._graph = Graph()
 
     @overload
@@ -227,13 +226,13 @@ class StreamsBuilder:
             raise TopologyError(
                 "a global table cannot be versioned",
                 at=user_line(),
-                hint="leave versioned_history out, or use table()",
+                hint="omit versioned_history, or use table()",
             )
         store_name = kept.name or graph.names.new_store(topic + "-")
         name = source.get("name")
         source_name = graph.names.node(name, names.SOURCE, suffix="-source")
         table_name = graph.names.node(name, names.TABLE_SOURCE)
-        # The topic is the changelog; and nobody waits for results of a global table.
+        # The topic is the changelog; and a global table has no results to emit.
         spec = replace(kept.table_spec(store_name), logging=False, caching=False)
         graph.add(
             GlobalTableStep(
@@ -339,7 +338,7 @@ def check_topics(topics: tuple[str, ...]) -> None:
 
 
 def check_offset_reset(given: str | None) -> str | None:
-    """Refuse what is no policy."""
+    """Refuse an unknown policy."""
     if given not in (None, "earliest", "latest"):
         raise TopologyError(
             f'"offset_reset" is "{given}"', at=user_line(), hint='use "earliest" or "latest"'

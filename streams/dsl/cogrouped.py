@@ -51,13 +51,13 @@ class CogroupedStream(Generic[K, A]):
         check_function(adder, "adder")
         if not isinstance(grouped, GroupedStream):
             raise TopologyError(
-                f"{grouped!r} is no GroupedStream", at=user_line(), hint="group the stream first"
+                f"{grouped!r} is not a GroupedStream", at=user_line(), hint="group the stream first"
             )
         if grouped.node.graph is not self._graph:
             raise TopologyError(
                 "the grouped streams come from different builders",
                 at=user_line(),
-                hint="make all with the same StreamsBuilder",
+                hint="create all with the same StreamsBuilder",
             )
         return CogroupedStream({**self._adders, grouped: cast("AnyFunction", adder)})
 

@@ -58,18 +58,18 @@ def join_stream(  # noqa: PLR0913 - one argument per option
             raise TopologyError(
                 f'"within" of a join of two streams is {within!r}',
                 at=user_line(),
-                hint="say how far apart the records may lie: within=join_within(...)",
+                hint="specify how far apart the records can be: within=join_within(...)",
             )
         check_stream(other, stream.node)
         return _with_stream(stream.node, other.node, chosen, kind, within)
-    _refuse("within", within, "only two streams are joined within a time")
+    _refuse("within", within, "only a join of two streams has a time window")
     _refuse("store_name", chosen.store_name, "only a join of two streams has stores to name")
     if isinstance(other, GlobalTable):
-        _refuse("grace", grace, "a global table does not know its past")
+        _refuse("grace", grace, "a global table has no history")
         check_function(key_mapper, "key_mapper")
         assert key_mapper is not None
         return _with_global_table(stream.node, other, chosen, key_mapper, left=kind == "left")
-    _refuse("key_mapper", key_mapper, "only a global table is looked up by another key")
+    _refuse("key_mapper", key_mapper, "only a join with a global table maps keys")
     if not isinstance(other, Table) or other.node.graph is not stream.node.graph:
         raise TopologyError(
             f"{other!r} cannot be joined",
@@ -124,7 +124,7 @@ class Chosen:
 
 def _refuse(name: str, given: object, hint: str) -> None:
     if given is not None:
-        raise TopologyError(f'"{name}" does not fit this join', at=user_line(), hint=hint)
+        raise TopologyError(f'"{name}" is not allowed in this join', at=user_line(), hint=hint)
 
 
 # ---- stream with stream
@@ -362,7 +362,7 @@ def _with_table(
     step = graph.add(
         ProcessStep(
             name=name,
-            # The table is no parent: its changes are not joined, only looked up.
+            # The table is not a parent: its changes are not joined, only looked up.
             parents=(stream.step,),
             make=lambda: operator,
             new_stores=lambda: buffer,

@@ -192,7 +192,6 @@ class Graph:
     """Everything that was asked of one builder, in order."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
         self.names = Names()
         self.steps: list[Step] = []
         self.self_joins: list[SelfJoin] = []

@@ -68,7 +68,6 @@ class Names:
     """The counter of one builder."""
 
     def __init__(self) -> None:
-        """Begin at 0."""
         self._next = 0
 
     def new(self, prefix: str) -> str:

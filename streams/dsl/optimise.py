@@ -42,7 +42,7 @@ def chosen(optimize: Optimize) -> frozenset[str]:
     unknown = sorted(names - ALL)
     if unknown:
         raise TopologyError(
-            f'"{unknown[0]}" is no optimisation',
+            f'"{unknown[0]}" is not an optimisation',
             at=user_line(),
             hint="use True, False, or some of: " + ", ".join(sorted(ALL)),
         )
@@ -53,7 +53,6 @@ class Rewriting:
     """The steps of a graph while rules rewrite them; the graph itself stays as the user made it."""
 
     def __init__(self, graph: Graph) -> None:
-        """All steps, in order."""
         self.graph = graph
         self.steps = list(graph.steps)
         self.parents = {step: list(step.parents) for step in graph.steps}
@@ -151,7 +150,7 @@ def _merge_source(
         raise TopologyError(
             "two streams of the same topics have different offset resets",
             at=step.where,
-            hint="give both the same, or one of them none",
+            hint="use the same for both, or set only one",
         )
     first.offset_reset = first.offset_reset or step.offset_reset
     for child in rewriting.children(step):

@@ -136,7 +136,7 @@ def refuse_unknown(options: Mapping[str, object], known: Iterable[str]) -> None:
         if name not in allowed:
             near = get_close_matches(name, allowed, 1)
             raise TopologyError(
-                f'"{name}" is no option here',
+                f'"{name}" is not an option here',
                 at=user_line(),
                 hint=f'did you mean "{near[0]}"?' if near else "options: " + ", ".join(allowed),
             )

@@ -480,12 +480,12 @@ def check_function(given: object, kind: str) -> None:
 
 
 def check_stream(other: object, node: StreamNode) -> None:
-    """Refuse what is no stream of the same builder."""
+    """Refuse anything but a stream of the same builder."""
     if not isinstance(other, Stream):
-        raise TopologyError(f"{other!r} is no Stream", at=user_line(), hint="give a Stream")
+        raise TopologyError(f"{other!r} is not a Stream", at=user_line(), hint="give a Stream")
     if other.node.graph is not node.graph:
         raise TopologyError(
             "the two streams come from different builders",
             at=user_line(),
-            hint="make both with the same StreamsBuilder",
+            hint="create both with the same StreamsBuilder",
         )

@@ -52,7 +52,7 @@ class Suppressed:
             raise TopologyError(
                 f'"when_full" is {self.when_full!r}',
                 at=user_line(),
-                hint='it may be "emit_early" or "shut_down"',
+                hint='it must be "emit_early" or "shut_down"',
             )
         if self.name is not None:
             check_name(self.name)
@@ -84,7 +84,7 @@ def until_window_closes(
         raise TopologyError(
             f'"when_full" is {when_full!r}',
             at=user_line(),
-            hint='a result that leaves early is not the last one; only "shut_down" is possible',
+            hint='a result that is emitted early is not final; only "shut_down" is possible',
         )
     return Suppressed(
         wait_ms=None, max_records=max_records, max_bytes=max_bytes, when_full=when_full, name=name
@@ -120,7 +120,7 @@ def _suppressed(node: TableNode, suppressed: Suppressed) -> TableNode:
     graph, state = node.graph, node.state
     if not isinstance(suppressed, Suppressed):
         raise TopologyError(
-            f"{suppressed!r} is no way to suppress",
+            f"{suppressed!r} is not a suppression",
             at=user_line(),
             hint="use until_window_closes() or until_time_limit(duration)",
         )
@@ -128,7 +128,7 @@ def _suppressed(node: TableNode, suppressed: Suppressed) -> TableNode:
         raise TopologyError(
             "a versioned table cannot be suppressed",
             at=user_line(),
-            hint="leave versioned_history out, or suppress a table made of this one",
+            hint="omit versioned_history, or suppress a table derived from this one",
         )
     wait_ms, end_is_inclusive = _wait(node, suppressed)
     # A name takes no number here, as in Kafka Streams.
@@ -158,7 +158,7 @@ def _suppressed(node: TableNode, suppressed: Suppressed) -> TableNode:
             new_stores=lambda: (spec,),
         )
     )
-    # Old values are what children were told last, so they must be known from the beginning.
+    # Old values are those emitted last, so they must be known from the beginning.
     state.need_old_values()
     return TableNode(
         graph=graph,
@@ -189,11 +189,11 @@ def _wait(node: TableNode, suppressed: Suppressed) -> tuple[int, bool]:
         case SlidingWindows(grace_ms=grace_ms):
             return grace_ms, True
         case SessionWindows(gap_ms=gap_ms, grace_ms=grace_ms):
-            # At this instant the store lets go of the session, so it cannot grow again.
+            # At this instant the store drops the session, so it cannot grow again.
             return gap_ms + grace_ms, False
         case _:
             raise TopologyError(
-                "until_window_closes() needs a table by windows that close",
+                "until_window_closes() needs a windowed table whose windows close",
                 at=user_line(),
                 hint="suppress the result of windowed_by(...), or use until_time_limit()",
             )

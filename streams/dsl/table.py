@@ -419,7 +419,7 @@ def table_of_stream(stream: Stream[K, V], kept: Stored, name: str | None) -> Tab
 
 
 def source_state(kept: Stored, store_name: str) -> TableState:
-    """The state of a table made of records: it gets its store when somebody needs it."""
+    """The state of a table made of records: it gets its store when one is needed."""
     spec = kept.table_spec(store_name)
     state = TableState(versioned=kept.versioned)
 
@@ -427,7 +427,7 @@ def source_state(kept: Stored, store_name: str) -> TableState:
         state.store = spec
 
     state.need_store = need_store
-    # History that nobody can look up would be none.
+    # A history that cannot be looked up would be useless.
     if kept.name is not None or kept.versioned:
         need_store()
     return state

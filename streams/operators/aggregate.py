@@ -1,7 +1,7 @@
 """count, reduce and aggregate of a grouped stream.
 
 A record without key or value is dropped. A null aggregate removes the entry; the next record begins
-anew. The time of a result is the largest of the records in it.
+again. The time of a result is the largest of the records in it.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def open_table(context: NodeContext, store: str, *, versioned: bool) -> tuple[Ge
 
     def put(key: object, value: object, timestamp_ms: int) -> int:
         history.put(key, value, timestamp_ms)
-        return 0  # nothing is held back of such a store, so nobody asks
+        return 0  # nothing is held back for such a store, so it is unused
 
     return get, put
 
@@ -50,7 +50,7 @@ def shared_emit(context: NodeContext, store: str, *, caching: bool, send_old: bo
     Cogrouped streams have a node each and one store; what is held back must be one change per key
     of the store, whichever node made it. Their children are the same, so any node may forward. The
     node that is opened first is the last in order, so at a commit everything above any of the nodes
-    has already let go of its results.
+    has already released its results.
     """
     return context.shared(
         f"{store}-emit", lambda: open_emit(context, store, caching=caching, send_old=send_old)

@@ -53,7 +53,7 @@ def open_emit_closed(
         next_look_ms = now + interval_ms
         last = last_before(close_ms)
         if last >= first:
-            # A list, because children may write to the store while they are told.
+            # A list, because children may write to the store while results are emitted.
             for window, value, timestamp_ms in list(closed(first, last)):
                 forward(window, (value, None, True), timestamp_ms, headers)
         emitted.advance(close_ms)

@@ -1,13 +1,13 @@
-"""How an operator that keeps a table tells its children of a change: at once, or held back.
+"""How an operator that keeps a table emits a change: at once, or held back until the commit.
 
 Held back (the store's caching is on and the application gives it room), only the last change of
 each key goes on, when the task commits, in the order of the keys' last changes; or earlier, oldest
-first, when the room is used up. The old value is then the one that children were told last.
+first, when the room is used up. The old value is then the one that was emitted last.
 
-A join of two tables looks the other one up as its children were told it (`open_told`). Were it to
+A join of two tables looks the other one up as it was emitted (`open_told`). Were it to
 see what is held back, a change of both sides between two commits would go wrong: deleted on both
 sides, neither would find the other, and the result would stay for ever; and old results would be
-such as were never told. (Kafka Streams looks up what is newest.)
+including ones that were never emitted. (Kafka Streams looks up what is newest.)
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -61,7 +61,7 @@ def open_emit(context: NodeContext, store: str, *, caching: bool, send_old: bool
 
 
 def open_told(context: NodeContext, store: str, newest: Getter) -> Getter:
-    """What the children of a table were told last of a key; its newest value otherwise."""
+    """The value of a key that was emitted last if it is held back; its newest value otherwise."""
     if context.cache_bytes <= 0:
         return newest
     held = _held_of(context, store)
@@ -110,7 +110,7 @@ def _open_held_back(context: NodeContext, store: str, send_old: bool) -> Emit:
         entry.position = context.position
         entry.bytes = max(size, 0) + ENTRY_OVERHEAD_BYTES
         cache.used += entry.bytes
-        # Each store makes room for itself, as Kafka's do, whoever uses up the rest.
+        # Each store makes room for itself, as Kafka's do, whatever uses up the rest.
         while cache.used > cache.limit and held:
             release_oldest()
 

@@ -19,7 +19,7 @@ What a left change sends (x, y: foreign keys; the old value's -> the new value's
 A null foreign key subscribes to nothing; the message only fetches the answer "no right value".
 
 An answer to a left value that is no longer there is dropped: its successor has asked, too. But when
-a right row is deleted while its left row changes, nobody answers the successor of an inner join
+a right row is deleted while its left row changes, no answer reaches the successor of an inner join
 (ONLY_IF_RIGHT_EXISTS), and the result would stay for ever, as it does in Kafka Streams. So
 deletions name their foreign key in a header: if the left value still refers to it, the result goes.
 Answers of one foreign key come in order, so a later one is not undone.
@@ -56,7 +56,7 @@ OUT_OF_ORDER = "an out-of-order change of a versioned table does not change the 
 LEFT_HAS_CHANGED = "the left record has changed since it asked for its right value"
 NO_FOREIGN_KEY = "a record without a foreign key cannot be joined"
 
-# The header of an answer that tells of a deletion: the foreign key that was deleted.
+# The header of a response about a deletion: the foreign key that was deleted.
 DELETED_HEADER = "__deleted_foreign_key"
 
 ForeignKey = Callable[[object, object], object]  # left key and left value to the right key
@@ -114,7 +114,7 @@ class _Bytes:
 
 @dataclass(frozen=True, slots=True)
 class SendSubscriptions:
-    """Tells the right side what a change of the left table needs."""
+    """Sends the right side what a change of the left table requires."""
 
     foreign_key: ForeignKey
     serdes: ForeignKeySerdes
@@ -245,7 +245,7 @@ class AnswerSubscriptions:
 
 @dataclass(frozen=True, slots=True)
 class NotifySubscribers:
-    """Tells all left records that refer to a right key of its change."""
+    """Sends a change of a right key to all left records that refer to it."""
 
     store: str
     serdes: ForeignKeySerdes
@@ -292,12 +292,12 @@ class NotifySubscribers:
         return notify
 
 
-# The foreign key, the right value, timestamp_ms and headers of what all its left rows are told.
+# The foreign key, the right value, timestamp_ms and headers of the response to all its left rows.
 _Notify = Callable[[bytes, bytes | None, int, Headers], None]
 
 
 def _once_a_round(context: NodeContext, notify: _Notify) -> _Notify:
-    """Tells only the last value of each foreign key, when the round ends or the task commits."""
+    """Sends only the last value of each foreign key, when the round ends or the task commits."""
     held: dict[bytes, tuple[bytes | None, int, Headers, Position | None]] = {}
 
     def hold(foreign_key: bytes, answer: bytes | None, timestamp_ms: int, headers: Headers) -> None:

@@ -120,5 +120,5 @@ def _check_version(data: bytes) -> None:
     if version > VERSION:
         raise StreamsError(
             f"a message of a foreign-key join has version {version}",
-            hint=f"this release knows versions up to {VERSION}; update all instances",
+            hint=f"this release supports versions up to {VERSION}; update all instances",
         )

@@ -50,7 +50,6 @@ class Pending:
         lag_ms: tuple[int, int],
         interval_ms: int,
     ) -> None:
-        """Begin with what the store holds."""
         self._store = store
         self._serdes = serdes
         self._lag_ms = lag_ms  # how long after its time a record of the right, the left waits

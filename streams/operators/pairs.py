@@ -15,7 +15,7 @@ Pair = tuple[object, object]
 def checked_pair(given: object, function: Callable[..., object], kind: str) -> Pair:
     """What a function returned, if that is a pair; else an error that says which function it is.
 
-    To be called for what is no plain tuple, or cannot be unpacked into two.
+    Called for values that are not a plain tuple, or cannot be unpacked into two.
     """
     if isinstance(given, tuple) and len(given) == 2:
         return given

@@ -2,7 +2,7 @@
 
 A record is merged with all sessions it touches: their aggregates are merged in order, beginning
 with the initial one, and the record is added last. Each session that is absorbed is removed and
-told as a tombstone under its old bounds, also when the bounds stay the same; only a record at the
+emitted as a tombstone under its old bounds, even if the bounds are the same; only a record at the
 very instant of a one-instant session replaces it quietly. The time of a result is the session's
 end. Only null keys are dropped; null values reach the adder.
 """

@@ -41,7 +41,7 @@ class KeepForJoin:
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
             forward(key, value, timestamp_ms, headers)
-            # A record without a key or value meets nobody: the node below has counted it.
+            # A record without a key or value has no match: the node below has counted it.
             if key is not None and value is not None and put(key, value, timestamp_ms) == REFUSED:
                 drop(TOO_OLD)
 

@@ -66,7 +66,7 @@ class Suppress:
 
         def release() -> None:
             row = buffer.pop()
-            # Nobody need be told that a window went away that nobody has seen.
+            # The removal of a window that was never emitted is not emitted either.
             if row.new is None and row.prior is None and final:
                 return
             change = (row.new, row.prior, True)
@@ -107,7 +107,7 @@ class Suppress:
 
 
 class Row:
-    """A row of the buffer: the last change of a key, and what its children were told before."""
+    """A row of the buffer: the last change of a key, and the value that was emitted before."""
 
     __slots__ = (
         "bytes",
@@ -122,7 +122,6 @@ class Row:
     )
 
     def __init__(self, key: object, key_bytes: bytes, time_ms: int, prior: object) -> None:
-        """A row without a new value yet."""
         self.key, self.key_bytes, self.time_ms, self.prior = key, key_bytes, time_ms, prior
         self.new: object = None
         self.timestamp_ms = 0
@@ -179,7 +178,7 @@ class Buffer:
         return self.rows.get(self._serialized_key(key))
 
     def measure(self, row: Row) -> None:
-        """Count the bytes of a row anew."""
+        """Recount the bytes of a row."""
         size = len(row.key_bytes) + len(self._encoded(row))
         self.bytes += size - row.bytes
         row.bytes = size

@@ -3,7 +3,7 @@
     table -> TableSelect -> repartition topic (Change pairs) -> TableAggregate | TableReduce
 
 A row whose old and new value belong to the same group travels as one Change, so the group never
-shows a result without it. Else the old group and the new one are told one after the other, maybe in
+shows a result without it. Otherwise the old group and the new one are updated in turn, maybe in
 different partitions.
 """
 

@@ -21,7 +21,7 @@ from streams.state.store import (
 class KeepNewest:
     """Turns a stream into a table: the last record of each key, whatever its time.
 
-    Without a store only the change is told. A versioned store takes records by their time; one that
+    Without a store only the change is emitted. A versioned store orders records by time; one that
     is older than its history is dropped.
     """
 
@@ -88,7 +88,7 @@ def _open_versioned(context: NodeContext, spec: StoreSpec, *, send_old: bool) ->
 def needs_old_values(context: NodeContext, spec: StoreSpec, *, send_old: bool) -> bool:
     """Whether a table must read before it writes.
 
-    Results that are held back do: a key that comes and goes before the commit is not told at all.
+    Held back results need it: a key that comes and goes before the commit is not emitted at all.
     """
     return send_old or (spec.caching and context.cache_bytes > 0)
 
@@ -98,7 +98,7 @@ class DeriveTable:
     """Another value for each value of a table; None is a deletion.
 
     `derive` is not called for deletions. With `drop_unseen`, a change from nothing to nothing is
-    not told (a filter that takes neither the old value nor the new one).
+    not emitted (a filter that takes neither the old value nor the new one).
     """
 
     derive: Derive
@@ -141,14 +141,14 @@ def _open_kept_derived(context: NodeContext, table: DeriveTable, spec: StoreSpec
     return process
 
 
-# key, new value, old value, timestamp_ms, headers: put into a store, then told to the children.
+# key, new value, old value, timestamp_ms, headers: put into a store, then forwarded.
 Keep = Callable[[object, object, object, int, Headers], None]
 
 
 def open_old_values(
     context: NodeContext, spec: StoreSpec, *, send_old: bool
 ) -> Callable[[object], object]:
-    """The value that a table's own store holds; always None when nobody needs to know."""
+    """The value that a table's own store holds; always None when it is not needed."""
     if not needs_old_values(context, spec, send_old=send_old):
         return lambda key: None
     if spec.kind is StoreKind.VERSIONED:
@@ -169,7 +169,7 @@ def open_old_values(
 
 
 def open_keep(context: NodeContext, spec: StoreSpec, *, send_old: bool) -> Keep:
-    """How a table that has a store takes a change: what a versioned one refuses is not told."""
+    """How a table with a store takes a change; nothing is emitted if a versioned one refuses it."""
     if spec.kind is StoreKind.VERSIONED:
         put_version = cast("VersionedStore[object, object]", context.store(spec.name)).put
         forward = context.forward
@@ -276,7 +276,6 @@ class ReadOnlyNode:
     """What a transformer sees of its node: everything but forwarding."""
 
     def __init__(self, node: NodeContext) -> None:
-        """Of a node."""
         self._node = node
         self.task_id = node.task_id
         self.application_id = node.application_id
@@ -305,7 +304,7 @@ class ReadOnlyNode:
 
 @dataclass(frozen=True, slots=True)
 class TransformedView:
-    """A transformed table that is not kept: looking a value up transforms it anew."""
+    """A transformed table that is not kept: each lookup transforms the value again."""
 
     parent: TableView
     supplier: Callable[[], Transformer]

@@ -104,17 +104,17 @@ class _SameKeyContext(_Context):
         super().forward(record, child)
 
 
-# What somebody returns who takes it for a result; a process() with `yield` or `async` does nothing.
+# Return values mistaken for results; a process() with `yield` or `async` does nothing.
 _RESULTS = (Record, tuple, list, dict, GeneratorType, CoroutineType, AsyncGeneratorType)
 
 
 def _check_returned(returned: object, process: Callable[..., object]) -> None:
-    """Refuse results that nobody would see; a number or the like that a last call gave is none."""
+    """Refuse results that would be ignored; a number or the like from a last call is accepted."""
     if isinstance(returned, _RESULTS):
         if isinstance(returned, CoroutineType):
             returned.close()
         raise StreamsError(
-            f"{described(process)} returned a {type(returned).__name__}, which goes nowhere",
+            f"{described(process)} returned a {type(returned).__name__}, which is ignored",
             hint="process() returns nothing: call context.forward(record) for each result",
         )
 
@@ -131,9 +131,9 @@ class UserProcessor:
         first, second = self.new(), self.new()
         if first is second:
             raise TopologyError(
-                "the supplier gives the same Processor twice",
+                "the supplier returned the same Processor twice",
                 at=self.at,
-                hint="let it make a new one each time: pass the class, or a lambda that calls it",
+                hint="return a new one each time: pass the class, or a lambda that calls it",
             )
 
     def new(self) -> AnyProcessor:
@@ -148,13 +148,13 @@ class UserProcessor:
             raise TopologyError(
                 f"the supplier failed: {type(error).__name__}: {error}",
                 at=self.at,
-                hint="it must give a new object of a subclass of Processor that has process()",
+                hint="it must return a new object of a subclass of Processor that has process()",
             ) from error
         if not callable(getattr(processor, "process", None)):
             raise TopologyError(
-                f"the supplier gives {processor!r}, which has no process()",
+                f"the supplier returned {processor!r}, which has no process()",
                 at=self.at,
-                hint="let it give an object of a subclass of Processor",
+                hint="return an object of a subclass of Processor",
             )
         return processor
 

@@ -27,7 +27,7 @@ class TableView(Protocol):
     def open(self, context: NodeContext, *, told: bool = False) -> Getter:
         """The look-up, inside one task.
 
-        `told`: of what the table's children were told last, not of what is held back.
+        `told`: the value that was emitted last, not one that is held back.
         """
         ...
 
@@ -49,7 +49,7 @@ class StoreView:
         return (self.store,)
 
     def open(self, context: NodeContext, *, told: bool = False) -> Getter:
-        """The newest value, or the one that children were told last."""
+        """The newest value, or the one that was emitted last."""
         if not self.versioned:
             store = cast("TimestampedKeyValueStore[object, object]", context.store(self.store))
             return open_told(context, self.store, store.get) if told else store.get

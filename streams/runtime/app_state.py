@@ -58,7 +58,6 @@ class StateMachine:
     """The state of an application; any thread."""
 
     def __init__(self, clock: Clock) -> None:
-        """Created."""
         self._clock = clock
         self._changed = concurrency.Condition()
         self._state = AppState.CREATED

@@ -3,7 +3,7 @@
 1. Target: every task once, loads as even as can be (tasks with state first, then all), each task
    where it is now if that is even, else where its state is freshest.
 2. Warm hand-over: a task with state goes to its target only when that process has almost all of its
-   changelog (`acceptable_lag`) or nobody has; else it stays with one that has, and the target
+   changelog (`acceptable_lag`) or none has; else it stays with one that has, and the target
    warms up as a standby, so many at a time.
 3. Standbys: copies of tasks with state, each in a process of its own.
 
@@ -188,7 +188,7 @@ def _place_standbys(
 def _standby_rank(
     task: TaskId, runners: list[Runner], target: _Target, result: Assignment
 ) -> tuple[bool, float, int]:
-    """Whoever has the copy keeps it; else who has least to do for its threads, then who is near."""
+    """Rank of a process, the lowest is best: it has no copy yet, its load per thread, its lag."""
     has_it = any(task in runner.standbys for runner in runners)
     load = sum(_size(result, runner) for runner in runners) / len(runners)
     return not has_it, load, target.lag(runners[0].process_id, task)

@@ -1,7 +1,7 @@
 """TaskAssignor: how runners, as consumers of one group, agree on who runs which task.
 
-Each member tells the leader about its process: id, address, and how far the stores on its disk are.
-The leader lays the application out over the topics, divides the tasks, and tells each member its
+Each member reports its process to the leader: id, address, and how far the stores on its disk are.
+The leader lays the application out over the topics, divides the tasks, and sends each member its
 tasks and standbys, and where everything is. Cooperative: a task that moves is first given up by its
 owner; the rebalance that follows gives it to the new one.
 """
@@ -33,14 +33,14 @@ class HostTasks:
 
 @dataclass(frozen=True, slots=True)
 class TaskAssignment:
-    """What the leader told one member."""
+    """What the leader sent to one member."""
 
     active: frozenset[TaskId] = frozenset()
     standby: frozenset[TaskId] = frozenset()
     hosts: tuple[HostTasks, ...] = ()
     warming: frozenset[TaskId] = frozenset()  # standbys that are to take over when they are ready
     handing_over: bool = False  # a task is between two owners: another rebalance follows at once
-    probing: bool = False  # somebody warms up: another rebalance should follow
+    probing: bool = False  # a task warms up: another rebalance should follow
     error: str = ""  # why the application cannot run
     shutdown: bool = False  # an instance asked all to stop
     incarnation: str = ""  # what the member said when this was decided; empty: by an older leader
@@ -95,7 +95,7 @@ class TaskAssignor:
     ) -> None:
         """`lay_out` is over partition counts; `end_positions` are sums over a task's changelogs.
 
-        `incarnation` tells this run of the process from those before it.
+        `incarnation` distinguishes this run of the process from earlier ones.
         """
         self._report = report
         self._rules = rules
@@ -114,7 +114,7 @@ class TaskAssignor:
     # --- each member --------------------------------------------------------------------------
 
     def user_data(self, topics: Iterable[str]) -> bytes:
-        """What this member tells the leader."""
+        """What this member reports to the leader."""
         self.rebalancing = True
         data = {
             "process": self._report.process_id,
@@ -269,7 +269,7 @@ def _read_member(member: MemberSubscription) -> dict[str, Any]:
 
 
 def decode_assignment(user_data: bytes | None) -> TaskAssignment:
-    """Read what the leader told."""
+    """Read what the leader sent."""
     data = json.loads(user_data or b"{}")
     return TaskAssignment(
         _tasks(data.get("active", [])),

@@ -12,7 +12,7 @@ from broker.client.shared_clients import SharedClients
 from broker.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 from streams.config import StreamsConfig
 
-# What one poll may bring, so that nobody waits long for it.
+# The limit of one poll, so that no poll takes long.
 MAIN_BUFFER_BYTES = 32 * 1024 * 1024
 RESTORE_BUFFER_BYTES = 8 * 1024 * 1024
 FETCH_WAIT_MS = 100
@@ -27,7 +27,7 @@ class Clients:
     def __init__(
         self, target: Target, config: StreamsConfig, process_id: str, *, lasting_id: bool = False
     ) -> None:
-        """`process_id` tells the transactions of instances apart.
+        """`process_id` distinguishes the transactions of instances.
 
         With a lasting id the instance keeps its place in the group when it is killed: the next
         process that has it, the lock on its file says that there is one at most, goes on at once.

@@ -93,7 +93,7 @@ class Commit:
             group = self._consumer.group_metadata()
             if group.generation_id < 0:
                 # Out of the group: an offset commit that names no member would not be refused.
-                raise TaskMigrated("this runner is not in its group any more")
+                raise TaskMigrated("this runner is no longer a member of its group")
             self._production.commit(offsets, group, self._fault)
             return True
         deadline_ms = self._clock.monotonic_ms() + self._timeout_ms
@@ -116,8 +116,8 @@ class Commit:
     def _give_up_after(self, deadline_ms: int, error: Exception) -> None:
         if self._clock.monotonic_ms() >= deadline_ms:
             raise StreamsError(
-                f"offsets could not be committed in {self._timeout_ms} ms",
-                hint='the broker does not answer; see "task_timeout_ms"',
+                f"offsets could not be committed within {self._timeout_ms} ms",
+                hint='the broker does not respond; see "task_timeout_ms"',
             ) from error
 
 

@@ -11,13 +11,12 @@ class Current:
     """Where the task is: a row of a chunk, or a place that a held-back result came from.
 
     The loop over a chunk sets one number per record, or none at all: where rows are pulled, their
-    number is what is left of them. Whoever wants the place asks for it.
+    number is what is left of them. It is looked up when it is needed.
     """
 
     __slots__ = ("chunk", "failed", "held", "index", "left", "time_ms")
 
     def __init__(self) -> None:
-        """No record yet."""
         self.chunk: Chunk | None = None
         self.index = 0  # while rows are pulled: of the last that will be
         self.left: Iterator[object] | None = None  # what is still to be pulled

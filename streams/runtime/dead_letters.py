@@ -60,7 +60,6 @@ class Failures:
         output: Output,
         metrics: TaskMetrics,
     ) -> None:
-        """The handlers are those of the config."""
         self._task_id = task_id
         self._config = config
         self._current = current
@@ -151,7 +150,7 @@ class Failures:
             return configured if handler in _BUILT_IN else None
         if configured is None:
             raise StreamsConfigError(
-                "a handler answered DEAD_LETTER, but there is no topic for dead letters",
+                "a handler returned DEAD_LETTER, but there is no topic for dead letters",
                 hint='set "errors_dead_letter_queue_topic_name", or use dead_letter("topic")',
             )
         return configured
@@ -205,7 +204,7 @@ def _processing_failed(failure: Failure) -> StreamsError:
     return ProcessingFailed(
         f'node "{failure.node}" failed: {_described(failure.error)}',
         at=at,
-        hint="repair the function, or set processing_exception_handler to log_and_continue or "
+        hint="fix the function, or set processing_exception_handler to log_and_continue or "
         "dead_letter(topic)",
     )
 
@@ -219,7 +218,7 @@ def _deserialization_failed(failure: Failure) -> StreamsError:
     return DeserializationFailed(
         f"the record cannot be read: {_described(failure.error)}",
         at=failure.at,
-        hint=_hint(failure.error, "give the source the serde it was written with")
+        hint=_hint(failure.error, "use the serde it was written with for the source")
         + ", or set deserialization_exception_handler to log_and_continue or dead_letter(topic)",
     )
 
@@ -228,6 +227,6 @@ def _production_failed(failure: Failure) -> StreamsError:
     return ProductionFailed(
         f"the result cannot be written: {_described(failure.error)}",
         at=failure.at,
-        hint=_hint(failure.error, "give the sink a serde of the result's type")
+        hint=_hint(failure.error, "use a serde of the result's type for the sink")
         + ", or set production_exception_handler to log_and_continue or dead_letter(topic)",
     )

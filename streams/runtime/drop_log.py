@@ -19,7 +19,6 @@ class DropLog:
     __slots__ = ("_clock", "_current", "_log_at_ms", "_node", "_task_id", "_untold")
 
     def __init__(self, node: str, task_id: str, current: Current, clock: Clock) -> None:
-        """Nothing was dropped yet."""
         self._node = node
         self._task_id = task_id
         self._current = current
@@ -35,7 +34,7 @@ class DropLog:
         number = "a record"
         if now_ms >= self._log_at_ms.get(level, now_ms):
             if count > 1:
-                number = f"{count} records since it was last said"
+                number = f"{count} records since the last message"
             self._untold[level] = 0
             self._log_at_ms[level] = now_ms + QUIET_MS
         else:

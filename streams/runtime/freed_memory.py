@@ -1,7 +1,7 @@
 """Freed memory: kept for the next records, not given back to the system after each batch.
 
 The C library gives memory back as soon as some of it is free at the end, and asks for it again with
-the next batch; the system then has to clear every page anew. Millions of records turn that into up
+the next batch; the system then has to clear every page again. Millions of records turn that into up
 to half of the time. Where the library is another one than glibc, nothing is changed.
 """
 

@@ -1,7 +1,7 @@
 """GlobalRunner: one thread that keeps the global stores, from all partitions of their topics.
 
 The stores are loaded completely before the first task starts, by the same node that keeps them up
-to date. They are made anew at each start: a global store has no changelog but its topic.
+to date. They are rebuilt at each start: a global store has no changelog but its topic.
 """
 
 from collections.abc import Callable
@@ -57,7 +57,6 @@ class GlobalRunner:
         open_consumer: Callable[[], Consumer],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        """Open empty stores."""
         self._config = config
         self._open_consumer = open_consumer
         self._on_failure = on_failure

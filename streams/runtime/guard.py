@@ -1,7 +1,7 @@
 """Guards: which node failed, and on what.
 
 As long as the processing handler is `log_and_fail`, nodes are called as they are, and the traceback
-of an error tells which node raised it: zero cost per record. Any other handler may let the parent
+of an error shows which node raised it: zero cost per record. Any other handler may let the parent
 go on, so every node is called through a guard.
 """
 
@@ -22,7 +22,7 @@ from streams.record import Headers
 from streams.runtime.dead_letters import Failures
 from streams.runtime.task_metrics import Counter
 
-# Failures that somebody has judged already, or that are none of the record's.
+# Failures that were handled already, or that are not caused by the record.
 SETTLED = (
     ProcessingFailed,
     DeserializationFailed,

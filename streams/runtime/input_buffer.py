@@ -1,7 +1,7 @@
 """InputBuffer: records of a task's input partitions, and whose turn it is.
 
 Next is the partition whose head has the smallest timestamp; a partition itself is never sorted.
-Equal heads take turns: the partition that has waited longest goes first. A turn is a run: it lasts
+Equal heads alternate: the partition that has waited longest goes first. A turn is a run: it lasts
 while the partition's head stays smaller than every other head, so that the loop over a run need not
 ask again for each record.
 """
@@ -42,7 +42,6 @@ class PartitionQueue:
     )
 
     def __init__(self, tp: TopicPartition, run: Run, find_head: FindHead | None) -> None:
-        """An empty queue."""
         self.topic_partition = tp
         self.run = run
         self.find_head = find_head

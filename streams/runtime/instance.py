@@ -264,7 +264,7 @@ class Instance:
         if self._states.state is not AppState.RUNNING and not stale:
             raise StoreNotReady(
                 f'store "{name}" cannot be read: the application is {self._states.state.value}',
-                hint="wait until it runs, or ask with stale=True",
+                hint="wait until it is running, or query with stale=True",
             )
         return [
             owned.state.view(name)
@@ -328,7 +328,7 @@ class Instance:
         logger.error("%s of %s failed: %s", who, self._config.application_id, error, exc_info=trace)
 
     def _fail(self, error: BaseException) -> None:
-        """Stop everything because of an error, in a thread that waits for nobody."""
+        """Stop everything because of an error, in a separate thread."""
         self.error = error
         if not self._states.enter(AppState.PENDING_ERROR):
             return
@@ -337,7 +337,7 @@ class Instance:
             try:
                 self._stop_all(CLOSE_TIMEOUT_MS)
             except MillstreamError as failure:
-                logger.warning("the instance did not stop well: %s", failure)
+                logger.warning("the instance did not stop cleanly: %s", failure)
             finally:
                 self._states.enter(AppState.ERROR)
 

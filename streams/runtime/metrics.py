@@ -1,6 +1,6 @@
 """Metrics of an instance in Prometheus' text format.
 
-Runners and tasks only add to totals; averages, lags and sizes are worked out when somebody asks.
+Runners and tasks only add to totals; averages, lags and sizes are computed at each scrape.
 """
 
 import re
@@ -24,61 +24,61 @@ NANOSECONDS = 1e-9
 
 HELP = {
     "state": "1 for the state that the application is in",
-    "runners_alive": "Runners, which are threads",
-    "runners_failed_total": "Runners that died of an error",
-    "rocksdb_memory_bytes": "Cached blocks and write buffers of all RocksDBs of the process",
+    "runners_alive": "Running runners (threads)",
+    "runners_failed_total": "Runners that stopped because of an error",
+    "rocksdb_memory_bytes": "Block cache and write buffers of all RocksDB stores of the process",
     "runner_polls_total": "Polls of the consumer",
-    "runner_poll_seconds_total": "Time in polls, with the wait for records",
+    "runner_poll_seconds_total": "Time spent in polls, including waiting for records",
     "runner_poll_seconds_max": "The longest poll",
-    "runner_poll_seconds_average": "Time of a poll",
+    "runner_poll_seconds_average": "Average time of a poll",
     "runner_batches_consumed_total": "Record batches fetched",
     "runner_records_consumed_total": "Records fetched",
-    "runner_records_consumed_per_second": "Records fetched per second, lately",
+    "runner_records_consumed_per_second": "Records fetched per second, recently",
     "runner_records_processed_total": "Records processed",
-    "runner_records_processed_per_second": "Records processed per second, lately",
-    "runner_process_seconds_total": "Time in processing",
-    "runner_process_seconds_max": "The longest turn of processing, which is many records",
-    "runner_process_seconds_average": "Time to process a record",
+    "runner_records_processed_per_second": "Records processed per second, recently",
+    "runner_process_seconds_total": "Time spent processing",
+    "runner_process_seconds_max": "The longest processing turn, which covers many records",
+    "runner_process_seconds_average": "Average time to process a record",
     "runner_punctuations_total": "Punctuators run",
-    "runner_punctuate_seconds_total": "Time in punctuators",
+    "runner_punctuate_seconds_total": "Time spent in punctuators",
     "runner_punctuate_seconds_max": "The longest turn of punctuators",
-    "runner_punctuate_seconds_average": "Time of a punctuator",
+    "runner_punctuate_seconds_average": "Average time of a punctuator",
     "runner_commits_total": "Commits that succeeded",
-    "runner_commit_seconds_total": "Time in commits",
+    "runner_commit_seconds_total": "Time spent in commits",
     "runner_commit_seconds_max": "The longest commit",
-    "runner_commit_seconds_average": "Time of a commit",
-    "runner_records_produced_total": "Records written, those of changelogs included",
-    "runner_records_produced_per_second": "Records written per second, lately",
+    "runner_commit_seconds_average": "Average time of a commit",
+    "runner_records_produced_total": "Records written, including changelog records",
+    "runner_records_produced_per_second": "Records written per second, recently",
     "runner_bytes_produced_total": "Bytes of record batches written",
-    "runner_restored_records_total": "Records of changelogs read into stores",
-    "runner_restore_remaining": "Offsets of changelogs that restoring tasks have still to read",
-    "runner_tasks_active": "Tasks that process",
-    "runner_tasks_standby": "Tasks whose stores only follow",
-    "runner_tasks_migrated_total": "Tasks that began again at their last commit",
+    "runner_restored_records_total": "Changelog records restored into stores",
+    "runner_restore_remaining": "Changelog offsets that restoring tasks still have to read",
+    "runner_tasks_active": "Active tasks",
+    "runner_tasks_standby": "Standby tasks",
+    "runner_tasks_migrated_total": "Tasks that restarted from their last commit",
     "runner_rebalances_total": "Assignments received from the group",
     "task_phase": "1 for the phase that the task is in",
-    "task_records_in_total": "Records taken from the inputs",
+    "task_records_in_total": "Records read from the inputs",
     "task_records_out_total": "Records given to sinks",
-    "task_process_seconds_total": "Time in processing",
-    "task_process_seconds_average": "Time to process a record",
+    "task_process_seconds_total": "Time spent processing",
+    "task_process_seconds_average": "Average time to process a record",
     "task_dropped_records_total": "Records dropped: late, without a key, or refused by a handler",
     "task_dead_letters_total": "Records sent to the dead letter topic",
-    "task_enforced_processing_total": "Times that an empty input was not waited for any longer",
+    "task_enforced_processing_total": "Times that the task stopped waiting for an empty input",
     "task_punctuate_total": "Punctuators run",
     "task_commit_total": "Commits",
     "task_buffered_records": "Records fetched and not yet processed",
     "task_stream_time_ms": "The largest timestamp seen, -1 before the first",
     "task_stream_time_age_seconds": "How far the stream time is behind the clock",
-    "task_dirty_bytes": "Changes of stores since the last commit",
+    "task_dirty_bytes": "Store changes since the last commit",
     "task_memory_bytes": "Memory of stores, without RocksDB's own",
     "task_committed_offset": "The next offset to read after a crash",
     "task_committed_lag": "Offsets of an input that are not committed yet",
     "task_position_lag": "Offsets of an input that are not processed yet",
     "node_process_total": "Records at a source or sink; at every node if the level is DEBUG",
-    "store_entries": "About how many rows a store has",
-    "store_bytes": "About how many bytes its rows are",
+    "store_entries": "Approximate number of rows of a store",
+    "store_bytes": "Approximate size of its rows",
     "store_changelog_position": "The next offset of the changelog to restore from",
-    "store_restore_remaining": "Offsets of the changelog that are still to be restored",
+    "store_restore_remaining": "Changelog offsets that are not restored yet",
 }
 _AVERAGES = {"poll": "polls", "process": "records_processed", "punctuate": "punctuations"}
 _AVERAGES["commit"] = "commits"
@@ -89,7 +89,6 @@ class Page:
     """Samples by metric, each metric's together as the format wants it."""
 
     def __init__(self) -> None:
-        """Begin empty."""
         self._samples: dict[str, list[str]] = {}
 
     def add(self, name: str, value: float, **labels: str) -> None:

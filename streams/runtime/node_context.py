@@ -144,7 +144,6 @@ class TaskNodeContext:
         children: Mapping[str, Process],
         stores: tuple[str, ...],
     ) -> None:
-        """The children are open already."""
         self._with = surroundings
         self._node = node
         self._index = index
@@ -199,7 +198,7 @@ class TaskNodeContext:
         raise StoreNotFound(
             f'store "{name}" is not connected to node "{self._node}"',
             at=f"task {self._with.task_id}",
-            hint=f"connected are {known}; name the store where the processor is added",
+            hint=f"connected are {known}; name the store when you add the processor",
         )
 
     def time(self, name: str | None = None) -> StreamTime:

@@ -89,7 +89,7 @@ def _opened(node: ProcessorNode, context: TaskNodeContext, opens: Callable[[Node
         raise ProcessingFailed(
             f'node "{node.name}" cannot be opened: {type(error).__name__}: {error}',
             at=f"{at}\n      {line}" if line else at,
-            hint="repair what the node does before its first record",
+            hint="fix what the node does before its first record",
         ) from error
 
 

@@ -35,7 +35,7 @@ class OutputWithWays(Output, Protocol):
     """An Output with a shorter way to each topic."""
 
     def way_to(self, topic: str) -> SendTo:
-        """What `send` does for records of one topic whose partition nobody has chosen."""
+        """What `send` does for records of one topic whose partition is not chosen."""
         ...
 
 

@@ -203,8 +203,9 @@ class OutputBuffer:
         count = len(self._producer.partitions_for(topic))
         if partition >= count:
             raise ProductionFailed(
-                f'topic "{topic}" has {count} partitions, a record is for partition {partition}',
-                hint="the partitioner must answer with a number below the partition count",
+                f'topic "{topic}" has {count} partitions, but a record is for partition '
+                f"{partition}",
+                hint="the partitioner must return a number below the partition count",
             )
         if route is None:
             route = self._routes[topic] = _Route(topic, count, self._batch_limit(topic))

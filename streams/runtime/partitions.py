@@ -195,8 +195,8 @@ def _resolve_repartition_topics(
         if not found:
             names = ", ".join(f'"{name}"' for name in sorted(unknown))
             raise TopologyError(
-                f"cannot tell how many partitions repartition topics need: {names}",
-                hint="they feed each other, or nothing feeds them; give their partitions",
+                f"cannot determine how many partitions repartition topics need: {names}",
+                hint="they feed each other, or nothing feeds them; set their partition counts",
             )
         counts.update(found)
         unknown -= found.keys()

@@ -207,9 +207,9 @@ class Processes:
             if self._stopping:
                 return
             if child.error or child.deaths >= DEATHS_MAX:
-                self._fail(StreamsError(child.error or f"process {number} died with {code}"))
+                self._fail(StreamsError(child.error or f"process {number} exited with code {code}"))
                 return
-            logger.warning("process %d died with %d and is replaced", number, code)
+            logger.warning("process %d exited with code %d and is replaced", number, code)
             with self._lock:
                 if self._stopping:
                     return
@@ -282,7 +282,7 @@ class _ChildSide:
         self._lock = concurrency.Lock()
 
     def run(self, number: int, bootstrap: str, on_failure: FailureHandler) -> int:
-        """Run an instance until told to stop, or alone in the world; the exit code."""
+        """Run an instance until it is stopped or its parent dies; returns the exit code."""
         # Who interrupts the parent interrupts us, too; but it is the parent who says when to stop.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda *_: self._channel.shutdown(socket.SHUT_RD))

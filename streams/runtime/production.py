@@ -93,11 +93,11 @@ class Production:
                 if self._clock.monotonic_ms() >= deadline_ms:
                     raise StreamsError(
                         f"{what} took longer than {self._timeout_ms} ms",
-                        hint='the broker does not answer; see "task_timeout_ms"',
+                        hint='the broker does not respond; see "task_timeout_ms"',
                     ) from error
             else:
                 return
 
     def close(self) -> None:
-        """Let go of the producer; an open transaction is aborted."""
+        """Close the producer; an open transaction is aborted."""
         self._producer.close(1_000)

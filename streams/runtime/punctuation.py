@@ -24,9 +24,9 @@ class Schedule:
         """Describe it; the queue knows when it is due."""
         if interval_ms < 1:
             raise StreamsError(
-                f"a punctuator is to run every {interval_ms} ms",
+                f"the interval of a punctuator is {interval_ms} ms",
                 at=f'node "{node}"',
-                hint="the interval must be at least 1 ms",
+                hint="it must be at least 1 ms",
             )
         self.node = node
         self.interval_ms = interval_ms
@@ -52,7 +52,6 @@ class PunctuationQueue:
     __slots__ = ("_added", "_heap", "due_ms")
 
     def __init__(self) -> None:
-        """Nothing is scheduled."""
         self._heap: list[tuple[int, int, Schedule]] = []
         self._added = 0
         self.due_ms = NEVER_MS  # when the next one is due; may be one that was cancelled

@@ -158,9 +158,9 @@ class Restorer:
             raise StreamsError(
                 f'the changelog of store "{changelog.store}" cannot be read: {error.message}',
                 at=error.at,
-                hint="reset the application: its stores are then made again from its input",
+                hint="reset the application: its stores are then rebuilt from its input",
             ) from error
-        logger.warning("a restore leaves out a batch: %s", error)
+        logger.warning("a restore skips a batch: %s", error)
         changelog.position = min(error.next_offset, changelog.end)
         changelog.owned.positions[changelog.store] = changelog.position
 
@@ -220,7 +220,7 @@ class Restorer:
         return self._consumer
 
     def close(self) -> None:
-        """Let go of the consumer."""
+        """Close the consumer."""
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None

@@ -34,7 +34,7 @@ class TaskRunner:
     ) -> None:
         """Nothing is opened before the thread runs; the callbacks are called by it.
 
-        `on_error` is asked while the runner is still in its group, `on_end` told when it is gone.
+        `on_error` is called while the runner is still in its group, `on_end` when it has left.
         """
         self.name = name
         self.metrics = RunnerMetrics()
@@ -130,7 +130,7 @@ class TaskRunner:
             loop = RunnerLoop(self._around, self)
             yield from loop.run()
         except GeneratorExit:
-            return  # dropped with the threads that it shared: nobody is left to tell
+            return  # dropped with the threads that it shared: no listener is left
         except BaseException as failure:
             error = failure
         try:
@@ -141,14 +141,14 @@ class TaskRunner:
             self._on_end(self, error, answer)
 
     def _close(self, loop: RunnerLoop, error: BaseException | None) -> OnFailure | None:
-        """Let go of everything; what to do about the error, if there was one."""
+        """Release everything; returns what to do about the error, if there was one."""
         answer: OnFailure | None = None
         try:
             if error is not None:
                 answer = self._on_error(self, error)
                 loop.tell_shutdown()
         except Exception as later:
-            logger.warning("%s could not tell that it failed: %s", self.name, later)
+            logger.warning("%s could not report its failure: %s", self.name, later)
         finally:
             loop.close()
         return answer

@@ -44,17 +44,17 @@ logger = logging.getLogger(__name__)
 ROUND_RECORDS = 1000
 ROUNDS_MS = 50  # how long rounds may go on before the consumer is polled again
 SHARED_ROUNDS_MS = 10  # the same where other runners wait for the thread
-IDLE_MS = 1_000  # a runner that shares its thread looks after its tasks this often
+IDLE_MS = 1_000  # a runner that shares its thread checks its tasks this often
 SLOW_CHECKS_MS = 500  # warm-ups, positions of standbys
 TOPICS_CHECK_MS = 30_000  # unless metadata_max_age_ms says otherwise
 TELL_SHUTDOWN_MS = 10_000
-LOCKED_WAIT_MS = 20  # another runner is about to let go of a task's folder
+LOCKED_WAIT_MS = 20  # another runner is about to release a task's directory
 RESTORE_WAIT_MS = 10  # while other tasks could get records
 RESULTS_WAIT_MS = 100  # for more that fill their batch; "producer.linger_ms" says otherwise
 
 
 class Steering(Protocol):
-    """What the loop asks of, and tells, its runner."""
+    """What the loop requires of its runner."""
 
     name: str
     metrics: RunnerMetrics
@@ -143,7 +143,7 @@ class RunnerLoop:
     # --- from start to end --------------------------------------------------------------------
 
     def run(self) -> Iterator[int]:
-        """Run until told to stop, or until something goes wrong.
+        """Run until stopped, or until something goes wrong.
 
         After each turn it says in how many milliseconds the next one is due: 0 for a runner that
         has its own thread and waits in it.
@@ -160,21 +160,21 @@ class RunnerLoop:
         self._leave_in_order()
 
     def tell_shutdown(self) -> None:
-        """If all instances are to stop, let the group know before this member leaves it."""
+        """If all instances must stop, let the group know before this member leaves it."""
         if not self._around.report.shutdown:
             return
         deadline_ms = self._clock.monotonic_ms() + TELL_SHUTDOWN_MS
-        self._consumer.enforce_rebalance("all instances are to stop")
+        self._consumer.enforce_rebalance("all instances must stop")
         while self._clock.monotonic_ms() < deadline_ms:
             try:
                 self._consumer.poll_batches(self._config.poll_ms)
             except ShutdownRequested:
-                return  # the leader has told everybody
+                return  # the leader has notified all members
             except (WokenUp, TaskMigrated):
                 continue
 
     def close(self) -> None:
-        """Let go of everything; tasks that are still open lose what was not committed."""
+        """Release everything; open tasks lose uncommitted changes."""
         closers: list[Callable[[], None]] = [
             partial(self._tasks.close, owned) for owned in self._tasks.snapshot
         ]
@@ -184,7 +184,7 @@ class RunnerLoop:
                 closer()
             except Exception as error:
                 # One that does not close must not keep the others open.
-                logger.warning("%s did not close well: %s", self._runner.name, error)
+                logger.warning("%s did not close cleanly: %s", self._runner.name, error)
 
     def _subscribe(self) -> None:
         listener = RebalanceListener(self._assigned, self._revoked, self._lost)
@@ -203,7 +203,7 @@ class RunnerLoop:
             self._silent_since_ms = None
         except (RequestTimeout, ConnectionFailed) as error:
             self._silent_since_ms = self._tried_since(self._silent_since_ms, error)
-            logger.warning("%s tries again: %s", self._runner.name, error)
+            logger.warning("%s retries: %s", self._runner.name, error)
         if self._resting:
             self._look_after()
             return False
@@ -244,7 +244,7 @@ class RunnerLoop:
     # --- polling ------------------------------------------------------------------------------
 
     def _rest_ms(self) -> int:
-        """How long may pass before the next turn, if nothing is told before."""
+        """The longest wait before the next turn, unless the loop is woken up before."""
         if self._restorer.restoring:
             return RESTORE_WAIT_MS
         return min(self._consumer.rest_ms, self._wait_ms(IDLE_MS))
@@ -276,7 +276,7 @@ class RunnerLoop:
         except WokenUp:
             return
         except CorruptBatchError as error:
-            # Its task is told in its place; what follows it can be read meanwhile.
+            # Its task gets the failure instead; the following batches can be read meanwhile.
             self._input.add_unreadable(error)
             consumer.seek(TopicPartition(error.topic, error.partition), error.next_offset)
             return
@@ -333,7 +333,7 @@ class RunnerLoop:
             self._around.renew_layout()
 
     def _reopen_changed(self) -> None:
-        """Tasks that read more than before begin anew, where they have committed."""
+        """Tasks that read more than before restart from their last commit."""
         layout = self._around.layout
         changed = [
             owned
@@ -379,7 +379,7 @@ class RunnerLoop:
     def _start_again(self, error: TaskMigrated) -> None:
         """Nothing since the last commit counts: drop it, and do it again if the tasks are ours."""
         self._failing_since_ms = self._tried_since(self._failing_since_ms, error)
-        logger.warning("%s begins again at the last commit: %s", self._runner.name, error)
+        logger.warning("%s restarts from the last commit: %s", self._runner.name, error)
         self._metrics.tasks_migrated_total += len(self._tasks.running())
         self._production.abort()
         for owned in self._tasks.running():
@@ -394,7 +394,7 @@ class RunnerLoop:
             return now_ms
         if now_ms - since_ms > self._config.task_timeout_ms:
             raise StreamsError(
-                f"nothing succeeded in {self._config.task_timeout_ms} ms: {error}",
+                f"no progress within {self._config.task_timeout_ms} ms: {error}",
                 hint='see "task_timeout_ms"',
             ) from error
         return since_ms
@@ -494,7 +494,7 @@ class RunnerLoop:
     def _send_when_due(self) -> None:
         """Results wait a moment for others that fill their batches, not for the commit.
 
-        Those of a transaction wait for it: nobody sees them before.
+        Those of a transaction wait for it: they are not visible before.
         """
         output = self._production.output
         if self._config.exactly_once or not output.is_waiting:
@@ -539,7 +539,7 @@ class RunnerLoop:
         self._purge_when_due()
 
     def _purge_when_due(self) -> None:
-        """Delete records of repartition topics that nobody needs any more."""
+        """Delete records of repartition topics that are no longer needed."""
         now_ms = self._clock.monotonic_ms()
         if now_ms < self._purge_at_ms:
             return
@@ -590,7 +590,9 @@ class RunnerLoop:
                 self._patterns_at_ms = now_ms + self._topics_check_ms
                 self._match_patterns()
         except (RequestTimeout, ConnectionFailed) as error:
-            logger.warning("%s looks at the cluster again later: %s", self._runner.name, error)
+            logger.warning(
+                "%s cannot check the cluster now and retries later: %s", self._runner.name, error
+            )
 
     def _look_after_standbys(self) -> None:
         sources = self._restorer.source_partitions()

@@ -64,7 +64,6 @@ class RunnerTasks:
         production: Production,
         restorer: Restorer,
     ) -> None:
-        """No task is owned yet."""
         self._around = around
         self._consumer = consumer
         self._production = production
@@ -120,7 +119,7 @@ class RunnerTasks:
         ]
 
     def close(self, owned: OwnedTask) -> None:
-        """Let go of a task; what was not committed is gone."""
+        """Close a task; uncommitted changes are lost."""
         self._owned.pop(owned.task_id, None)
         self._wanted_active -= {owned.task_id}
         self._restorer.remove(owned)
@@ -174,7 +173,7 @@ class RunnerTasks:
             now_ms = self._around.clock.monotonic_ms()
             if now_ms - self._locked_since_ms.setdefault(task, now_ms) > LOCKED_WARNING_MS:
                 self._locked_since_ms[task] = now_ms
-                logger.warning("task %s waits for its folder: %s", task, error)
+                logger.warning("task %s waits for its state directory: %s", task, error)
             return
         self._locked_since_ms.pop(task, None)
         self._owned[task] = owned
@@ -221,7 +220,7 @@ class RunnerTasks:
         self._note_position(owned, running=False)
         if not self._restorer.add(owned, limits):
             logger.warning(
-                "the stores of task %s are ahead of their changelogs: they are made anew",
+                "the stores of task %s are ahead of their changelogs and are rebuilt",
                 owned.task_id,
             )
             self._wipe(owned)
@@ -276,7 +275,7 @@ class RunnerTasks:
             self._consumer.seek_to_end([tp])
         else:
             raise StreamsError(
-                f"nothing was committed for {tp}, and auto_offset_reset is none",
+                f"no offset is committed for {tp}, and auto_offset_reset is none",
                 hint='set "auto_offset_reset" to "earliest" or "latest"',
             )
 

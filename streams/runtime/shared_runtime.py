@@ -1,6 +1,6 @@
 """SharedRuntime: what many applications of one process share instead of each having its own.
 
-Given to StreamsApp as its broker. The runners of all applications take turns on a few threads,
+Given to StreamsApp as its broker. The runners of all applications share a few threads,
 their clients share threads and connections' I/O, and a topic that many read is read once. Each
 application is still a group of its own, with its own commits and transactions: one that fails or
 is slow does not undo the work of others. A processor that waits for something outside keeps a

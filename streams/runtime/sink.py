@@ -48,7 +48,6 @@ class OpenSink:
         key_serde: Serde[Any],
         value_serde: Serde[Any],
     ) -> None:
-        """Keep them."""
         self.context = context
         self.output = output
         self.failures = failures
@@ -146,7 +145,7 @@ def _open_windowed(
 
 
 def _open_choosing(node: SinkNode, topic_of: Callable[[str], str], sink: OpenSink) -> Process:
-    """A topic chosen per record, or partitions chosen by somebody else than the key."""
+    """A topic chosen per record, or partitions not chosen by the key."""
     choose = _chooser(node.topic, topic_of, sink.context)
     partitions = _partitions_of(node.partitioner, sink)
     serialize_key, serialize_value = sink.key_serde.serialize, sink.value_serde.serialize
@@ -183,9 +182,9 @@ def _chooser(
         chosen = cast("object", chooser(key, value, timestamp_ms, headers, context.position))
         if not isinstance(chosen, str) or not chosen:
             raise StreamsError(
-                f"the topic chooser gave {chosen!r}",
+                f"the topic chooser returned {chosen!r}",
                 at=f'sink node "{context.node}"',
-                hint="it must give the name of a topic",
+                hint="it must return the name of a topic",
             )
         return chosen
 
@@ -208,9 +207,10 @@ def _partitions_of(partitioner: Partitioner | None, sink: OpenSink) -> Partition
         for partition in several:
             if not 0 <= partition < count:
                 raise StreamsError(
-                    f'the partitioner gave {partition}, but topic "{topic}" has {count} partitions',
+                    f'the partitioner returned {partition}, but topic "{topic}" has {count} '
+                    "partitions",
                     at=f'sink node "{node}"',
-                    hint=f"give a number from 0 to {count - 1}, or None to go by the key",
+                    hint=f"return a number from 0 to {count - 1}, or None to partition by key",
                 )
         return several
 

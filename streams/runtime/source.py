@@ -162,7 +162,8 @@ def _negative(source: OpenSource, timestamp_ms: int) -> InvalidTimestamp:
         f"the record has timestamp {timestamp_ms}",
         at=f'topic "{position.topic}" partition {position.partition} offset {position.offset}, '
         f'source node "{source.node}"',
-        hint="give the source a timestamp_extractor that skips such records or finds a time",
+        hint="give the source a timestamp_extractor that skips such records or returns "
+        "another timestamp",
     )
 
 
@@ -197,7 +198,7 @@ class _Reader:
                 f"the timestamp extractor failed: {type(error).__name__}: {error}",
                 at=f'topic "{chunk.topic}" partition {chunk.partition} '
                 f'offset {chunk.offsets[index]}, source node "{source.node}"',
-                hint="it must give a time for every record; a negative one drops it",
+                hint="it must return a timestamp for every record; a negative one drops the record",
             ) from error
         if timestamp_ms < 0:
             source.dropped.add()

@@ -57,7 +57,7 @@ class StateDirectories:
 
     @property
     def has_lasting_id(self) -> bool:
-        """Whether the next run will have the same id; nobody else has it while we live."""
+        """Whether the next run will have the same id; no other process has it meanwhile."""
         return self._process_file is not None
 
     def release_process_id(self) -> None:
@@ -77,7 +77,7 @@ class StateDirectories:
         return [TaskId.parse(name) for name in self._tasks.tasks()]
 
     def remove_task(self, task: TaskId) -> None:
-        """Delete the stores of a task that nobody has locked."""
+        """Delete the stores of a task that is not locked."""
         self._tasks.remove(str(task))
 
     def clean(self, *, unused_for_ms: int) -> list[TaskId]:

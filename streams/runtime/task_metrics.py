@@ -27,7 +27,6 @@ class Counter:
     __slots__ = ("value",)
 
     def __init__(self) -> None:
-        """Begin at zero."""
         self.value = 0
 
     def add(self, amount: int = 1) -> None:
@@ -41,7 +40,6 @@ class TaskMetrics:
     __slots__ = ("_counters",)
 
     def __init__(self) -> None:
-        """No counter is there until somebody asks for it."""
         self._counters: dict[tuple[str, str], Counter] = {}
 
     def counter(self, name: str, node: str = "") -> Counter:

@@ -5,7 +5,7 @@
 
 All numbers in base 36. A name is the CRC-32 of an operator's name (in version 2 padded to
 NAME_CHARS characters), an age how much smaller its time is than the largest. Text that does not
-look so is somebody else's and is ignored.
+look like this is not ours and is ignored.
 
 Version 1 says everything to each partition. Tasks with so many operators that it would be longer
 than TEXT_AIM use version 2; if that is too long as well, each input partition of the task has a
@@ -71,7 +71,7 @@ def _warn(count: int) -> None:
     """Once, not at each commit."""
     logger.warning(
         "the stream times of %d operators do not fit into %d bytes of offset metadata: after a "
-        "restart they take records that are too late",
+        "restart they accept late records",
         count,
         TEXT_MAX,
     )

@@ -100,11 +100,11 @@ def _key(parameters: Mapping[str, str], name: str, serde: Serde[Any]) -> object:
     try:
         key = parse_key(text, serde)
         if serde.serialize("", key) is None:
-            raise ValueError("null is no key")
+            raise ValueError("null is not a key")
     except (ValueError, SerdeError) as error:
         shown = text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "..."
         raise BadQuestion(
-            f'"{name}" is {shown!r}, which is no key of this store',
+            f'"{name}" is {shown!r}, which is not a key of this store',
             hint="give a number for number keys, JSON for keys that are JSON",
         ) from error
     return key
@@ -185,7 +185,7 @@ def _rows(question: Question, spec: StoreSpec, store: Any) -> Iterator[tuple[obj
             yield question.key, version
     else:
         raise BadQuestion(
-            f'"{form}" cannot be asked of "{spec.name}", a {kind.value} store',
+            f'"{form}" is not supported by "{spec.name}", a {kind.value} store',
             hint="key-value: get, range, prefix, all; window: get, windows, all; "
             "session: get, sessions, all; versioned: get, versions, all",
         )

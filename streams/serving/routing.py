@@ -22,7 +22,7 @@ def ask(host: str, store: str, form: str, parameters: Mapping[str, str]) -> tupl
     name, _, port = host.rpartition(":")
     if not name or not port.isdecimal():
         raise HostUnreachable(
-            f'an instance has the address "{host}", which nobody can reach',
+            f'an instance has the address "{host}", which cannot be reached',
             hint='give every instance application_server="host:port", and a QueryServer',
         )
     connection = http.client.HTTPConnection(name.strip("[]"), int(port), timeout=TIMEOUT_S)
@@ -33,7 +33,7 @@ def ask(host: str, store: str, form: str, parameters: Mapping[str, str]) -> tupl
     except (OSError, http.client.HTTPException, orjson.JSONDecodeError) as error:
         raise HostUnreachable(
             f'the instance at "{host}" did not answer: {error}',
-            hint="it may be stopping; ask again after the next rebalance, or with stale=true",
+            hint="it may be stopping; retry after the next rebalance, or query with stale=true",
         ) from error
     finally:
         connection.close()

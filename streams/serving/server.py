@@ -81,7 +81,7 @@ class QueryServer:
         if app.config.processes:
             raise StreamsError(
                 "queries cannot be served by an application that runs in processes",
-                hint="its stores are in the children; use threads, or start several instances",
+                hint="its stores are in child processes; use threads, or start several instances",
             )
         self._address = address
         known, _, _ = app.config.application_server.rpartition(":")
@@ -103,7 +103,7 @@ class QueryServer:
             raise StreamsError(
                 error.message.replace("cannot listen", "cannot serve queries"),
                 at=error.at,
-                hint='another program may have the port; choose another "application_server"',
+                hint='another program may use the port; choose another "application_server"',
             ) from error
 
     def close(self) -> None:
@@ -112,12 +112,10 @@ class QueryServer:
             self._server.close()
 
     def __enter__(self) -> "QueryServer":
-        """Start."""
         self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop."""
         self.close()
 
     def _routes(self) -> Starlette:
@@ -180,7 +178,7 @@ class QueryServer:
     def _question(self, request: Request) -> Response:
         name, form = request.path_params["name"], request.path_params["form"]
         if form not in FORMS:
-            raise BadQuestion(f'"{form}" is no question', hint=f"questions are {', '.join(FORMS)}")
+            raise BadQuestion(f'unknown query "{form}"', hint=f"queries are {', '.join(FORMS)}")
         spec = self._app.topology.store_spec(name)
         # Bytes that are no UTF-8 stay what they are: keys may be of any bytes.
         parameters = dict(
@@ -212,7 +210,7 @@ class QueryServer:
         hosts = holders(self._app.metadata(spec.name), spec.name, partition, stale=stale)
         failure: StreamsError = StoreNotReady(
             f'no instance has partition {partition} of store "{spec.name}" right now',
-            hint="tasks are being moved or restored; ask again soon",
+            hint="tasks are being moved or restored; retry soon",
         )
         for host in hosts:
             if host == self._app.config.application_server:

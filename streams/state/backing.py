@@ -70,7 +70,7 @@ class Database(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of files; rows cannot be read any more."""
+        """Close files; rows can no longer be read."""
         ...
 
 

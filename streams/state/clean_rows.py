@@ -7,7 +7,7 @@ rows in use stay. When the budget is used up the oldest generation goes. Small n
 merged: there are never many.
 
 Each row has a time: a window its start, rows of other kinds of stores 0. The cache knows up to
-which time rows may be on disk only. Rows of later times are here or nowhere, so nobody looks for
+which time rows may be on disk only. Rows of later times are here or nowhere, so no reader looks for
 them on disk: that is most of what a window aggregate asks for.
 """
 
@@ -21,7 +21,7 @@ Rows = dict[bytes, bytes | None]
 
 
 class _Absent:
-    """Tells "not here" from "known to be deleted"."""
+    """Distinguishes "not here" from "known to be deleted"."""
 
 
 ABSENT = _Absent()
@@ -52,7 +52,7 @@ class CleanRows:
         self._times: list[int] = []  # no row of a generation has a later time
         self._latest_ms = 0
         self.is_filling = False  # whether rows in use must move, lest they go
-        self.missing_until_ms = TIME_MAX  # as long as nobody says what is on disk
+        self.missing_until_ms = TIME_MAX  # until it is known what is on disk
 
     def on_disk(self, until_ms: int) -> None:
         """All rows on disk have times up to this one; below 0: there are none."""

@@ -54,7 +54,7 @@ class DatabaseFolder:
         self.files.unlink(self._marker)
 
     def raise_unless_damage(self, error: Exception) -> None:
-        """Raise what says nothing about the files: somebody else has them, or the disk is full."""
+        """Raise errors that say nothing about the files: they are in use, or the disk is full."""
         problem = str(error)
         if any(words in problem for words in _LOCKED):
             raise StateDirectoryLocked(
@@ -66,12 +66,12 @@ class DatabaseFolder:
             raise StoreError(
                 f"cannot open the state of the task: {problem}",
                 at=str(self.path),
-                hint="free space or mend the rights of the directory; nothing is lost",
+                hint="free space, or fix the permissions of the directory; nothing is lost",
             ) from error
 
     def failed(self, problem: str, store: str) -> StoreError:
         """The error to raise; damage is noted, so that the next start makes a new database."""
-        hint = "free space, or look at the disk; nothing is lost, the changelog has it"
+        hint = "free space, or check the disk; nothing is lost, the changelog has it"
         if not any(words in problem for words in _NOT_DAMAGE):
             with suppress(OSError):  # without the marker, a read finds the damage again
                 self.files.write_file(self._marker, b"", durable=False)
@@ -84,5 +84,5 @@ def closed(store: str) -> StoreNotReady:
     """The error of a read after the database was closed."""
     return StoreNotReady(
         f'store "{store}" is closed',
-        hint="its task has stopped or moved; ask again, maybe another instance",
+        hint="its task has stopped or moved; retry, perhaps on another instance",
     )

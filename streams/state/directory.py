@@ -6,7 +6,7 @@
 
 A lock is the operating system's (flock), so it ends with the process, however that ends. Tasks that
 went elsewhere leave their folders: if they come back, only the newest part of the changelog must be
-read. Clean-up removes folders that nobody has locked and nobody has used for long.
+read. Clean-up removes directories that are not locked and were unused for long.
 """
 
 import re
@@ -25,7 +25,6 @@ class TaskDirectory:
     """A task's folder, locked until `release`."""
 
     def __init__(self, path: Path, lock: OpenFile, mark_used: Callable[[], None]) -> None:
-        """Hold an open, locked file."""
         self.path = path
         self.mark_used = mark_used  # clean-up looks at when the folder was used last
         self._lock: OpenFile | None = lock

@@ -168,7 +168,6 @@ class TimestampedKeyValueStoreOfTask(KeyValueReads[K, tuple[V, int]]):
     """A map of keys to values with times."""
 
     def __init__(self, parts: StoreParts) -> None:
-        """Open a timestamped store."""
         self._has_ttl = parts.spec.ttl_ms != NO_LIMIT
         decode = (
             decode_live_timestamped(parts) if self._has_ttl else decode_timestamped(parts.codec)
@@ -242,7 +241,6 @@ class Sweep:
     """Goes through a store with a ttl, a slice at a time, and deletes what has expired."""
 
     def __init__(self, parts: StoreParts) -> None:
-        """Begin at the first row."""
         self._parts = parts
         self._next: bytes | None = None
 

@@ -21,7 +21,6 @@ class MemoryBacking:
     is_memory = True
 
     def __init__(self) -> None:
-        """Begin empty."""
         self._rows: dict[bytes, bytes] = {}
         self._sorted: SortedList | None = None
         self._lock = concurrency.Lock()
@@ -79,7 +78,7 @@ class MemoryBacking:
                 self._delete(key)
 
     def close(self) -> None:
-        """Let go of the rows; who asks for one now is refused."""
+        """Drop the rows; later reads are refused."""
         self.get = _refuse
         with self._lock:
             self._is_open = False
@@ -110,7 +109,6 @@ class MemoryDatabase:
     """The stores of a task that are in memory."""
 
     def __init__(self, stores: Sequence[str]) -> None:
-        """Begin with empty stores."""
         self._backings = {name: MemoryBacking() for name in stores}
         self._facts: dict[bytes, bytes] = {}
 
@@ -135,7 +133,7 @@ class MemoryDatabase:
                 self._facts[key] = fact
 
     def close(self) -> None:
-        """Let go of the rows."""
+        """Drop the rows."""
         for backing in self._backings.values():
             backing.close()
 
@@ -147,5 +145,5 @@ def _refuse(key: bytes) -> bytes | None:
 def _closed() -> StoreNotReady:
     return StoreNotReady(
         "the store is closed",
-        hint="its task has stopped or moved; ask again, maybe another instance",
+        hint="its task has stopped or moved; retry, perhaps on another instance",
     )

@@ -28,7 +28,6 @@ class RecordTime:
     __slots__ = ("ms",)
 
     def __init__(self) -> None:
-        """Begin at the epoch."""
         self.ms = 0
 
 

@@ -60,7 +60,7 @@ class _Page:
     size_bytes: int = 0
     keys: list[bytes] | None = None  # sorted, made when they are asked for
     changed: bool = False
-    is_kept: bool = True  # it was read, or given back; nobody knows of a new one
+    is_kept: bool = True  # it was read, or given back; a new one is not known
 
     def sorted_keys(self) -> list[bytes]:
         if self.keys is None:
@@ -79,14 +79,13 @@ class PagedBacking:
     is_memory = False
 
     def __init__(self, store: str, pages: Pages, page_bytes: int) -> None:
-        """Read the index."""
         self._store = store
         self._pages = pages
         self._page_bytes = page_bytes
         data = pages.get(store, INDEX)
         self._index = _Index() if data is None else _decoded(_INDEX, data, store)
         if len(self._index.firsts) != len(self._index.numbers):
-            raise _damaged(store, "its index does not fit together")
+            raise _damaged(store, "its index is inconsistent")
         self._loaded: dict[int, _Page] = {}
         self._gone: set[int] = set()
         self._changed = False
@@ -244,7 +243,6 @@ class PagedDatabase:
     """The stores of a task, in pages; nothing is kept before `flush`."""
 
     def __init__(self, stores: Sequence[str], pages: Pages, page_bytes: int = PAGE_BYTES) -> None:
-        """Read the indices of the stores, and the facts."""
         self._pages = pages
         self._backings = {name: PagedBacking(name, pages, page_bytes) for name in stores}
         data = pages.get(FACTS, INDEX)

@@ -16,7 +16,6 @@ class PlainKeyValueQuery(Generic[K, V]):
     """A timestamped key-value store over partitions, without times."""
 
     def __init__(self, query: KeyValueQuery[K, tuple[V, int]]) -> None:
-        """Read a query that gives (value, timestamp)."""
         self._query = query
 
     def get(self, key: K) -> V | None:
@@ -52,7 +51,6 @@ class PlainWindowQuery(Generic[K, V]):
     """A timestamped window store over partitions, without times."""
 
     def __init__(self, query: WindowQuery[K, tuple[V, int]]) -> None:
-        """Read a query that gives (value, timestamp)."""
         self._query = query
 
     def get(self, key: K, start_ms: int) -> V | None:

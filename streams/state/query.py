@@ -30,7 +30,6 @@ class KeyValueQuery(Generic[K, R]):
     """A key-value store over partitions."""
 
     def __init__(self, views: Sequence[KeyValueReads[K, R]]) -> None:
-        """Read views of one store."""
         self._views = views
 
     def get(self, key: K) -> R | None:
@@ -76,7 +75,6 @@ class WindowQuery(Generic[K, R]):
     """A window store over partitions."""
 
     def __init__(self, views: Sequence[WindowReads[K, R]]) -> None:
-        """Read views of one store."""
         self._views = views
 
     def get(self, key: K, start_ms: int) -> R | None:
@@ -117,7 +115,6 @@ class SessionQuery(Generic[K, R]):
     """A session store over partitions."""
 
     def __init__(self, views: Sequence[SessionReads[K, R]]) -> None:
-        """Read views of one store."""
         self._views = views
 
     def get(self, key: K, start_ms: int, end_ms: int) -> R | None:
@@ -153,7 +150,6 @@ class VersionedQuery(Generic[K, R]):
     """A versioned store over partitions."""
 
     def __init__(self, views: Sequence[VersionedReads[K, R]]) -> None:
-        """Read views of one store."""
         self._views = views
 
     def get(self, key: K) -> VersionedRecord | None:
@@ -190,7 +186,7 @@ def query(name: str, views: Sequence[AnyView]) -> Any:
     if not views:
         raise StoreNotReady(
             f'no partition of store "{name}" can be read here',
-            hint="its tasks are starting, restoring or on other instances; ask again soon",
+            hint="its tasks are starting, restoring or on other instances; retry soon",
         )
     makers: tuple[tuple[type, Callable[[Any], Any]], ...] = (
         (KeyValueReads, KeyValueQuery),
@@ -201,7 +197,7 @@ def query(name: str, views: Sequence[AnyView]) -> Any:
     for kind, make in makers:
         if isinstance(views[0], kind):
             return make(tuple(views))
-    raise StoreNotFound(f'store "{name}" cannot be queried', hint="it is no store of a task")
+    raise StoreNotFound(f'store "{name}" cannot be queried', hint="it is not a store of a task")
 
 
 def _first(found: Iterator[T | None]) -> T | None:

@@ -119,7 +119,6 @@ class RocksBacking:
     __slots__ = ("_database", "_family", "_name")
 
     def __init__(self, database: "RocksDatabase", name: str, family: Rdict) -> None:
-        """Read one column family."""
         self._database = database
         self._name = name
         self._family: Rdict | None = family
@@ -137,7 +136,7 @@ class RocksBacking:
     ) -> Iterator[tuple[bytes, bytes]]:
         """Rows from `first` up to, not including, `before`.
 
-        Rows are read in blocks. An iterator of RocksDB that somebody still holds would keep the
+        Rows are read in blocks. An iterator of RocksDB that is still referenced would keep the
         database open, and locked, after it was closed.
         """
         read = partial(self._block, backwards=backwards)
@@ -177,7 +176,7 @@ class RocksBacking:
         return sum(family.property_int_value(name) or 0 for name in names)
 
     def close(self) -> None:
-        """Let go of the column family."""
+        """Close the column family."""
         family, self._family = self._family, None
         if family is not None:
             family.close()
@@ -331,7 +330,7 @@ class RocksDatabase:
             raise self.failed(str(error), "") from error
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         rows, self._rows = self._rows, None
         if rows is None:
             return

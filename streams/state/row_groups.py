@@ -36,7 +36,6 @@ class ScannedGroups:
     """Groups read by scanning: what other threads do."""
 
     def __init__(self, reads: Reads, suffix_bytes: int) -> None:
-        """Read rows with suffixes of one length."""
         self._reads = reads
         self._suffix_bytes = suffix_bytes
 
@@ -109,7 +108,7 @@ class RowGroups:
         self._written = None
 
     def forget(self) -> None:
-        """Read everything anew."""
+        """Read everything again."""
         self.are_asked_for = False
         self._written = None
         self._groups.clear()

@@ -116,7 +116,6 @@ class SessionStoreOfTask(SessionReads[K, V]):
     """Values by key and session."""
 
     def __init__(self, parts: StoreParts) -> None:
-        """Open a session store."""
         super().__init__(parts, parts.buffer, parts.row_groups, decode_plain(parts.codec))
         self.parts = parts
         self._put = parts.row_groups.put

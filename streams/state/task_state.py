@@ -190,7 +190,7 @@ class TaskState:
         }
 
     def close(self) -> None:
-        """Let go of files; what was not committed is gone."""
+        """Close files; uncommitted changes are lost."""
         for store in self._stores.values():
             store.parts.buffer.discard()
         for database, _ in self._databases:

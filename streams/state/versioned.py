@@ -93,7 +93,6 @@ class VersionedReads(Generic[K, V]):
     """Reads of a versioned store."""
 
     def __init__(self, parts: StoreParts, rows: Reads, groups: GroupReads) -> None:
-        """Read rows."""
         self._codec = parts.codec
         self._versions = _VersionRows(parts, rows, groups)
 
@@ -153,7 +152,6 @@ class VersionedStoreOfTask(VersionedReads[K, V]):
     """A map that remembers older versions."""
 
     def __init__(self, parts: StoreParts) -> None:
-        """Open a versioned store."""
         super().__init__(parts, parts.buffer, parts.row_groups)
         self.parts = parts
         # Every version goes to the changelog, not only the last of a key.

@@ -201,7 +201,6 @@ class PlainWindowStore(WindowReads[K, V]):
     """Values by key and window start. With duplicates a put adds, and a None does nothing."""
 
     def __init__(self, parts: StoreParts) -> None:
-        """Open a plain window store."""
         super().__init__(parts, parts.buffer, parts.row_groups, decode_plain(parts.codec))
         self.parts = parts
         self._window_rows = _WindowRows(parts, timestamped=False)
@@ -272,7 +271,6 @@ class TimestampedWindowStoreOfTask(WindowReads[K, tuple[V, int]]):
     put: Callable[[K, V | None, int, int], int]
 
     def __init__(self, parts: StoreParts) -> None:
-        """Open a timestamped window store."""
         super().__init__(parts, parts.buffer, parts.row_groups, decode_timestamped(parts.codec))
         self.parts = parts
         self._window_rows = _WindowRows(parts, timestamped=True)

@@ -183,7 +183,6 @@ class SharedReads:
     __slots__ = ("_backing", "_dirty")
 
     def __init__(self, dirty: dict[bytes, bytes | None], backing: Backing) -> None:
-        """Read both, change neither."""
         self._dirty = dirty
         self._backing = backing
 

@@ -85,7 +85,9 @@ class TopologyTestDriver:
         `commit` is "each": after every record, or "manual": only when `commit()` is called.
         """
         if commit not in COMMITS:
-            raise StreamsConfigError(f'"commit" is {commit!r}', hint='it may be "each" or "manual"')
+            raise StreamsConfigError(
+                f'"commit" is {commit!r}', hint='it must be "each" or "manual"'
+            )
         self.topology = topology
         self.config = _config(config)
         self.clock = ManualClock(start_ms)
@@ -211,7 +213,7 @@ class TopologyTestDriver:
         if partition not in owners:
             raise StoreNotFound(
                 f'store "{name}" has partitions {", ".join(map(str, sorted(owners)))}',
-                hint=f'say which: get_state_store("{name}", partition=0)',
+                hint=f'specify one: get_state_store("{name}", partition=0)',
             )
         return owners[partition].state.store(name)
 
@@ -283,7 +285,6 @@ class TopologyTestDriver:
             self._close_tasks()
 
     def __enter__(self) -> Self:
-        """Use as a context manager."""
         return self
 
     def __exit__(
@@ -292,7 +293,6 @@ class TopologyTestDriver:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
         self.close()
 
     def _store_of(self, name: str, partition: int | None, kinds: tuple[StoreKind, ...]) -> object:

@@ -35,7 +35,7 @@ class LoggedRecord(NamedTuple):
 
 
 class TopicLog:
-    """All records of all topics in order, and those that nobody has routed yet."""
+    """All records of all topics in order, and those that are not routed yet."""
 
     def __init__(self, partition_count: Callable[[str], int]) -> None:
         """Topics are made by their first record, with so many partitions."""

@@ -30,7 +30,7 @@ def test_a_working_directory_that_is_gone_is_named(tmp_path: Path, module: tuple
         check=False,
     )
     assert ended.returncode == 1
-    assert "the working directory does not exist any more" in ended.stderr
+    assert "the working directory no longer exists" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ class ConfigEntry:
 
     @property
     def is_default(self) -> bool:
-        """Whether nobody has set it for this resource."""
+        """Whether it is a default, not set for this resource."""
         return self.source not in ("topic", "group", "broker")
 
 

@@ -1,7 +1,7 @@
 """CooperativeStickyAssignor: as sticky, but members keep reading what they keep.
 
-A partition that moves is given to nobody first; its owner gives it up and joins again, and the
-second rebalance hands it over. So nobody stops except for what really moves. User data is the
+A partition that moves stays unassigned at first; its owner gives it up and joins again, and the
+second rebalance hands it over. So only partitions that really move are paused. User data is the
 member's generation (int32); what it holds is in the subscription itself.
 """
 
@@ -19,7 +19,6 @@ class CooperativeStickyAssignor:
     cooperative = True
 
     def __init__(self) -> None:
-        """No generation yet."""
         self._generation = NO_GENERATION
 
     def user_data(self, topics: Iterable[str]) -> bytes | None:

@@ -25,7 +25,6 @@ class StickyAssignor:
     cooperative = False
 
     def __init__(self) -> None:
-        """Nothing held yet."""
         self._held: tuple[TopicPartition, ...] | None = None
         self._generation = NO_GENERATION
 

@@ -160,7 +160,6 @@ class HttpSchemaRegistry:
         self._transport.close()
 
     def __enter__(self) -> Self:
-        """Ready to be asked."""
         return self
 
     def __exit__(
@@ -169,7 +168,6 @@ class HttpSchemaRegistry:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
         self.close()
 
     def _ask(
@@ -197,7 +195,7 @@ class HttpSchemaRegistry:
 
 
 def _part(name: str) -> str:
-    """A name as one part of a path, whatever signs it has."""
+    """A name as one part of a path, whatever characters it has."""
     quoted = quote(name, safe="")
     # A client or a proxy would take these for steps in the path.
     return quoted.replace(".", "%2E") if quoted in (".", "..") else quoted
@@ -230,7 +228,7 @@ def _body(schema: Schema) -> JsonObject:
 def _schema(found: JsonObject) -> Schema:
     kind = found.get("schemaType") or "AVRO"
     if not isinstance(kind, str) or kind not in list(SchemaKind):
-        raise RegistryError(42201, f'schemas of type "{kind}" are not known here')
+        raise RegistryError(42201, f'schemas of type "{kind}" are not supported')
     references = tuple(_reference(each) for each in _list(found.get("references") or [], dict))
     return Schema(_str(found, "schema"), SchemaKind(kind), references)
 
@@ -255,7 +253,7 @@ def _int(found: JsonObject, name: str) -> int:
 def _str(found: JsonObject, name: str) -> str:
     value = found.get(name)
     if not isinstance(value, str):
-        raise _unexpected(f'a text "{name}"')
+        raise _unexpected(f'a string "{name}"')
     return value
 
 
@@ -269,5 +267,5 @@ def _unexpected(wanted: str) -> RegistryError:
     return RegistryError(
         UNREACHABLE,
         f"the schema registry's answer lacks {wanted}",
-        hint="see whether the url is that of a schema registry",
+        hint="check that the URL is that of a schema registry",
     )

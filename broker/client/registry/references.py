@@ -1,4 +1,4 @@
-"""resolve_references: the texts of all schemas that a schema refers to."""
+"""resolve_references: the text of all schemas that a schema refers to."""
 
 from broker.client.registry.api import SchemaRegistry
 from broker.errors import SchemaError
@@ -9,7 +9,7 @@ SCHEMAS_MAX = 1_000
 
 
 def resolve_references(registry: SchemaRegistry, schema: Schema) -> Resolved:
-    """Texts by the names used for them; each one comes after those that it refers to itself.
+    """Schema text by reference name; each schema comes after those that it refers to.
 
     A name that is used for several schemas keeps the first, as in Confluent's clients.
     """
@@ -21,8 +21,8 @@ def resolve_references(registry: SchemaRegistry, schema: Schema) -> Resolved:
 def _add(registry: SchemaRegistry, schema: Schema, resolved: dict[str, str], depth: int) -> None:
     if depth > DEPTH_MAX:
         raise SchemaError(
-            f"references between schemas are more than {DEPTH_MAX} deep",
-            hint="see whether two schemas refer to each other",
+            f"references between schemas are nested more than {DEPTH_MAX} deep",
+            hint="check whether two schemas refer to each other",
         )
     for reference in schema.references:
         if reference.name in resolved:

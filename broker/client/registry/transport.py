@@ -28,7 +28,7 @@ class TransportOptions:
     headers: Mapping[str, str] = field(default_factory=dict)
     certificates: str | None = None  # a file of authorities to trust beside the system's
     certificate: tuple[str, str] | None = None  # our own, and its key
-    verify: bool = True  # False trusts whoever answers: for tests only
+    verify: bool = True  # False trusts any server: for tests only
     timeout_s: float = 10.0
     retries: int = 3
     backoff_first_ms: int = 100
@@ -38,7 +38,7 @@ class TransportOptions:
 class RegistryTransport:
     """Keeps connections open; any thread may ask. Addresses are tried in turn, the good one first.
 
-    What may pass (no connection, too busy, a server's own failure) is tried again, later and later.
+    Retriable errors (no connection, too busy, a server error) are retried with a growing backoff.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class RegistryTransport:
         """Nothing is sent yet; a wrong address is ConfigError."""
         self._urls = [_checked(url) for url in urls]
         if not self._urls:
-            raise ConfigError("a registry needs at least one url")
+            raise ConfigError("a registry needs at least one URL")
         self._options = options
         self._clock = clock or SystemClock()
         self._backoff = Backoff(
@@ -76,7 +76,7 @@ class RegistryTransport:
         query: Mapping[str, str] | None = None,
         body: object = None,
     ) -> object:
-        """The answer's JSON; RegistryError for a refusal or when nobody answers."""
+        """The JSON of the response; RegistryError if it is an error or no server responds."""
         content = None if body is None else orjson.dumps(body)
         failures = 0
         while True:
@@ -96,7 +96,7 @@ class RegistryTransport:
     def _round(
         self, method: str, path: str, query: Mapping[str, str], content: bytes | None
     ) -> object:
-        """The answer of the first address that has one, or the last error that may pass."""
+        """The response of the first server that answers, or the last retriable error."""
         last = RegistryError(UNREACHABLE, "no address was tried")
         for turn in range(len(self._urls)):
             index = (self._first + turn) % len(self._urls)
@@ -168,21 +168,21 @@ def _checked(url: str) -> str:
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:
-        raise ConfigError(f'the registry\'s url "{url}" is wrong: {error}') from error
+        raise ConfigError(f'the registry\'s URL "{url}" is invalid: {error}') from error
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise ConfigError(
-            f'the registry\'s url "{url}" is wrong',
+            f'the registry\'s URL "{url}" is invalid',
             hint='give it as "http://host:port" or "https://host:port"',
         )
     return url.rstrip("/")
 
 
 def _unreachable(url: str, error: httpx.HTTPError) -> RegistryError:
-    hint = "see whether it runs and whether the url is right"
+    hint = "check that it is running and that the URL is correct"
     if "certificate" in str(error).lower():
         hint = (
-            "give certificates=, a PEM file of the authority that vouches for the registry; "
-            "or certificate=, our own and its key, if the registry wants one"
+            "pass certificates=, a PEM file with the CA that signed the registry's certificate; "
+            "or certificate=, a client certificate and its key, if the registry requires one"
         )
     return RegistryError(
         UNREACHABLE,
@@ -204,8 +204,8 @@ def _parsed(url: str, answer: bytes) -> object:
 def _no_registry(url: str) -> RegistryError:
     return RegistryError(
         UNREACHABLE,
-        f'"{url}" does not answer as a schema registry',
-        hint="see whether the url is that of a schema registry",
+        f'"{url}" does not respond like a schema registry',
+        hint="check that the URL is that of a schema registry",
     )
 
 
@@ -221,15 +221,15 @@ def _refusal(url: str, status: int, answer: bytes) -> RegistryError:
         return RegistryError(
             status,
             f'the schema registry at "{url}" answered with status {status}: {text}',
-            hint=_HINTS.get(status, "see whether the url is that of a schema registry"),
+            hint=_HINTS.get(status, "check that the URL is that of a schema registry"),
         )
     return RegistryError(code, str(found.get("message", "")), hint=_HINTS.get(code, ""))
 
 
 _HINTS = {
     401: "give auth=(user, password) or auth=token",
-    403: "this user may not do that; ask who runs the registry",
-    404: "see whether the url is that of a schema registry",
+    403: "this user is not authorized; ask the administrator of the registry",
+    404: "check that the URL is that of a schema registry",
     409: "change the schema so that old records stay readable, or lower the subject's "
     "compatibility level",
 }

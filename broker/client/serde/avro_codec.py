@@ -65,8 +65,8 @@ def decoder(writer: AvroSchema, reader: AvroSchema | None = None, *, skip: int =
     recursive = _is_recursive(writer.root)
     if _has_countless(writer.root):
         raise SchemaError(
-            "the Avro schema has arrays of items that take no bytes, which have no limit",
-            hint="change the items of the array; a count would say the same",
+            "the Avro schema has arrays whose items take no bytes, so their length is unlimited",
+            hint="change the items of the array; a count would hold the same information",
         )
     written = with_exact_decimals(writer.fastavro)
     wanted = None
@@ -117,7 +117,7 @@ def _with_defaults(schema: AvroSchema) -> object:
     try:
         return with_default_values(schema.fastavro)
     except Exception as error:  # a date that Python's calendar does not have
-        raise SchemaError(f"a default of the Avro schema is no value: {error}") from error
+        raise SchemaError(f"a default of the Avro schema is invalid: {error}") from error
 
 
 def depth_exceeds(value: object, limit: int) -> bool:
@@ -162,7 +162,7 @@ def _is_recursive(root: AvroType) -> bool:
 
 
 def _too_deep() -> SchemaError:
-    return SchemaError(f"the types of the Avro schema are more than {DEPTH_MAX} deep")
+    return SchemaError(f"the types of the Avro schema are nested more than {DEPTH_MAX} deep")
 
 
 def _has_countless(root: AvroType) -> bool:
@@ -192,7 +192,7 @@ def _takes_no_bytes(each: AvroType, empty: dict[int, bool | None]) -> bool:
     found = empty[id(each)]
     if found is None:
         raise SchemaError(
-            f'the Avro record "{each.name}" contains itself, so that no value of it ends',
+            f'the Avro record "{each.name}" always contains itself, so it has no finite value',
             hint='make the field a union with "null", or an array',
         )
     return found

@@ -40,7 +40,7 @@ def _read(
     data: bytes, writer_schema: dict[str, int], reader_schema: dict[str, int] | None = None
 ) -> Decimal:
     if len(data) > BYTES_MAX:
-        raise ValueError(f"a decimal has {len(data)} bytes, and at most {BYTES_MAX} are read")
+        raise ValueError(f"a decimal has {len(data)} bytes, but at most {BYTES_MAX} are allowed")
     unscaled = Decimal(int.from_bytes(data, "big", signed=True))
     return unscaled.scaleb(-writer_schema.get("scale", 0), _EXACT)
 

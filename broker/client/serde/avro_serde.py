@@ -19,8 +19,8 @@ class AvroSerde:
             self._decode = decoder(writer, reader)
         except SchemaError as error:
             raise SerdeError(
-                f"the Avro schema is wrong: {error.message}",
-                hint=error.hint or "give Avro's JSON, as text or as a dict",
+                f"the Avro schema is invalid: {error.message}",
+                hint=error.hint or "pass the schema as JSON text or as a dict",
             ) from error
         self._encode = encoder(writer)
 

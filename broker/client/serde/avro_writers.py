@@ -51,7 +51,7 @@ def _varint(zigzag: int) -> bytes:
 _SMALL = [bytes((each,)) if each < 128 else _varint(each) for each in range(_SMALL_END)]
 
 
-_SIZES = _SMALL[::2]  # of texts
+_SIZES = _SMALL[::2]  # of strings
 _SIZES_END = len(_SIZES)
 
 

@@ -15,8 +15,8 @@ def as_schema(declared: Declaration, kind: SchemaKind) -> Schema:
     if isinstance(declared, Schema):
         if declared.kind is not kind:
             raise SchemaError(
-                f"the schema is of type {declared.kind}, and {kind} is needed",
-                hint=f"give it as Schema(text, SchemaKind.{kind.name}), or take another serde",
+                f"the schema has type {declared.kind}, but {kind} is needed",
+                hint=f"give it as Schema(text, SchemaKind.{kind.name}), or use another serde",
             )
         return declared
     if isinstance(declared, str):
@@ -25,5 +25,5 @@ def as_schema(declared: Declaration, kind: SchemaKind) -> Schema:
         return Schema(json.dumps(declared), kind)
     except (TypeError, ValueError, RecursionError) as error:
         raise SchemaError(
-            f"the schema is no JSON: {error}", hint="give its text, or dicts and lists"
+            f"the schema is not JSON: {error}", hint="pass its JSON text, or dicts and lists"
         ) from error

@@ -45,7 +45,7 @@ class ParsedSchemas:
     __slots__ = ("_kind", "_known", "_subjects")
 
     def __init__(self, kind: SchemaKind, subjects: SubjectSchemas) -> None:
-        """Texts and references are the registry's."""
+        """Schema text and references come from the registry."""
         self._kind = kind
         self._subjects = subjects
         self._known: Remembered[Schema, ParsedSchema] = Remembered()
@@ -117,7 +117,7 @@ class Framing:
             raise
         except NotAllowed as error:
             raise self._not_allowed(
-                topic, "encode", "give a value that it allows", error
+                topic, "encode", "pass a value that the schema allows", error
             ) from error
         except Exception as error:  # values raise whatever their own types raise
             raise cannot_encode(topic, self._codec.label, _said(error)) from error
@@ -134,7 +134,7 @@ class Framing:
         except MillstreamError:
             raise
         except NotAllowed as error:
-            hint = "correct who wrote it, or read with validate=False"
+            hint = "fix the producer that wrote it, or read with validate=False"
             raise self._not_allowed(topic, "decode", hint, error) from error
         except Exception as error:  # libraries have no one error for bytes that are no value
             raise cannot_decode(topic, self._codec.label, _said(error)) from error
@@ -188,7 +188,7 @@ def wrong_schema(topic: str, schema_id: int, error: SchemaError) -> SerdeError:
     return SerdeError(
         f"the schema with id {schema_id} cannot be used: {error.message}",
         at=f'topic "{topic}"',
-        hint=error.hint or "see what the registry has under this id",
+        hint=error.hint or "check which schema the registry has under this id",
     )
 
 

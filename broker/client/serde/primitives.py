@@ -175,7 +175,7 @@ class UuidSerde:
     """UUIDs as text."""
 
     def serialize(self, topic: str, value: UUID | None) -> bytes | None:
-        """The 36 signs."""
+        """The string of 36 characters."""
         if value is None:
             return None
         if not isinstance(value, UUID):

@@ -240,7 +240,7 @@ def _as_reader(
         raise SerdeError(
             f'the record is a "{name}", not a "{reader.DESCRIPTOR.full_name}"',
             at=f'topic "{topic}"',
-            hint="give the right class; or read without a class, and tell messages apart by "
+            hint="pass the right class; or read without a class, and distinguish messages by "
             "their DESCRIPTOR",
         )
     return cast(Callable[[bytes], object], reader.FromString)
@@ -259,6 +259,6 @@ def _place(descriptor: Descriptor) -> tuple[int, ...]:
 def _check_class(given: type[object]) -> None:
     if not issubclass(given, Message):
         raise SchemaError(
-            f'"{given.__name__}" is no class of Protobuf messages',
+            f'"{given.__name__}" is not a Protobuf message class',
             hint="give a class that protoc generated, or the text of a .proto file",
         )

@@ -51,7 +51,7 @@ def cannot_encode(topic: str, kind: str, reason: str) -> SerdeError:
     return SerdeError(
         f"cannot encode as {kind}: {reason}",
         at=f'topic "{topic}"',
-        hint="give a value of the serde's type, or another serde",
+        hint="pass a value of the serde's type, or use another serde",
     )
 
 
@@ -60,5 +60,5 @@ def cannot_decode(topic: str, kind: str, reason: str) -> SerdeError:
     return SerdeError(
         f"cannot decode as {kind}: {reason}",
         at=f'topic "{topic}"',
-        hint="the topic may hold another format; give the serde it was written with",
+        hint="the topic may hold another format; use the serde it was written with",
     )

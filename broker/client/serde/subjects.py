@@ -97,7 +97,7 @@ class SubjectSchemas:
         return SerdeError(
             f'the registry has no schema to write with for subject "{subject}": {error.message}',
             at=f'topic "{topic}"' if topic else "",
-            hint=hint or "see what the registry says of the schema",
+            hint=hint or "see what the registry reports about the schema",
         )
 
 
@@ -114,7 +114,7 @@ def unknown_schema(topic: str, schema_id: int, error: RegistryError) -> Exceptio
         f"the schema with id {schema_id} is not in the registry: {error.message}",
         at=f'topic "{topic}"',
         hint="give the registry that the topic was written with; or the bytes are of another "
-        "format, and begin with 00 by chance",
+        "format and start with 00 by coincidence",
     )
 
 

@@ -34,7 +34,7 @@ _INDEX_END = 1 << 31
 def frame(schema_id: int) -> bytes:
     """The five bytes in front of a value."""
     if not 0 <= schema_id < 1 << 31:
-        raise SerdeError(f"the schema id {schema_id} is no int32 from 0")
+        raise SerdeError(f"the schema id {schema_id} is not a non-negative int32")
     return _PREFIX.pack(MAGIC, schema_id)
 
 
@@ -70,7 +70,7 @@ def read_indexes(topic: str, data: bytes) -> tuple[tuple[int, ...], int]:
     for _ in range(count):
         index, position = _read_zigzag(topic, data, position)
         if not 0 <= index < _INDEX_END:
-            raise _bad_indexes(topic, f"{index} is no index")
+            raise _bad_indexes(topic, f"{index} is not a valid index")
         path.append(index)
     return tuple(path), position
 
@@ -99,7 +99,7 @@ def _read_zigzag(topic: str, data: bytes, position: int) -> tuple[int, int]:
 
 def _bad_indexes(topic: str, reason: str) -> SerdeError:
     return SerdeError(
-        f"the message indexes are wrong: {reason}",
+        f"the message indexes are invalid: {reason}",
         at=f'topic "{topic}"',
         hint="the bytes were not written by a Protobuf serializer of a schema registry",
     )
@@ -119,7 +119,7 @@ def _no_prefix(topic: str, data: bytes) -> SerdeError:
     looks = _looks_like(data)
     return SerdeError(
         f"magic byte 0x{magic:02x}: not written with a schema registry"
-        + (f", the data look like {looks}" if looks else ""),
+        + (f"; the data looks like {looks}" if looks else ""),
         at=at,
         hint=_LOOKS.get(looks, _LOOKS["plain"]),
     )
@@ -140,7 +140,7 @@ _GUID = (
     'write with the id in front: in Confluent\'s clients that is the "prefix" schema id serializer'
 )
 _LOOKS = {
-    "plain": "give the serde that the topic was written with; one without a registry perhaps",
+    "plain": "use the serde that the topic was written with, perhaps one without a registry",
     "JSON": "read plain JSON with JsonSerde(); RegistryJsonSerde reads what it or "
     "Confluent's serializer wrote",
     "text": "read text with StringSerde()",

@@ -32,7 +32,6 @@ class Reader:
     __slots__ = ("asks", "closed", "lanes", "unclaimed")
 
     def __init__(self, lanes: Lanes) -> None:
-        """Has asked nothing yet."""
         self.lanes = lanes
         self.closed = False
         self.asks: dict[Ask, None] = {}
@@ -40,7 +39,7 @@ class Reader:
         self.unclaimed: dict[Hashable, Run] = {}  # by partition
 
     def claim(self, key: Hashable) -> None:
-        """Let go of what waits of a partition."""
+        """Drop everything that waits for a partition."""
         run = self.unclaimed.pop(key, None)
         if run is not None:
             run.pins -= 1
@@ -67,7 +66,6 @@ class Ask:
     __slots__ = ("deadline_ms", "future", "legs", "reader", "request", "wanted")
 
     def __init__(self, reader: Reader, request: FetchRequest, now_ms: int) -> None:
-        """Not answered yet."""
         self.reader = reader
         self.request = request
         self.deadline_ms = now_ms + request.max_wait_ms
@@ -95,7 +93,6 @@ class Leg:
     __slots__ = ("asks", "flight", "place", "wanted")
 
     def __init__(self, wanted: Wanted, flight: "Flight") -> None:
-        """Nobody waits for it yet."""
         self.wanted = wanted
         self.place = (wanted.partition, wanted.offset)
         self.flight = flight
@@ -135,7 +132,7 @@ class Flight:
         self.request = replace(self.request, topics=list(topics.values()))
 
     def again(self, legs: Sequence[Leg], wait_ms: int) -> "Flight":
-        """The same once more, for those legs that somebody still waits for."""
+        """The same once more, for those legs that a reader still waits for."""
         request = replace(self.request, max_wait_ms=wait_ms)
         flight = Flight(self.reader, self.node_id, request, self.deadline_ms, self._timeout_ms)
         flight.carry([leg.wanted for leg in legs])

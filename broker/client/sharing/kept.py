@@ -32,7 +32,6 @@ class KeptPartition:
     )
 
     def __init__(self, key: Hashable, node_id: int, epoch: int) -> None:
-        """Nothing read yet."""
         self.key = key
         self.node_id = node_id
         self.epoch = epoch
@@ -84,12 +83,12 @@ class KeptPartition:
         return before is not None and before.next_offset > limit
 
     def remove(self, run: Run) -> None:
-        """Let go of one run."""
+        """Drop one run."""
         index = self.runs.index(run)
         del self.runs[index], self._starts[index]
 
     def clear(self) -> list[Run]:
-        """Let go of all runs."""
+        """Drop all runs."""
         removed, self.runs, self._starts = self.runs, [], []
         return removed
 
@@ -98,7 +97,7 @@ class Kept:
     """All partitions."""
 
     def __init__(self, bytes_max: int) -> None:
-        """Keep at most so many bytes, beside those that somebody is about to fetch."""
+        """Cache at most so many bytes, beside those that a reader is about to fetch."""
         self.bytes = 0
         self._bytes_max = bytes_max
         self._partitions: dict[Hashable, KeptPartition] = {}
@@ -150,7 +149,7 @@ class Kept:
             self.forget(partition)
 
     def evict(self) -> None:
-        """Drop the oldest runs until the rest fits; not those that somebody comes back for."""
+        """Drop the oldest runs until the rest fits; not those that a reader still needs."""
         passed: list[tuple[Run, KeptPartition]] = []
         while self.bytes > self._bytes_max and self._by_age:
             run, partition = self._by_age.popitem(last=False)

@@ -1,7 +1,7 @@
 """SharedReads: fetches of many readers, each partition read once for all of them.
 
 An ask whose offset is among what is kept is answered at once. Otherwise it waits for a read that is
-under way at that offset, whoever started it, or starts one. What arrives is kept for those who come
+under way at that offset, of any reader, or starts one. What arrives is kept for those who come
 later, and given to all who wait: the same bytes, never copied.
 
     ask ──► kept? ──► answered
@@ -60,7 +60,7 @@ class ReadCounts:
 
 
 def can_share(request: FetchRequest, version_max: int | None) -> bool:
-    """Whether an answer to somebody else would do: a plain long poll by topic id."""
+    """Whether it can share the response to another reader: a plain long poll by topic id."""
     if (
         version_max is not None
         or request.min_bytes != 1
@@ -84,7 +84,6 @@ class SharedReads:
     """Answers fetch requests of all readers; see the top."""
 
     def __init__(self, *, cache_bytes: int, clock: Clock | None = None) -> None:
-        """Nothing read yet."""
         self.counts = ReadCounts()
         self._clock = clock or SystemClock()
         self._lock = concurrency.Lock()
@@ -108,7 +107,7 @@ class SharedReads:
                 reader.asks[ask] = None
             flight = self._plan(ask, missing, node_id, timeout_ms) if missing else None
         if answer is not None:
-            ask.future.set_result(answer)  # nobody has the future yet: no callback runs
+            ask.future.set_result(answer)  # the future is not published yet: no callback runs
         if flight is not None:
             self._launch(flight)
         return ask.future
@@ -355,7 +354,7 @@ class SharedReads:
     # --- completing, without the lock ---------------------------------------------------------
 
     def _start_delivering(self) -> bool:
-        """Whether the caller is the one to deliver, once it has let go of the lock."""
+        """Whether the caller is the one to deliver, once it has released the lock."""
         if self._delivering or not self._outbox:
             return False
         self._delivering = True
@@ -376,7 +375,7 @@ class SharedReads:
                         self._delivering = False
                         return
         except BaseException:
-            self._delivering = False  # interrupted: whoever comes next goes on
+            self._delivering = False  # interrupted: the next caller continues
             raise
 
 

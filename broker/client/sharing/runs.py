@@ -73,7 +73,7 @@ class Run:
     def before(self, limit: int) -> "Run | None":
         """The batches before one that begins at or after an offset; None: there are none.
 
-        A batch that lies across the offset stays in: its end tells.
+        A batch that spans the offset stays in: its end offset decides.
         """
         self._find_batches()
         count = bisect_left(self._bases, limit)

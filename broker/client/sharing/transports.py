@@ -134,11 +134,9 @@ class SharedTransports:
         self._ways.close()
 
     def __enter__(self) -> Self:
-        """Close it at the end of the block."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close all transports."""
         self.close()
 
     def _forget(self, transport: SharedTransport) -> None:

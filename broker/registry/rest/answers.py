@@ -47,7 +47,7 @@ def respond(content: Json, *, media_type: str = V1_JSON, status: int = 200) -> R
 
 
 def respond_with(error: Exception, *, media_type: str = V1_JSON) -> Response:
-    """The answer to a request that failed; what nobody foresaw is logged, never told."""
+    """The response to a request that failed; unexpected errors are logged, never returned."""
     code, message = _refused(error)
     status = code if code < 1000 else code // 100
     content = {"error_code": code, "message": message}

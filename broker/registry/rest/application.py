@@ -64,7 +64,7 @@ class RestApplication:
     """The ASGI application in front of a registry."""
 
     def __init__(self, registry: Registry, *, cluster_id: str = "") -> None:
-        """The cluster's id is told to those who ask where the schemas are kept."""
+        """The cluster id is returned by the endpoint that reports where the schemas are stored."""
         self._registry = registry
         self._cluster_id = cluster_id
         self._counts: Counter[tuple[str, str, int]] = Counter()

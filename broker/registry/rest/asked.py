@@ -1,6 +1,6 @@
 """Asked: one request, its parts read and bounded.
 
-Wrong numbers in a path or a query make the address unknown (404), a body that is no JSON of the
+Invalid numbers in a path or a query make the URL unknown (404), a body that is not JSON of the
 right shape is a bad request (400), a missing one cannot be processed (422): as Confluent's server
 has it. A boolean is true for "true" in any case and false for everything else.
 """
@@ -119,7 +119,7 @@ class Asked:
         try:
             found = orjson.loads(self.body)
         except orjson.JSONDecodeError as error:
-            raise RegistryError(400, f"the body is no JSON: {error}") from error
+            raise RegistryError(400, f"the body is not JSON: {error}") from error
         if found is None:
             raise RegistryError(422, "request body must not be null (was null)")
         if not isinstance(found, dict):
@@ -171,7 +171,7 @@ def _optional(content: JsonObject, name: str, kind: type[T]) -> T | None:
     if not isinstance(value, kind) or isinstance(value, bool):
         raise _wrong(f'"{name}"', NAMES[kind])
     if isinstance(value, int) and not -INT_MAX <= value <= INT_MAX:
-        raise _wrong(f'"{name}"', "a number of 32 bits")
+        raise _wrong(f'"{name}"', "a 32-bit integer")
     return value
 
 

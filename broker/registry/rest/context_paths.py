@@ -29,7 +29,7 @@ def within_context(path: str, query: Query) -> tuple[str, Query]:
 
 
 def context_prefix(context: str) -> str:
-    """What stands before subjects of a context: "" or ":.context:"; 400 for what is no context."""
+    """The prefix of the subjects of a context: "" or ":.context:"; 400 for an invalid context."""
     name = context[1:-1] if context.startswith(":") and context.endswith(":") else context
     if name in ("", DEFAULT_CONTEXT):
         return ""

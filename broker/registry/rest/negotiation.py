@@ -22,7 +22,7 @@ def answer_type(accept: str) -> str:
 
 
 def check_content_type(content_type: str) -> None:
-    """415 for a body that says it is no JSON."""
+    """415 for a body whose content type is not JSON."""
     if _name(content_type) not in CONTENT_TYPES:
         raise http_refusal(415)
 
@@ -32,7 +32,7 @@ def _name(media_type: str) -> str:
 
 
 def _preference(entry: str) -> tuple[str, float]:
-    """A media range with its quality; what is no number counts as 1."""
+    """A media range with its quality; an invalid number counts as 1."""
     quality = 1.0
     for parameter in entry.split(";")[1:]:
         name, _, value = parameter.partition("=")

@@ -84,7 +84,6 @@ class ReaderCheck:
     """Compares pairs of types once each; a pair inside itself counts as compatible."""
 
     def __init__(self) -> None:
-        """Nothing compared yet."""
         self._compatible: set[tuple[int, int]] = set()
         # With the path where the pair was compared, for it may be met in other places.
         self._incompatible: dict[tuple[int, int], tuple[str, list[Incompatibility]]] = {}

@@ -1,4 +1,4 @@
-"""Differences of words that bound numbers, texts and counts."""
+"""Differences of keywords that bound numbers, strings and counts."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -53,7 +53,7 @@ def bound_differences(
 
 
 def string_differences(old: Part, new: Part, path: str) -> Iterator[Difference]:
-    """Texts: lengths and pattern."""
+    """Strings: lengths and pattern."""
     yield from bound_differences(old.words, new.words, STRING_BOUNDS, path)
     before, after = old.words.get("pattern"), new.words.get("pattern")
     if after is not None and before != after:
@@ -117,7 +117,7 @@ def enum_differences(old: Part, new: Part, path: str) -> Iterator[Difference]:
 
 
 def allowed(words: Json) -> frozenset[str]:
-    """The values that const and enum allow, as texts that are equal when JSON's values are."""
+    """The values that const and enum allow, as strings that are equal when the JSON values are."""
     found = [words["const"]] if "const" in words else words.get("enum")
     values = found if isinstance(found, list) else []
     keys = frozenset(write_json(plain(each), sort=True) for each in values)

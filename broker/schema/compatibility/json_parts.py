@@ -4,7 +4,7 @@ true, {}                        no parts
 false                           false
 {"type": "string", ...}         string; with an "enum" beside it: enum and string
 {"type": ["string", "null"]}    anyOf string, null
-{"minLength": 3}                string, but only of texts: it is not `typed`
+{"minLength": 3}                string, but only for strings: it is not `typed`
 anyOf, oneOf, allOf             one part each, with alternatives under it
 not, if                         not, if
 $ref                            the parts of what it names
@@ -74,7 +74,7 @@ class Part:
 
     @property
     def key(self) -> Key:
-        """What tells it from other parts as long as its schema lives."""
+        """Its identity among other parts as long as its schema lives."""
         return id(self.node.schema), self.kind, self.integer
 
     def inner(self, word: str) -> Node | None:

@@ -51,7 +51,6 @@ class JsonComparison:
     """Compares pairs of schemas; a pair inside itself counts as compatible."""
 
     def __init__(self) -> None:
-        """Nothing compared yet."""
         # Paths in here start where the pair is, because a pair may be in several places.
         self._found: dict[Pair, list[Difference]] = {}
         # Compatible if pairs under way are; what was assumed inside a circle is only known when the

@@ -46,15 +46,15 @@ Pair = tuple[str, str]  # full names of a message in the old and the new schema
 class Kind(StrEnum):
     """Changes that are not allowed, by the names that the registry has for them."""
 
-    PACKAGE_CHANGED = "The package of the new schema at '{path}' is another than the old one"
-    MESSAGE_REMOVED = "The new schema has no message at '{path}' any more"
+    PACKAGE_CHANGED = "The package of the new schema at '{path}' differs from the old one"
+    MESSAGE_REMOVED = "The new schema no longer has the message at '{path}'"
     FIELD_KIND_CHANGED = "The field at '{path}' changed between scalar, map, group and message"
     FIELD_SCALAR_KIND_CHANGED = "The scalar type of the field at '{path}' is written differently"
     FIELD_NAMED_TYPE_CHANGED = "The field at '{path}' has another type of message"
     FIELD_NUMERIC_LABEL_CHANGED = "The numeric field at '{path}' has another label"
     REQUIRED_FIELD_ADDED = "The new schema adds a required field at '{path}'"
-    REQUIRED_FIELD_REMOVED = "The new schema has no required field at '{path}' any more"
-    ONEOF_FIELD_REMOVED = "The new schema has no field of the oneof at '{path}' any more"
+    REQUIRED_FIELD_REMOVED = "The new schema no longer has the required field at '{path}'"
+    ONEOF_FIELD_REMOVED = "The new schema no longer has the field of the oneof at '{path}'"
     MULTIPLE_FIELDS_MOVED_TO_ONEOF = "Several fields moved into the oneof at '{path}'"
     FIELD_MOVED_TO_EXISTING_ONEOF = "A field moved into the oneof at '{path}' beside older ones"
 
@@ -81,7 +81,6 @@ class _Types:
     """All types of a schema and its imports, by full names as descriptors write them."""
 
     def __init__(self, schema: ProtobufSchema) -> None:
-        """Collect them."""
         self._by_name: dict[str, _Type] = {}
         for file in schema.dependencies.values():
             self._by_name.update(_types_of(file, is_own=False))
@@ -121,7 +120,6 @@ class _Comparison:
     """Collects the differences of two schemas; paths are "#/" with names and numbers of fields."""
 
     def __init__(self, old: _Types, new: _Types) -> None:
-        """Between schemas with these types."""
         self.found: list[str] = []
         self._old = old
         self._new = new

@@ -96,7 +96,7 @@ def test_who_has_reached_a_broker_outlasts_its_restart() -> None:
     with FakeBroker(script) as fake:
         cluster = admin(fake.address, bootstrap_timeout_ms=SOON_MS)
         cluster.list_topics()
-    with cluster, pytest.raises(RequestTimeout, match="did not work in 200 ms"):
+    with cluster, pytest.raises(RequestTimeout, match="did not succeed within 200 ms"):
         cluster.list_topics(timeout_ms=200)
 
 

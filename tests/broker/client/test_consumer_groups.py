@@ -285,7 +285,7 @@ def test_a_commit_of_a_member_that_was_thrown_out_is_refused(
     poll_until(lambda: lazy.partitions == {0}, lazy)
     other = open_member(target, [topic], **settings)
     poll_until(lambda: other.partitions == {0}, other)
-    with pytest.raises(BrokerError, match="not in the group"):
+    with pytest.raises(BrokerError, match="not currently a member of the group"):
         lazy.reader.commit({TopicPartition(topic, 0): OffsetAndMetadata(0)})
     poll_until(lambda: ("lost", frozenset({0})) in lazy.heard, lazy, other)
     close_all(lazy, other)

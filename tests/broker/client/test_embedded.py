@@ -81,7 +81,7 @@ def test_an_answer_that_does_not_come_times_out_and_is_abandoned(late: LateBroke
     transport = EmbeddedTransport(late, clock=clock)
     future = transport.send(None, MetadataRequest([]), timeout_ms=1_000)
     clock.advance(1_001)
-    with pytest.raises(RequestTimeout, match="MetadataRequest was not answered in 1000 ms"):
+    with pytest.raises(RequestTimeout, match="MetadataRequest was not answered within 1000 ms"):
         future.result(60)
     assert late.abandoned == late.pending
     late.pending[0].complete(MetadataResponse())

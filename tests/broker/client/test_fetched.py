@@ -131,7 +131,7 @@ def test_bytes_that_were_changed_are_refused_when_their_batch_comes() -> None:
 def test_a_batch_that_lies_about_its_length_is_refused(length: int) -> None:
     data = bytearray(lay_out([("plain", 1)])[0])
     data[8:12] = length.to_bytes(4, "big", signed=True)
-    with pytest.raises(CorruptBatch, match="says it has"):
+    with pytest.raises(CorruptBatch, match="claims to have"):
         FetchedRun(TP, memoryview(data), offsets=(0, 100))
 
 
@@ -149,7 +149,7 @@ def test_batches_before_one_that_lies_about_its_length_are_read() -> None:
 @pytest.mark.parametrize(
     ("end_offset", "expected"),
     [(4, (2, 4)), (3, (2, 3))],
-    ids=["the header can be true", "the header passes the end of the log"],
+    ids=["the header can be true", "the header runs past the end of the log"],
 )
 def test_the_error_says_where_the_batch_is_and_what_follows(
     end_offset: int, expected: tuple[int, int]

@@ -84,7 +84,7 @@ def test_a_request_is_sent_in_the_highest_version_both_sides_know() -> None:
                 )
             )
             assert isinstance(response, MetadataResponse)
-        with pytest.raises(UnsupportedVersion, match="does not answer FetchRequest"):
+        with pytest.raises(UnsupportedVersion, match="does not support FetchRequest"):
             wait_for(transport.send(None, FetchRequest(), timeout_ms=TIMEOUT_MS))
         transport.close()
     assert [request.api_version for request in fake.requests] == [4, 7, 5, 7, 4]  # fetches connect
@@ -166,7 +166,7 @@ def test_a_broker_that_does_not_answer_times_out() -> None:
 def test_a_broker_that_does_not_open_the_session_counts_as_unreachable() -> None:
     with FakeBroker(lambda _: b"") as fake:
         transport = connect(fake.address, socket_connection_setup_timeout_ms=300)
-        with pytest.raises(ConnectionFailed, match="did not accept us in 300 ms"):
+        with pytest.raises(ConnectionFailed, match="did not accept the connection within 300 ms"):
             wait_for(transport.send(None, MetadataRequest([]), timeout_ms=TIMEOUT_MS))
         transport.close()
 
@@ -184,7 +184,7 @@ def test_no_broker_at_all_is_told_with_the_address_and_the_reason() -> None:
     cluster = Cluster(connect("127.0.0.1:1"))
     with pytest.raises(RequestTimeout) as failed:
         cluster.partitions("orders", timeout_ms=200)
-    assert 'looking up topic "orders" did not work in 200 ms' in str(failed.value)
+    assert 'looking up topic "orders" did not succeed within 200 ms' in str(failed.value)
     assert "cannot connect to 127.0.0.1:1: connection refused" in str(failed.value)
     cluster.close()
 

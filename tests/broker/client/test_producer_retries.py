@@ -379,7 +379,7 @@ def test_a_partition_without_an_answer_is_tried_again() -> None:
 def test_memory_is_given_back_when_batches_are_settled() -> None:
     bench = Bench({"buffer_memory": 1_000, "max_block_ms": 0})
     bench.send(b"x" * 800)
-    with pytest.raises(BufferFull, match="no room for 821 bytes"):
+    with pytest.raises(BufferFull, match="no buffer memory for 821 bytes"):
         bench.send(b"y" * 800)
     (sent,) = bench.rounds()
     answer_to(sent)

@@ -87,7 +87,7 @@ def test_a_server_that_does_not_know_the_password_is_found_out(server_final: byt
         talk.send(server_final)
 
 
-def test_names_with_signs_of_the_syntax_are_escaped() -> None:
+def test_names_with_characters_of_the_syntax_are_escaped() -> None:
     assert next(scram("sha512", "a=b,c", "p", nonce="N")) == b"n,,n=a=3Db=2Cc,r=N"
 
 

@@ -176,5 +176,5 @@ def test_a_readers_schema_fills_in_what_was_not_written() -> None:
 def test_a_schema_may_be_text_and_a_wrong_one_is_refused_at_once() -> None:
     assert AvroSerde('"string"').serialize("t", "a") == b"\2a"
     for wrong in ("{", '{"type": "unheard of"}'):
-        with pytest.raises(SerdeError, match="the Avro schema is wrong"):
+        with pytest.raises(SerdeError, match="the Avro schema is invalid"):
             AvroSerde(wrong)

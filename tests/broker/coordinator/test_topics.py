@@ -1,4 +1,4 @@
-"""The catalog of topics: names, ids, settings, and what survives a restart."""
+"""The topic catalog: names, ids, settings, and what survives a restart."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -16,7 +16,9 @@ def test_a_schema_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parser.parse("a", record("x")) is not first
 
 
-@pytest.mark.parametrize(("limit", "value"), [("KEPT_MAX", 2), ("KEPT_SIGNS_MAX", 200)])
+@pytest.mark.parametrize(
+    ("limit", "value"), [("CACHED_SCHEMAS_MAX", 2), ("CACHED_CHARACTERS_MAX", 200)]
+)
 def test_the_schemas_asked_for_longest_ago_are_dropped(
     monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:

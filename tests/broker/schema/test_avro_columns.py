@@ -161,7 +161,7 @@ def test_types_of_other_schemas_have_columns(text: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('"int"', "is no record"),
+        ('"int"', "must be a record"),
         ('{"type": "record", "name": "r", "fields": []}', "has no fields"),
         ('{"type": "record", "name": "r", "fields": [{"name": "a", "type": "null"}]}', "alone"),
         (
@@ -191,7 +191,7 @@ def test_a_short_text_that_stands_for_very_many_types_is_refused() -> None:
 
 def test_types_that_are_very_deep_in_each_other_are_refused() -> None:
     text = '{"type": "array", "items": ' * 150 + '"int"' + "}" * 150
-    with pytest.raises(SchemaError, match="more than 100 in each other"):
+    with pytest.raises(SchemaError, match="nested more than 100 deep"):
         read_back(text, single="ROWVAL")
 
 

@@ -166,14 +166,14 @@ def test_refs_are_followed_into_definitions_and_other_schemas() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"type": "string"}', "is no object"),
-        ("true", "does not say a type"),
-        ('{"type": "object"}', "no properties are known"),
-        ('{"properties": {"a": {}}}', 'at "a": it does not say a type'),
+        ('{"type": "string"}', "must be an object"),
+        ("true", "declares no type"),
+        ('{"type": "object"}', "without known properties"),
+        ('{"properties": {"a": {}}}', 'at "a": it declares no type'),
         ('{"properties": {"a": {"type": ["string", "integer"]}}}', "a choice of 2 types"),
         ('{"properties": {"a": {"oneOf": [{"type": "null"}]}}}', "a choice of 0 types"),
         ('{"properties": {"a": {"$ref": "#"}}}', "contains itself"),
-        ('{"properties": {"a": {"type": "array"}}}', "does not say a type"),
+        ('{"properties": {"a": {"type": "array"}}}', "declares no type"),
         ('{"properties": {"a": {"type": "integer", "connect.type": "x"}}}', "connect.type"),
         (
             '{"properties": {"a": {"type": "string"}, "A": {"type": "string"}}}',

@@ -116,8 +116,11 @@ def test_a_field_named_like_its_message_gets_another_message() -> None:
         ([Column("1ST", INT)], 'illegal name "1ST"'),
         ([Column("A", StructType((Field("a b", INT),)))], 'illegal name "a b"'),
         ([Column("A", MapType(INT, INT))], "only supports MAP types with STRING keys"),
-        ([Column("A", ArrayType(ArrayType(INT)))], "no arrays right inside arrays"),
-        ([Column("A", ArrayType(MapType(STRING, INT)))], "no arrays right inside arrays"),
+        ([Column("A", ArrayType(ArrayType(INT)))], "no arrays or maps directly inside arrays"),
+        (
+            [Column("A", ArrayType(MapType(STRING, INT)))],
+            "no arrays or maps directly inside arrays",
+        ),
     ],
 )
 def test_columns_that_protobuf_cannot_have_are_refused(given: list[Column], message: str) -> None:
@@ -174,7 +177,7 @@ def test_decimals_say_their_digits_with_or_without_the_import_of_the_option() ->
             f"message M {{ confluent.type.Decimal a = 1 {option}; }}"
         )
         assert read_back(text) == (Column("A", DecimalType(4, 2)),)
-    with pytest.raises(SchemaError, match="no such digits"):
+    with pytest.raises(SchemaError, match="invalid precision or scale"):
         read_back(text.replace('"4"', '"1"'))
 
 
@@ -204,7 +207,7 @@ def test_a_short_text_that_stands_for_very_many_fields_is_refused() -> None:
 
 def test_a_long_chain_of_messages_is_refused() -> None:
     messages = "".join(f"message M{level} {{ M{level + 1} a = 1; }}" for level in range(2_000))
-    with pytest.raises(SchemaError, match="more than 100 in each other"):
+    with pytest.raises(SchemaError, match="nested more than 100 deep"):
         read_back(f'syntax = "proto3"; {messages} message M2000 {{ int32 a = 1; }}')
 
 

@@ -340,7 +340,7 @@ def test_what_is_wrong_is_a_schema_error(text: str, message: str) -> None:
         ("message M { int32 a = 1; }", "must be optional, required or repeated in proto2"),
         ("AAAA", "neither a .proto file nor a descriptor"),
         ("Zm9v YmFy", "neither a .proto file nor a descriptor"),
-        ("\ud800", "no Unicode text"),
+        ("\ud800", "not valid Unicode"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_a_schema_error(text: str, message: str) -> None:
@@ -381,7 +381,7 @@ def test_a_descriptor_with_strings_that_are_no_text_is_refused() -> None:
     file = FileDescriptorProto(name="x.proto")
     file.message_type.add(name="M").reserved_name.append("gone")
     content = file.SerializeToString().replace(b"gone", b"g\xffne")
-    with pytest.raises(SchemaError, match="no valid UTF-8"):
+    with pytest.raises(SchemaError, match="not valid UTF-8"):
         parse(base64.b64encode(content).decode())
 
 

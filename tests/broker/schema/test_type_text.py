@@ -67,23 +67,23 @@ def test_a_text_names_a_type(text: str, expected: DataType) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "a type is missing"),
-        ("FLOAT", 'no type "FLOAT"'),
-        ("`INT`", "a type is missing"),
-        ("INT INT", "the end of the type is missing"),
-        ("INT(4)", "the end of the type is missing"),
-        ("DECIMAL", '"(" is missing'),
-        ("DECIMAL(4)", '"," is missing'),
-        ("DECIMAL(0, 0)", "no such digits"),
-        ("DECIMAL(2, 3)", "no such digits"),
-        ("DECIMAL(9999999999, 3)", "no such digits"),
-        ("DECIMAL(99999999999, 3)", "cannot be read"),
-        ("ARRAY<INT", '">" is missing'),
-        ("MAP<INT>", '"," is missing'),
-        ("STRUCT<INT>", "a type is missing"),
+        ("", "expected a type"),
+        ("FLOAT", 'unknown type "FLOAT"'),
+        ("`INT`", "expected a type"),
+        ("INT INT", "expected the end of the type"),
+        ("INT(4)", "expected the end of the type"),
+        ("DECIMAL", 'expected "("'),
+        ("DECIMAL(4)", 'expected ","'),
+        ("DECIMAL(0, 0)", "invalid precision or scale"),
+        ("DECIMAL(2, 3)", "invalid precision or scale"),
+        ("DECIMAL(9999999999, 3)", "invalid precision or scale"),
+        ("DECIMAL(99999999999, 3)", "cannot be parsed"),
+        ("ARRAY<INT", 'expected ">"'),
+        ("MAP<INT>", 'expected ","'),
+        ("STRUCT<INT>", "expected a type"),
         ("STRUCT<A INT, a BIGINT>", "same name"),
-        ("STRUCT<`A INT>", "cannot be read"),
-        ("INT;", "cannot be read"),
+        ("STRUCT<`A INT>", "cannot be parsed"),
+        ("INT;", "cannot be parsed"),
         ("ARRAY<" * (DEPTH_MAX + 1) + "INT", "more than 64 deep"),
         ("ARRAY<" * 100_000, "more than 64 deep"),
     ],
@@ -96,7 +96,7 @@ def test_a_text_that_names_no_type_is_refused(text: str, reason: str) -> None:
 def test_the_error_says_where_the_text_is_wrong() -> None:
     with pytest.raises(SchemaError) as caught:
         parse_type("STRUCT<A INT, B FLOAT>")
-    assert caught.value.at == "sign 17: FLOAT>"
+    assert caught.value.at == "character 17: FLOAT>"
 
 
 @given(ANY_TYPE)

@@ -24,9 +24,9 @@ def test_listeners_have_names_hosts_and_ports() -> None:
 @pytest.mark.parametrize(
     ("listeners", "reason"),
     [
-        (("localhost:9092",), "no listener"),
-        (("PLAINTEXT://localhost",), "no listener"),
-        (("PLAINTEXT://localhost:x",), "no listener"),
+        (("localhost:9092",), "not a listener"),
+        (("PLAINTEXT://localhost",), "not a listener"),
+        (("PLAINTEXT://localhost:x",), "not a listener"),
         (("PLAINTEXT://localhost:70000",), "65535"),
         (("SSL://localhost:9092",), "SSL"),
         (("SASL_PLAINTEXT://localhost:9092",), "SASL"),

@@ -37,7 +37,7 @@ def test_without_a_host_only_this_machine_can_connect(arguments: list[str]) -> N
         (["--config", "num.partitions=many"], "whole number"),
         (["/no/such/file"], "No such file"),
         (["--config", "listeners=SSL://:1"], "SSL"),
-        (["--config", "listener.security.protocol.map=PLAINTEXT:SSL"], "does not speak"),
+        (["--config", "listener.security.protocol.map=PLAINTEXT:SSL"], "does not support"),
     ],
 )
 def test_a_wrong_setting_is_named(

@@ -291,7 +291,7 @@ def test_a_damaged_log_is_left_alone(log: Cleaned, caplog: pytest.LogCaptureFixt
     path.write_bytes(data)
     assert log.compact() == 1
     assert log.compact() == 0
-    assert "is not compacted any more" in caplog.text
+    assert "is no longer compacted" in caplog.text
     assert path.read_bytes() == bytes(data)
     assert list(log.folder.glob("*.cleaned")) == []
 

@@ -34,7 +34,7 @@ def test_names(text: str, shown: str) -> None:
         (NamedType("DECIMAL", (0, 0)), "DECIMAL precision must be >= 1: DECIMAL(0,0)"),
         (NamedType("DECIMAL", (2, -1)), "DECIMAL scale must be >= 0"),
         (NamedType("DECIMAL", (2, 3)), "DECIMAL precision must be >= scale: DECIMAL(2,3)"),
-        (NamedType("DECIMAL", (2**31, 3)), "has no such digits"),
+        (NamedType("DECIMAL", (2**31, 3)), "has an invalid precision or scale"),
     ],
 )
 def test_other_names_are_refused(syntax: TypeSyntax, message: str) -> None:

@@ -58,7 +58,7 @@ def test_a_call_gives_its_result(name: str, arguments: tuple[object, ...], wante
         ("TO_BYTES", ("a", "utf16"), "Unknown encoding type 'utf16'"),
         ("TO_BYTES", ("a", "hex"), "hex digits"),
         ("TO_BYTES", ("0 1", "hex"), "hex digits"),
-        ("TO_BYTES", ("a", "base64"), "no base64"),
+        ("TO_BYTES", ("a", "base64"), "not base64"),
         ("FROM_BYTES", (b"a", "null"), "Unknown encoding type 'null'"),
         ("ENCODE", ("a", "utf8", "utf8"), "Supported input and output encodings"),
         ("ENCODE", ("a", "utf8", "utf16"), "Supported input and output encodings"),

@@ -117,7 +117,7 @@ def test_streams_with_new_keys_go_through_topics_of_their_own() -> None:
 def test_what_is_no_grouped_stream_of_the_builder_is_refused() -> None:
     builder = StreamsBuilder()
     first = grouped(builder).cogroup(append)
-    with pytest.raises(TopologyError, match="is no GroupedStream"):
+    with pytest.raises(TopologyError, match="is not a GroupedStream"):
         first.cogroup(builder.stream("other"), append)  # type: ignore[arg-type]
     with pytest.raises(TopologyError, match="different builders"):
         first.cogroup(grouped(StreamsBuilder()), append)

@@ -133,7 +133,7 @@ def test_two_aggregates_cannot_have_the_same_store() -> None:
     source = grouped(builder)
     source.count(store="one")
     source.count(store="one")
-    with pytest.raises(TopologyError, match='store "one" is already there'):
+    with pytest.raises(TopologyError, match='store "one" already exists'):
         builder.build()
 
 

@@ -213,7 +213,7 @@ def test_a_store_that_would_forget_open_windows_is_refused() -> None:
 
 
 def test_windows_that_are_none_are_refused() -> None:
-    with pytest.raises(TopologyError, match="60000 are no windows"):
+    with pytest.raises(TopologyError, match="60000 does not define windows"):
         grouped(StreamsBuilder()).windowed_by(60_000)  # type: ignore[call-overload]
     with pytest.raises(TopologyError, match='"emit" is'):
         grouped(StreamsBuilder()).windowed_by(tumbling(1), emit="late")  # type: ignore[call-overload]

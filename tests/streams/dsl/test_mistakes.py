@@ -55,7 +55,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     ),
     "an unknown option of a stream": (
         lambda b: untyped(b).stream("x", nam="x"),
-        '"nam" is no option here',
+        '"nam" is not an option here',
     ),
     "an unknown option of a table": (
         lambda b: untyped(b).table("x", stor="x"),
@@ -65,21 +65,21 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
         lambda b: untyped(b).add_global_store(
             StoreSpec("g", StoreKind.KEY_VALUE), "g", Drop, caching=True
         ),
-        '"caching" is no option here',
+        '"caching" is not an option here',
     ),
     "an unknown option of a join": (
         lambda b: lines(b).join(users(b), print, nmae="x"),
         'did you mean "name"?',
     ),
     "no partitions": (lambda b: lines(b).repartition(partitions=0), '"partitions" is 0'),
-    "a merge with a table": (lambda b: lines(b).merge(users(b)), "is no Stream"),
+    "a merge with a table": (lambda b: lines(b).merge(users(b)), "is not a Stream"),
     "a merge over builders": (
         lambda b: lines(b).merge(lines(StreamsBuilder())),
         "the two streams come from different builders",
     ),
     "a branch after the default": (
         lambda b: _branch_after_default(b),
-        "the split has its default branch already",
+        "the split already has a default branch",
     ),
     "a processor without process()": (
         lambda b: lines(b).process(Idle),
@@ -88,7 +88,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     "a supplier that is none": (lambda b: lines(b).process("x"), "the supplier is 'x'"),
     "a supplier that gives one object": (
         lambda b: lines(b).process_values(lambda: ONE),
-        "the supplier gives the same Processor twice",
+        "the supplier returned the same Processor twice",
     ),
     "a versioned global table": (
         lambda b: b.global_table("g", versioned_history=1000),
@@ -96,7 +96,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     ),
     "an unknown optimisation": (
         lambda b: b.build(optimize="everything"),
-        '"everything" is no optimisation',
+        '"everything" is not an optimisation',
     ),
 }
 
@@ -120,7 +120,7 @@ def test_a_mistake_is_told_where_it_is_made(mistake: str) -> None:
 BUILD_MISTAKES: dict[str, tuple[Mistake, str]] = {
     "two operations of one name": (
         lambda b: lines(b).filter(bool, name="mine").peek(print, name="mine"),
-        'node "mine" is already there',
+        'node "mine" already exists',
     ),
     "two tables of one topic": (
         lambda b: (users(b), users(b)),
@@ -143,14 +143,14 @@ BUILD_MISTAKES: dict[str, tuple[Mistake, str]] = {
     ),
     "an unknown store": (
         lambda b: lines(b).process(Drop, stores=["counts"]),
-        'asks for store "counts", which is not there',
+        'asks for store "counts", which does not exist',
     ),
     "two stores of one name": (
         lambda b: (
             users(b).filter(bool, store="same"),
             b.add_state_store(StoreSpec("same", StoreKind.KEY_VALUE)),
         ),
-        'store "same" is already there',
+        'store "same" already exists',
     ),
     "a sink that is its own source": (
         lambda b: lines(b).to("lines"),

@@ -30,7 +30,7 @@ def test_optimisations_are_chosen_by_name(given: Optimize, expected: frozenset[s
 
 @pytest.mark.parametrize("given", ["some", ["all", "none"], "all,merge.repartition.topics"])
 def test_other_names_are_refused(given: Optimize) -> None:
-    with pytest.raises(TopologyError, match="is no optimisation"):
+    with pytest.raises(TopologyError, match="is not an optimisation"):
         chosen(given)
 
 

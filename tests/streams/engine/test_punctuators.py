@@ -162,6 +162,6 @@ def test_a_punctuator_belongs_to_no_record() -> None:
 
 
 def test_an_interval_of_nothing_is_refused() -> None:
-    with pytest.raises(StreamsError, match="every 0 ms") as caught:
+    with pytest.raises(StreamsError, match="interval of a punctuator is 0 ms") as caught:
         LoneTask(ticking(0, STREAM))
     assert caught.value.at == 'node "p"'

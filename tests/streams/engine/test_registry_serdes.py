@@ -21,10 +21,10 @@ class AwayRegistry(MemoryRegistry):
     """A registry that does not answer."""
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> int:
-        raise RegistryError(503, "no answer", hint="see whether it runs")
+        raise RegistryError(503, "no answer", hint="check that it is running")
 
     def schema(self, schema_id: int, *, subject: str | None = None) -> Schema:
-        raise RegistryError(503, "no answer", hint="see whether it runs")
+        raise RegistryError(503, "no answer", hint="check that it is running")
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +91,7 @@ def test_a_registry_that_is_away_costs_no_records() -> None:
     lone.add("in", [("k", b"\0\0\0\0\1\2", 0)])
     with pytest.raises(DeserializationFailed, match="no answer") as caught:
         lone.run()
-    assert "see whether it runs" in caught.value.hint
+    assert "check that it is running" in caught.value.hint
     tree = topology(
         [source("in"), sink("out", "out", "in", value_serde=RegistryJsonSerde(AwayRegistry(), {}))]
     )

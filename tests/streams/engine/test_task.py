@@ -321,7 +321,7 @@ def test_a_partition_that_is_not_there_is_refused() -> None:
     )
     lone = LoneTask(tree)
     lone.add("in", [("k", b"1", 1)])
-    with pytest.raises(ProcessingFailed, match='partitioner gave 4, but topic "out" has 4'):
+    with pytest.raises(ProcessingFailed, match='partitioner returned 4, but topic "out" has 4'):
         lone.run()
 
 
@@ -367,7 +367,7 @@ def test_many_dropped_records_are_told_in_one_line(caplog: pytest.LogCaptureFixt
     told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(told) == 2
     assert told[0].startswith('node "p" of task 0_0 drops a record: it is too old')
-    assert "drops 4 records since it was last said: it is too old" in told[1]
+    assert "drops 4 records since the last message: it is too old" in told[1]
     assert "offset=5" in told[1]
     assert lone.task.metrics.total("dropped-records-total") == 6
 

@@ -297,7 +297,7 @@ def test_what_does_not_fit_a_join_of_streams_is_refused() -> None:
     untyped: Any = left
     with pytest.raises(TopologyError, match='"within" of a join of two streams is None'):
         untyped.join(right, pair)
-    with pytest.raises(TopologyError, match='"grace" does not fit'):
+    with pytest.raises(TopologyError, match='"grace" is not allowed'):
         untyped.join(right, pair, join_within(1), grace=1)
     with pytest.raises(TopologyError, match="joiner is None"):
         untyped.join(right, None, join_within(1))

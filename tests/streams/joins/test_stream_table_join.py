@@ -145,13 +145,13 @@ def test_a_grace_needs_a_table_that_remembers_as_long() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     builder = StreamsBuilder()
     left: Any = stream(builder, "left")
-    with pytest.raises(TopologyError, match='"key_mapper" does not fit'):
+    with pytest.raises(TopologyError, match='"key_mapper" is not allowed'):
         left.join(table(builder, "right"), pair, key_mapper=lambda key, value: key)
     with pytest.raises(TopologyError, match="key_mapper is None"):
         left.join(builder.global_table("all", key=str, value=str), pair)
     with pytest.raises(TopologyError, match="'text' cannot be joined"):
         left.join("text", pair)
-    with pytest.raises(TopologyError, match='"store_name" does not fit'):
+    with pytest.raises(TopologyError, match='"store_name" is not allowed'):
         left.join(table(builder, "other"), pair, store_name="s")
 
 

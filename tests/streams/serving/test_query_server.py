@@ -195,5 +195,5 @@ def test_keys_are_read_as_the_store_writes_them() -> None:
     assert parse_key("12", StringSerde()) == "12"
     assert parse_key("12", LongSerde()) == 12
     assert parse_key('{"a": 1}', JsonSerde()) == {"a": 1}
-    with pytest.raises(BadQuestion, match="no key of this store"):
+    with pytest.raises(BadQuestion, match="not a key of this store"):
         read_question("get", {"key": "twelve"}, LongSerde())

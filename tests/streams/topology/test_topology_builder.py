@@ -34,19 +34,19 @@ Mistake = Callable[[TopologyBuilder], object]
 MISTAKES: dict[str, tuple[Mistake, str]] = {
     "a second node of the same name": (
         lambda builder: builder.add_source("work", "other"),
-        'node "work" is already there',
+        'node "work" already exists',
     ),
     "a second source of the same topic": (
         lambda builder: builder.add_source("again", "in"),
-        'topic "in" is read by source "source" already',
+        'topic "in" is already read by source "source"',
     ),
     "a topic that a pattern matches": (
         lambda builder: builder.add_source("p", re.compile("log-.*")).add_source("q", "log-1"),
-        'topic "log-1" is read by source "p" already',
+        'topic "log-1" is already read by source "p"',
     ),
     "a pattern that matches a topic": (
         lambda builder: builder.add_source("p", re.compile("i.")),
-        'topic "in" is read by source "source" already',
+        'topic "in" is already read by source "source"',
     ),
     "a source without topics": (
         lambda builder: builder.add_source("none", []),
@@ -54,11 +54,11 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     ),
     "an unknown parent": (
         lambda builder: builder.add_sink("sink", "out", "wrok"),
-        'node "sink" has parent "wrok", which is not there',
+        'node "sink" has parent "wrok", which does not exist',
     ),
     "a node as its own parent": (
         lambda builder: builder.add_processor("self", Drop, "self"),
-        'node "self" has parent "self", which is not there',
+        'node "self" has parent "self", which does not exist',
     ),
     "no parent": (
         lambda builder: builder.add_processor("orphan", Drop, ()),
@@ -74,7 +74,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     ),
     "a store that is not there": (
         lambda builder: builder.connect_processor_and_state_stores("work", "counts"),
-        'processor "work" asks for store "counts", which is not there',
+        'processor "work" asks for store "counts", which does not exist',
     ),
     "stores for a source": (
         lambda builder: builder.add_state_store(STORE, "source"),
@@ -84,7 +84,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
         lambda builder: builder.add_state_store(STORE).add_state_store(
             StoreSpec("counts", StoreKind.SESSION)
         ),
-        'store "counts" is already there',
+        'store "counts" already exists',
     ),
     "a global store connected by hand": (
         lambda builder: builder.add_global_store(
@@ -98,11 +98,11 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     ),
     "a supplier that makes no processor": (
         lambda builder: builder.add_processor("wrong", dict, "source"),
-        "the supplier gives {}, which has no process()",
+        "the supplier returned {}, which has no process()",
     ),
     "a supplier that gives one processor twice": (
         lambda builder: builder.add_processor("shared", lambda: ONE_FOR_ALL, "source"),
-        "the supplier gives the same Processor twice",
+        "the supplier returned the same Processor twice",
     ),
 }
 

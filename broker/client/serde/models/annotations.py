@@ -18,7 +18,8 @@ class DecimalDigits:
         """Refuse what no decimal has."""
         if self.precision < 1 or not 0 <= self.scale <= self.precision:
             raise ValueError(
-                f"no decimal has {self.precision} digits, {self.scale} after the point"
+                f"a decimal cannot have {self.precision} digits, {self.scale} of them after "
+                "the decimal point"
             )
 
 

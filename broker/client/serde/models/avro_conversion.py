@@ -164,9 +164,9 @@ class AvroReading(Conversion):
             test = _read_test(option)
             if test in tests:
                 raise SchemaError(
-                    "the types of a union cannot be told apart when they are read from Avro",
+                    "the types of a union cannot be distinguished when they are read from Avro",
                     at=f"union of {', '.join(map(branch_name, shape.options))}",
-                    hint="let models have different fields, or wrap one of the types in a model",
+                    hint="give the models different fields, or wrap one of the types in a model",
                 )
             tests.add(test)
             lines.append(f"if {test}: return {self.source(option, 'x')}")

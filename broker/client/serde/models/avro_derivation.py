@@ -83,7 +83,8 @@ class _Derivation:
         names = [branch_name(each) for each in options]
         if len(set(names)) < len(names):
             raise SchemaError(
-                f"an Avro union has each type once, but here are {', '.join(names)}",
+                "an Avro union can contain each type only once, but this one has "
+                f"{', '.join(names)}",
                 hint="wrap one of the types in a model",
             )
         return [self.type(each) for each in options]
@@ -147,7 +148,7 @@ def _default(shape: Shape, value: object, where: str) -> tuple[str, object]:
     wrong = misfit(shape, value)
     if wrong is not None:
         raise SchemaError(
-            f"the default does not fit its type: {wrong}", at=where, hint="change one of the two"
+            f"the default does not match its type: {wrong}", at=where, hint="change one of the two"
         )
     datum = AvroWriting("default").function(shape)(value)
     if isinstance(shape, OptionalShape | UnionShape):

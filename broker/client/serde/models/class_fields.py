@@ -12,7 +12,7 @@ from broker.client.serde.models.json_codec import is_pydantic
 from broker.client.serde.models.shapes import REQUIRED, Family
 from broker.errors import SchemaError
 
-# Factories whose value is the same each time; one that makes ids or times is no default.
+# Factories whose value is the same each time; one that creates ids or times is not a default.
 _STEADY = (list, dict, set, frozenset, tuple, str, int, float, bool, bytes)
 
 
@@ -31,7 +31,7 @@ class ClassField:
 
 # Any: classes of libraries that may not be installed.
 def family_of(cls: Any) -> Family | None:
-    """How objects of a class are read and made; None: it is no model."""
+    """How objects of a class are read and made; None: it is not a model."""
     if not isinstance(cls, type):
         return None
     if is_typeddict(cls):
@@ -54,7 +54,7 @@ def fields_of(cls: Any) -> list[ClassField]:
     except NameError as error:
         raise SchemaError(
             f'"{cls.__name__}" has no schema: {error}',
-            hint="define the classes of its fields in its module, before the serde is made",
+            hint="define the classes of its fields in its module, before the serde is created",
         ) from error
     if is_typeddict(cls):
         return [

@@ -59,7 +59,6 @@ class Conversion(ABC):
     templates: Templates
 
     def __init__(self, title: str) -> None:
-        """Nothing is written yet."""
         self.program = Program(title)
         self.program.shared(**_SHARED)
         self._models: dict[ModelShape, str] = {}
@@ -165,7 +164,7 @@ def derived_first(options: Iterable[Shape]) -> list[Shape]:
 
 
 def class_check(program: Program, shape: ModelShape) -> str:
-    """A line that refuses what is no object of the model's class."""
+    """A line that refuses objects of other classes than the model's."""
     cls = program.constant("cls", dict if shape.family is Family.DICT else shape.cls)
     return f"if m.__class__ is not {cls} and not isinstance(m, {cls}): refuse(m)"
 

@@ -104,7 +104,7 @@ def _misfit_of_leaf(
             try:
                 unscaled_with(shape)(value)
             except (DecimalException, ValueError):
-                digits = f"{shape.precision} digits, {shape.scale} after the point"
+                digits = f"{shape.precision} digits, {shape.scale} after the decimal point"
                 return f"{path} must have at most {digits}, not {value}"
             return None
 
@@ -118,7 +118,7 @@ def _misfit_of_union(
     for option, text in zip(options, found, strict=True):
         if isinstance(option, ModelShape) and isinstance(value, option.cls):
             return text
-    return f"{path} is of none of the types that it may have, but {type(value).__name__}"
+    return f"{path} has type {type(value).__name__}, which is none of its types"
 
 
 def _misfit_of_model(shape: ModelShape, value: object, path: str, depth: int) -> str | None:
@@ -157,7 +157,7 @@ def _wrong(path: str, expected: str, value: object) -> str:
 
 def _what(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
-        return "int" if abs(value) < _INT64 else "an int of more bits"
+        return "int" if abs(value) < _INT64 else "an int with more bits"
     return type(value).__name__
 
 

@@ -71,7 +71,7 @@ def shape_of(hint: Any, *, namespace: str | None = None) -> Shape:
     """The shape of a type; `namespace` is that of models that have none of their own.
 
     >>> shape_of(list[int])
-    ArrayShape(element=<Scalar.LONG: 'an int of 64 bits'>, make=<class 'list'>)
+    ArrayShape(element=<Scalar.LONG: 'a 64-bit int'>, make=<class 'list'>)
     """
     return _Reader(namespace).shape(hint, ())
 
@@ -179,10 +179,10 @@ class _Reader:
             return self._literal(arguments)
         if origin in (dict, Mapping, MutableMapping) and len(arguments) == 2:
             if self.shape(arguments[0], ()) is not Scalar.STRING:
-                raise self._refusal(f'type "{hint}", whose keys are no text')
+                raise self._refusal(f'type "{hint}", whose keys are not strings')
             return MapShape(self.shape(arguments[1], ()))
         if origin is tuple and arguments[-1] is not Ellipsis:
-            raise self._refusal(f'type "{hint}"; a tuple[T, ...] has one')
+            raise self._refusal(f'type "{hint}"; use tuple[T, ...]')
         if origin in MAKERS and arguments:
             return ArrayShape(self.shape(arguments[0], ()), MAKERS[origin])
         raise self._refusal(f'type "{hint.__name__ if isinstance(hint, type) else hint}"')
@@ -216,9 +216,9 @@ class _Reader:
 
     def _refusal(self, what: str) -> SchemaError:
         return SchemaError(
-            f"no schema has the {what}",
+            f"schemas do not support the {what}",
             at=self._where,
-            hint="see the types that models can have in streams/README.md",
+            hint="see the supported types in streams/README.md",
         )
 
 

@@ -54,7 +54,7 @@ def _dumped(value: Any) -> object:
     if is_pydantic(type(value)):
         dumped: object = value.model_dump(mode="json", by_alias=True)
         return dumped
-    raise TypeError(f"{type(value).__name__} is nothing that JSON has")
+    raise TypeError(f"{type(value).__name__} cannot be represented in JSON")
 
 
 def _model_of(wanted: Any, value: object) -> object:
@@ -63,7 +63,7 @@ def _model_of(wanted: Any, value: object) -> object:
         return found
     if isinstance(value, wanted):
         return value
-    raise TypeError(f"{type(value).__name__} is no {wanted.__name__}")
+    raise TypeError(f"{type(value).__name__} is not {wanted.__name__}")
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_dumped)

@@ -58,7 +58,7 @@ def _model_schema(wanted: Any) -> dict[str, Any]:
     """What msgspec asks for classes that it does not know."""
     if is_pydantic(wanted):
         return _described(wanted)
-    raise NotImplementedError(f"{wanted.__name__} is nothing that JSON has")
+    raise NotImplementedError(f"{wanted.__name__} cannot be represented in JSON")
 
 
 def _lift(value: Any, top: dict[str, Any]) -> None:

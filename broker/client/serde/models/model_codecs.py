@@ -52,7 +52,7 @@ def avro_codec(wanted: Any, namespace: str | None) -> ModelCodec:
         prefix = frame(schema_id)
         if to_bytes is not None and cast(AvroSchema, parsed).canonical == reader.canonical:
             return checked(shape, lambda value: prefix + to_bytes(value))
-        # A schema of somebody else, or values that may be too deep.
+        # A schema from elsewhere, or values that may be too deep.
         encode = encoder(cast(AvroSchema, parsed), prefix)
         return checked(shape, lambda value: encode(to_value(value)))
 

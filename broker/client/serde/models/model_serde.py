@@ -45,9 +45,7 @@ class ModelSerde(Generic[T]):
         `auto_register`, `use_latest` and `normalize`.
         """
         if format not in _CODECS:
-            raise SerdeError(
-                f'there is no format "{format}" of models', hint=f"use {', '.join(_CODECS)}"
-            )
+            raise SerdeError(f'unknown model format "{format}"', hint=f"use {', '.join(_CODECS)}")
         if isinstance(registry, str):
             # Here, because httpx takes long to import and most programs need none.
             from broker.client.registry.http_registry import HttpSchemaRegistry

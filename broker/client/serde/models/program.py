@@ -12,7 +12,6 @@ class Program:
     """Collects sources and the objects they name; `function` compiles all of it."""
 
     def __init__(self, title: str) -> None:
-        """Nothing is written yet."""
         self._title = title
         self._lines: list[str] = []
         self._scope: dict[str, object] = {}

@@ -70,7 +70,6 @@ class ProtobufWriting(Conversion):
     templates = CHECKED
 
     def __init__(self, title: str, messages: Messages) -> None:
-        """With the classes of messages."""
         super().__init__(title)
         self._messages = messages
 
@@ -154,7 +153,6 @@ class ProtobufReading(Conversion):
     }
 
     def __init__(self, title: str) -> None:
-        """With the functions for times."""
         super().__init__(title)
         self.program.shared(
             read_timestamp=_read_timestamp,

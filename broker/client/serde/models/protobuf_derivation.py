@@ -9,7 +9,7 @@
     of them are whole numbers from 0
 
 Fields are numbered in their order, from 1, or from the FieldNumber of one before. A field with a
-default is optional too, so that a record without it is told from one with a zero. Not possible in
+default is optional too, so that a record without it differs from one with a zero. Not possible in
 Protobuf, and refused: lists in lists or maps, None in lists or maps, a list or map that may be
 None, a datetime without a time zone, a union that is not the type of a field.
 """
@@ -133,7 +133,7 @@ def enum_numbers(shape: EnumShape) -> dict[str, int]:
 
 
 def type_name(shape: Shape) -> str:
-    """What a field of a shape is declared as; "" for what is no single value."""
+    """What a field of a shape is declared as; "" for what is not a single value."""
     match shape:
         case Scalar():
             return PRIMITIVES.get(shape) or MESSAGES.get(shape, "")
@@ -172,10 +172,10 @@ def _field(model: ModelShape, field: FieldShape, number: int) -> Iterator[str]:
         optional = "optional "
     nullable = isinstance(field.shape, OptionalShape)
     if nullable and has_default(field) and field.default is not None:
-        raise _refusal(model, field, "None cannot be told from the default")
+        raise _refusal(model, field, "None cannot be distinguished from the default")
     match inner:
         case ArrayShape() | MapShape() if nullable:
-            raise _refusal(model, field, "a list or map cannot be None; let it be empty")
+            raise _refusal(model, field, "a list or map cannot be None; use an empty one")
         case ArrayShape(element=element):
             yield f"repeated {_single(model, field, element)} {field.name} = {number};"
         case MapShape(value=value):
@@ -201,7 +201,7 @@ def _single(model: ModelShape, field: FieldShape, shape: Shape) -> str:
         UnionShape: "union in a list or map",
     }
     reason = what.get(type(shape), "datetime without a time zone")
-    raise _refusal(model, field, f"there is no {reason}")
+    raise _refusal(model, field, f"it has no {reason}")
 
 
 def _enum(shape: EnumShape) -> Iterator[str]:
@@ -222,7 +222,7 @@ def _snake(name: str) -> str:
 
 def _refusal(model: ModelShape, field: FieldShape, reason: str) -> SchemaError:
     return SchemaError(
-        f"Protobuf cannot have it: {reason}",
+        f"Protobuf does not support the field: {reason}",
         at=f'field "{field.attribute}" of "{model.cls.__name__}"',
         hint="wrap the inner value in a model of its own, or use Avro",
     )

@@ -12,8 +12,8 @@ class Scalar(Enum):
     """Values without parts; the text is what errors call them."""
 
     BOOLEAN = "a bool"
-    INT = "an int of 32 bits"
-    LONG = "an int of 64 bits"
+    INT = "a 32-bit int"
+    LONG = "a 64-bit int"
     FLOAT = "a float "  # of 32 bits; the space keeps it from being an alias
     DOUBLE = "a float"
     STRING = "a str"
@@ -47,7 +47,7 @@ class EnumShape:
 
 @dataclass(frozen=True, slots=True)
 class LiteralShape:
-    """One of some texts, or of some numbers."""
+    """One of some strings, or of some numbers."""
 
     scalar: Scalar
     values: tuple[object, ...]

@@ -89,14 +89,14 @@ def day_micros(value: time) -> int:
 
 
 def days(value: date) -> int:
-    """Days since 1970; a datetime is no date."""
+    """Days since 1970; a datetime is not a date."""
     if isinstance(value, datetime):
         raise Misfit
     return value.toordinal() - EPOCH_ORDINAL
 
 
 def uuid_text(value: UUID) -> str:
-    """The 36 signs."""
+    """The string of 36 characters."""
     if not isinstance(value, UUID):
         raise Misfit
     return str(value)
@@ -168,7 +168,6 @@ class Members(dict[object, Enum]):
     """Members of an Enum by what stands for them in bytes."""
 
     def __init__(self, name: str, members: Mapping[str, Enum] | Mapping[int, Enum]) -> None:
-        """The name is for the error."""
         super().__init__(members.items())
         self._name = name
 

@@ -36,7 +36,7 @@ def row_reader(node: AvroNode, columns: Sequence[Column], *, skip: int) -> Decod
     """From the bytes of a record to a row; columns that the record has not are null."""
     if node.kind != "record":
         raise SerdeError(
-            f"the Avro schema is no record but {node.kind}",
+            f"the Avro schema must be a record, not {node.kind}",
             hint="set WRAP_SINGLE_VALUE to false if the topic holds single values",
         )
     parts = _parts(node, [(each.name, each.type) for each in columns], "")
@@ -108,8 +108,9 @@ class _Physical:
                 item = node.item if node.kind == "array" else AvroNode("record", fields=node.fields)
                 if item is None or not _takes_bytes(item):
                     raise SchemaError(
-                        "the Avro schema has arrays of items that take no bytes",
-                        hint="change the items of the array; a count would say the same",
+                        "the Avro schema has arrays whose items take no bytes",
+                        hint="change the items of the array; a count would hold the same "
+                        "information",
                     )
                 return {"type": "array", "items": self.schema(item)}
             case "map" if node.item is not None:

@@ -8,7 +8,7 @@
     union           index of the branch as long, then the value
 
 A null where the schema has none is the field's default, if that has one. fastavro would look for
-the branch of each nullable field anew; here it is known.
+the branch of each nullable field each time; here it is known.
 """
 
 import struct
@@ -48,7 +48,7 @@ def row_writer(node: AvroNode, columns: Sequence[Column], prefix: bytes) -> Writ
 def single_writer(
     node: AvroNode, column: Column, prefix: bytes
 ) -> Callable[[Sequence[object]], bytes | None]:
-    """From a row of one column to the bytes of its value alone; null is no record."""
+    """From a row of one column to the bytes of its value alone; null is a tombstone."""
     write = _present(node, column.type, column.name)
     head = prefix + _branch(node)
 
@@ -68,7 +68,7 @@ def _record(
     missing = places.keys() - {each.name for each in node.fields}
     if missing:
         raise SchemaError(
-            f'the Avro schema misses field "{path}{min(missing)}"',
+            f'the Avro schema lacks field "{path}{min(missing)}"',
             hint=f"its fields are {', '.join(each.name for each in node.fields)}",
         )
     # One expression for all fields: names in it are ours, and what they stand for is bound here.
@@ -108,7 +108,8 @@ def _null(field: NodeField, path: str) -> bytes | Callable[[], bytes]:
 
     def refuse() -> bytes:
         raise SerdeError(
-            f'field "{path}{field.name}" is null, but its Avro schema has neither null nor default'
+            f'field "{path}{field.name}" is null, but its Avro schema has neither null nor a '
+            "default"
         )
 
     return refuse
@@ -119,8 +120,8 @@ def _without_column(field: NodeField, path: str) -> bytes:
         return _default(field.type, field.default)
     if field.type.null_at is None:
         raise SchemaError(
-            f'the Avro schema has a field "{path}{field.name}" that no column is for',
-            hint="give the field a default, or let it be null",
+            f'the Avro schema has a field "{path}{field.name}" that has no column',
+            hint="give the field a default, or make it nullable",
         )
     return _varint(field.type.null_at)
 
@@ -217,7 +218,7 @@ def _decimal(node: AvroNode, data_type: DecimalType) -> Write:
 def _fixed(size: int) -> Write:
     def write(value: object) -> bytes:
         if not isinstance(value, bytes) or len(value) != size:
-            raise SerdeError(f"a value is not {size} bytes long, as its Avro schema says")
+            raise SerdeError(f"a value is not {size} bytes long, as its Avro schema requires")
         return value
 
     return write
@@ -292,7 +293,7 @@ def _boolean(value: bool) -> bytes:
         return b"\1"
     if value is False:
         return b"\0"
-    raise SerdeError(f"{value!r} is no boolean")
+    raise SerdeError(f"{value!r} is not a boolean")
 
 
 def _bytes(value: bytes) -> bytes:

@@ -24,7 +24,8 @@ def is_alone(columns: Sequence[Column], options: RowOptions) -> bool:
 def no_schema(name: str) -> NoReturn:
     """Refuse to speak of schemas, for formats that no registry knows."""
     raise SchemaError(
-        f'format "{name}" has no schemas in a registry', hint="declare the columns in the statement"
+        f'format "{name}" does not use a schema registry',
+        hint="declare the columns in the statement",
     )
 
 
@@ -38,7 +39,7 @@ def unsupported_type(name: str, column: Column) -> SchemaError:
 
 
 def check_map_keys(name: str, columns: Sequence[Column]) -> None:
-    """Refuse maps whose keys are not texts."""
+    """Refuse maps whose keys are not strings."""
     for column in columns:
         for each in parts_of(column.type):
             if isinstance(each, MapType) and each.key is not STRING:

@@ -1,4 +1,4 @@
-"""DELIMITED: the columns' texts with a sign between them, as Apache Commons CSV has it.
+"""DELIMITED: the columns as strings with a delimiter between them, as Apache Commons CSV has it.
 
 Reading: a field that starts with a quote goes on to the next single quote; two stand for one.
 Blank lines before the record are skipped, everything after its line is ignored, and an empty
@@ -46,8 +46,8 @@ from broker.schema.schema import ParsedSchema, Schema, SchemaKind
 DELIMITER_NAMES = {"SPACE": " ", "TAB": "\t"}
 LINE_ENDS = "\r\n"
 QUOTED = re.compile('"((?:[^"]++|"")*+)"')
-# All signs of numbers, booleans and base64.
-NUMBER_SIGNS = frozenset(string.ascii_letters + string.digits + "+-./=")
+# All characters of numbers, booleans and base64.
+NUMBER_CHARACTERS = frozenset(string.ascii_letters + string.digits + "+-./=")
 
 T = TypeVar("T")
 
@@ -90,8 +90,8 @@ def delimiter_of(text: str) -> str:
     sign = DELIMITER_NAMES.get(text.upper(), text)
     if len(sign) != 1 or sign in '"\r\n':
         raise SchemaError(
-            f'"{text}" is no delimiter',
-            hint="give a single sign that is no quote and no line end, or SPACE or TAB",
+            f'"{text}" is not a valid delimiter',
+            hint="use a single character other than a quote or line break, or SPACE or TAB",
         )
     return sign
 
@@ -168,7 +168,7 @@ class DelimitedRowSerde:
 def writer_of(data_type: DataType, delimiter: str, *, is_first: bool) -> Callable[[object], str]:
     """What writes the field of a value that is not null, with quotes where they are needed."""
     printer = printer_of(data_type)
-    if data_type is not STRING and not is_first and delimiter not in NUMBER_SIGNS:
+    if data_type is not STRING and not is_first and delimiter not in NUMBER_CHARACTERS:
         return printer
     special = re.escape(delimiter) + '"\r\n'
     start = "0-9A-Za-z" if is_first else "^\0-#"
@@ -219,7 +219,7 @@ def _quoted_field(text: str, start: int, delimiter: str) -> tuple[str, int]:
     at = found.end()
     while at < len(text) and text[at] != delimiter and text[at] not in LINE_ENDS:
         if not text[at].isspace():
-            raise Mismatch("there are signs between a closing quote and the delimiter")
+            raise Mismatch("there are characters between a closing quote and the delimiter")
         at += 1
     return found[1].replace('""', '"'), at
 
@@ -236,7 +236,7 @@ def parser_of(data_type: DataType) -> Callable[[str], object]:
 
 def _integer_parser(low: int, high: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        # Short texts of digits alone are what most fields are.
+        # Most fields are short strings of digits.
         if len(text) < 20 and text.isdigit() and text.isascii():
             number = int(text)
             if low <= number <= high:
@@ -265,7 +265,7 @@ def printer_of(data_type: DataType) -> Callable[[object], str]:
 
 
 def _refusal(value: object, data_type: object) -> Mismatch:
-    return Mismatch(f"{type(value).__name__} is no {data_type}")
+    return Mismatch(f"{type(value).__name__} is not {data_type}")
 
 
 def _print_decimal(value: object) -> str:

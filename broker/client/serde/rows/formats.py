@@ -15,7 +15,7 @@ def format_of(name: str) -> RowFormat:
     make = FORMATS.get(name.upper())
     if make is None:
         raise SchemaError(
-            f'there is no format "{name}"', hint=f"formats are {', '.join(sorted(FORMATS))}"
+            f'unknown format "{name}"', hint=f"formats are {', '.join(sorted(FORMATS))}"
         )
     return make()
 

@@ -1,9 +1,9 @@
 """JSON values to values of columns, as ksqlDB coerces them.
 
     BOOLEAN    true, false
-    INT, BIGINT, TIME, DATE, TIMESTAMP    numbers, cut at the point; texts of digits
-    DOUBLE     numbers, and texts that Java parses
-    DECIMAL    numbers and their texts, if nothing has to be rounded
+    INT, BIGINT, TIME, DATE, TIMESTAMP    numbers, truncated at the decimal point; strings of digits
+    DOUBLE     numbers, and strings that Java parses
+    DECIMAL    numbers and strings of numbers, if nothing has to be rounded
     STRING     everything: numbers as written, objects as JSON, arrays as [a, b]
     BYTES      base64 text
     ARRAY array    MAP object    STRUCT object
@@ -52,7 +52,7 @@ KINDS: dict[type, str] = {
     bool: "a boolean",
     int: "a number",
     Decimal: "a number",
-    str: "a text",
+    str: "a string",
     list: "an array",
     dict: "an object",
 }
@@ -72,7 +72,7 @@ def decode_json(data: bytes) -> object:
     try:
         found: object = _decode(data)
     except RecursionError:
-        raise Mismatch("it is nested too deep") from None
+        raise Mismatch("it is nested too deeply") from None
     except DecimalException:
         raise Mismatch("a number is too large") from None
     except (msgspec.MsgspecError, ValueError) as error:
@@ -124,7 +124,7 @@ def fields_coercion(
 
 def refusal(value: object, data_type: object) -> Mismatch:
     """The error for a JSON value of the wrong kind."""
-    return Mismatch(f"{KINDS.get(type(value), 'null')} is no {data_type}")
+    return Mismatch(f"{KINDS.get(type(value), 'null')} is not {data_type}")
 
 
 def _boolean(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""JSON texts to rows, in two ways.
+"""JSON to rows, in two ways.
 
 The fast one decodes straight into the columns' types. It knows the names of fields as they were
 seen before, case and all, and gives up on everything else. The careful one finds fields whatever
@@ -48,7 +48,6 @@ class JsonRowDecoder:
     """Decodes objects that have a field for each column."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
-        """Prepare both ways."""
         self._columns = tuple(columns)
         self._coerce = fields_coercion(self._columns)
         self._positions = {each.name: index for index, each in enumerate(columns)}
@@ -66,7 +65,7 @@ class JsonRowDecoder:
         self.decode = self._decode_and_finish if self._finishers else self._decode
 
     def decode_chunk(self, data: Sequence[bytes]) -> list[Row | None]:
-        """The rows of many texts."""
+        """The rows of many JSON strings."""
         if self._finishers:
             return list(map(self.decode, data))
         rows: list[Row | None] = []
@@ -108,7 +107,7 @@ class JsonRowDecoder:
         try:
             row = tuple(self._coerce(found))
         except RecursionError:
-            raise Mismatch("it is nested too deep") from None
+            raise Mismatch("it is nested too deeply") from None
         if self._learned < LEARNING_MAX:
             self._learn(found)
         return row
@@ -180,7 +179,7 @@ def single_decoder(data_type: DataType) -> Callable[[bytes], Row]:
         try:
             return (None if found is None else coercion(found),)
         except RecursionError:
-            raise Mismatch("it is nested too deep") from None
+            raise Mismatch("it is nested too deeply") from None
 
     return decode_single
 
@@ -204,7 +203,7 @@ def _needs_care(data_type: DataType) -> bool:
 
 # Any: annotations have no common type.
 def _checked_type(data_type: DataType) -> Any:
-    """The type, or null, as msgspec is told to check it."""
+    """The type, or null, as msgspec checks it."""
     match data_type:
         case Primitive():
             if data_type in INTEGER_RANGES:

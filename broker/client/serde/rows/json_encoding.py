@@ -1,4 +1,4 @@
-"""Rows to JSON texts: a function is written for each list of columns, with its checks in place.
+"""Rows to JSON: a function is written for each list of columns, with its checks in place.
 
 For (ID INT, NAME STRING) it is
 
@@ -84,7 +84,7 @@ def row_encoder(columns: Sequence[Column]) -> Callable[[Row], bytes]:
 
 
 def single_encoder(column: Column) -> Callable[[Row], bytes | None]:
-    """What encodes a row's only value alone; a null value is no bytes."""
+    """The encoder of a row's only value alone; a null value has no bytes."""
     encoding = encoding_of(column.type)
 
     def encode(row: Row) -> bytes | None:
@@ -134,7 +134,7 @@ def _named(column: Column) -> Encoding:
 
 
 def _refusal(value: object, data_type: object) -> Mismatch:
-    return Mismatch(f"{type(value).__name__} is no {data_type}")
+    return Mismatch(f"{type(value).__name__} is not {data_type}")
 
 
 def _primitive_encoding(data_type: Primitive) -> Encoding:
@@ -197,9 +197,9 @@ def _map_encoding(data_type: MapType, encoding: Encoding) -> Encoding:
         found: dict[str, object] = {}
         for key, each in value.items():
             if key is None:
-                key = "null"  # as ksqlDB writes it; JSON has no other keys than texts
+                key = "null"  # as ksqlDB writes it; keys in JSON are strings
             if not isinstance(key, str):
-                raise _refusal(key, "key of a MAP in JSON")
+                raise _refusal(key, "a key of a MAP in JSON")
             try:
                 found[key] = encoding(each)
             except ValueError as error:

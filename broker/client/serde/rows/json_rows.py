@@ -56,7 +56,6 @@ class JsonRowSerde:
     """Rows as JSON; JSON's own null is a null record, or a null in a column that stands alone."""
 
     def __init__(self, columns: Sequence[Column], *, alone: bool) -> None:
-        """Prepare what encodes and decodes."""
         self._encode: Callable[[Row], bytes | None]
         self._decode: Callable[[bytes], Row | None]
         self._decode_chunk: Callable[[Sequence[bytes]], list[Row | None]]

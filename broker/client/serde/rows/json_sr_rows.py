@@ -100,7 +100,7 @@ def _prefixed(
 
 
 def _further_properties(schema: JsonSchema, names: Sequence[str]) -> bytes:
-    """The JSON of properties that no column is for, without the braces around it."""
+    """The JSON of properties that has no column, without the braces around it."""
     source = schema.source if isinstance(schema.source, dict) else {}
     properties = source.get("properties")
     if not isinstance(properties, Mapping):
@@ -108,7 +108,7 @@ def _further_properties(schema: JsonSchema, names: Sequence[str]) -> bytes:
     missing = [each for each in names if each not in properties]
     if missing and source.get("additionalProperties") is False:
         raise SchemaError(
-            f'the JSON schema misses property "{missing[0]}"',
+            f'the JSON schema lacks property "{missing[0]}"',
             hint=f"its properties are {', '.join(properties)}",
         )
     required = source.get("required")
@@ -121,8 +121,8 @@ def _further_properties(schema: JsonSchema, names: Sequence[str]) -> bytes:
             further[name] = None
         elif isinstance(required, list) and name in required:
             raise SchemaError(
-                f'the JSON schema requires a property "{name}" that no column is for',
-                hint="give the property a default, or let it be null",
+                f'the JSON schema requires a property "{name}" that has no column',
+                hint="give the property a default, or make it nullable",
             )
     ordered = {name: further[name] for name in properties if name in further}
     return write_json(ordered)[1:-1].encode()

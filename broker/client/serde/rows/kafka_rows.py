@@ -70,7 +70,6 @@ class KafkaRowSerde:
 
     # Any: each serde has its own type of values.
     def __init__(self, inner: Serde[Any]) -> None:
-        """Put rows around another serde's values."""
         self._serialize = inner.serialize
         self._deserialize = inner.deserialize
         self._is_text = isinstance(inner, StringSerde)

@@ -7,7 +7,6 @@ class Mismatch(ValueError):
     """Why a value is wrong; `path` grows from the inside to the outside while it is raised."""
 
     def __init__(self, reason: str, path: str = "") -> None:
-        """Keep both parts."""
         super().__init__(reason)
         self.reason = reason
         self.path = path

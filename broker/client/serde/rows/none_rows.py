@@ -29,10 +29,10 @@ class NoneRows:
             raise SchemaError(
                 'format "NONE" can only be used where there are no columns',
                 at=f'column "{columns[0].name}"',
-                hint="name another format for the key",
+                hint="use another format for the key",
             )
         if not options.is_key:
-            raise SchemaError('format "NONE" is for keys only', hint="name another value format")
+            raise SchemaError('format "NONE" is for keys only', hint="use another value format")
         return NullSerde()
 
     def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:

@@ -88,7 +88,7 @@ def _fields(
             continue
         if name not in by_name:
             raise SchemaError(
-                f'the Protobuf message "{message.full_name}" misses field "{path}{name}"',
+                f'the Protobuf message "{message.full_name}" lacks field "{path}{name}"',
                 hint=f"its fields are {', '.join([*by_union, *by_name])}",
             )
         convert = _value(by_name[name], data_type, path + name)
@@ -172,7 +172,7 @@ def _null(field: FieldDescriptor) -> object:
 def _list(items: object) -> list[object]:
     # A text would be a list of letters otherwise.
     if not isinstance(items, list):
-        raise SerdeError(f"{type(items).__name__} is no list")
+        raise SerdeError(f"{type(items).__name__} is not a list")
     return items
 
 

@@ -195,7 +195,7 @@ def _message_class(schema: ProtobufSchema, name: str | None) -> type[Message]:
     try:
         return schema.message_class(name)
     except RecursionError:  # Google's library makes the classes of all fields, one in the other
-        raise SchemaError(f'the Protobuf message "{name}" is too deep') from None
+        raise SchemaError(f'the Protobuf message "{name}" is nested too deeply') from None
 
 
 def _protobuf(schema: ParsedSchema | None) -> ProtobufSchema:
@@ -208,7 +208,7 @@ def _check_wrapped(name: str, options: RowOptions) -> None:
     if not options.wrapped and not options.is_key:
         raise SchemaError(
             f"Format '{name}' does not support 'WRAP_SINGLE_VALUE' set to 'false'.",
-            hint="Protobuf has no values but messages",
+            hint="Protobuf can only encode messages",
         )
 
 

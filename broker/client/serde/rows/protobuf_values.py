@@ -23,7 +23,7 @@ def date_of(message: Message) -> int:
     """Days since 1970 of a google.type.Date, whatever its year."""
     year, month, day = message.year, message.month, message.day
     if not 1 <= month <= 12 or not 1 <= day <= days_of_month(year, month):
-        raise SerdeError(f"no date: year {year}, month {month}, day {day}")
+        raise SerdeError(f"invalid date: year {year}, month {month}, day {day}")
     # Years begin with March here, so that the day of a leap year comes last.
     year -= month <= 2
     era, of_era = divmod(year, 400)
@@ -55,14 +55,14 @@ def time_of(message: Message) -> int:
     seconds = message.hours * 3600 + message.minutes * 60 + message.seconds
     found = int(seconds * 1000 + message.nanos // NANOS_PER_MS)
     if not 0 <= found < DAY_MS:
-        raise SerdeError(f"no time of a day: {found} milliseconds")
+        raise SerdeError(f"invalid time of day: {found} milliseconds")
     return found
 
 
 def time_fields(milliseconds: int) -> dict[str, int]:
     """The fields of a time of the day."""
     if not 0 <= milliseconds < DAY_MS:
-        raise SerdeError(f"no time of a day: {milliseconds} milliseconds")
+        raise SerdeError(f"invalid time of day: {milliseconds} milliseconds")
     seconds, rest = divmod(milliseconds, 1000)
     return {
         "hours": seconds // 3600,
@@ -76,7 +76,7 @@ def timestamp_of(message: Message) -> int:
     """Milliseconds since 1970 of a google.protobuf.Timestamp."""
     found = int(message.seconds * 1000 + message.nanos // NANOS_PER_MS)
     if not -INT64 <= found < INT64:
-        raise SerdeError(f"no timestamp: {message.seconds} seconds")
+        raise SerdeError(f"invalid timestamp: {message.seconds} seconds")
     return found
 
 

@@ -151,12 +151,12 @@ class RegisteredRows:
         if schema.kind is not self._codec.kind:
             raise SchemaError(
                 f"schema {schema_id} is of kind {schema.kind}, not {self._codec.kind}",
-                hint="name the format that the topic was written with",
+                hint="use the format that the topic was written with",
             )
         try:
             return parse_schema(schema, resolve_references(self._registry, schema))
         except RecursionError:
-            raise SchemaError(f"schema {schema_id} is too deep") from None
+            raise SchemaError(f"schema {schema_id} is nested too deeply") from None
 
 
 def need_registry(name: str, registry: SchemaRegistry | None) -> SchemaRegistry:
@@ -164,7 +164,7 @@ def need_registry(name: str, registry: SchemaRegistry | None) -> SchemaRegistry:
     if registry is None:
         raise SchemaError(
             f"{name} needs a schema registry",
-            hint="give one, or name a format that has no schemas there",
+            hint="configure one, or use a format without schemas",
         )
     return registry
 

@@ -220,7 +220,7 @@ def test_a_registry_that_is_not_there_is_named_with_a_hint() -> None:
     url = free_url()
     with opened(url) as registry, pytest.raises(RegistryError, match=url) as found:
         registry.schema(1)
-    assert "whether it runs" in found.value.hint
+    assert "that it is running" in found.value.hint
     assert found.value.status == 503
 
 
@@ -266,7 +266,7 @@ def test_without_credentials_the_hint_says_how_to_give_them() -> None:
 
 @pytest.mark.parametrize("url", ["", "localhost:8081", "ftp://a", "http://", "http://a:b", ","])
 def test_a_wrong_url_is_refused_at_once(url: str) -> None:
-    with pytest.raises(ConfigError, match="url"):
+    with pytest.raises(ConfigError, match="URL"):
         HttpSchemaRegistry(url)
 
 

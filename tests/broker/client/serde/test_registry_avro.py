@@ -361,5 +361,5 @@ def test_threads_may_share_a_serde() -> None:
 
 
 def test_a_schema_of_another_kind_is_refused_at_once() -> None:
-    with pytest.raises(SchemaError, match="JSON, and AVRO is needed"):
+    with pytest.raises(SchemaError, match="JSON, but AVRO is needed"):
         RegistryAvroSerde(MemoryRegistry(), Schema("{}", SchemaKind.JSON))

@@ -260,7 +260,7 @@ def test_other_values_are_refused(value: object) -> None:
 
 
 def test_without_a_schema_only_messages_can_be_written() -> None:
-    with pytest.raises(SerdeError, match="no class of Protobuf messages"):
+    with pytest.raises(SerdeError, match="not a Protobuf message class"):
         RegistryProtobufSerde(MemoryRegistry()).serialize("t", {"id": 1})
 
 
@@ -276,12 +276,12 @@ def test_a_wrong_schema_is_refused_at_once(schema: Any, message: str | None) -> 
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        ("00 00000001", "indexes are wrong"),
+        ("00 00000001", "indexes are invalid"),
         ("00 00000001 00 ff", "cannot decode as Protobuf"),
         ("00 00000001 02 0a", r"no message at \[5\]"),
         ("00 00000001 06 00 00 00", "no message at"),
         ("00 00000009 00", "id 9 is not in the registry"),
-        ("7b7d", "look like JSON"),
+        ("7b7d", "looks like JSON"),
         ("", "no bytes"),
     ],
 )

@@ -37,7 +37,7 @@ def test_a_stage_travels_as_an_option() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "no base64",
+        "not base64",
         "AAAA",
         base64.b64encode(b"cno_module\nthing\n.").decode(),
         to_option(Doubled(1))[:8],

@@ -203,16 +203,16 @@ class Opaque:
 @pytest.mark.parametrize(
     ("form", "hint", "reason"),
     [
-        (avro, Opaque, 'no schema has the type "Opaque"'),
+        (avro, Opaque, 'schemas do not support the type "Opaque"'),
         (json_schema, Opaque, "Opaque"),
-        (protobuf, complex, 'no schema has the type "complex"'),
-        (avro, list[Opaque], 'no schema has the type "Opaque"'),
-        (avro, dict[int, str], "whose keys are no text"),
-        (avro, tuple[int, str], r"a tuple\[T, ...\] has one"),
-        (avro, list, 'no schema has the type "list"'),
-        (avro, datetime | int, "an Avro union has each type once"),
+        (protobuf, complex, 'schemas do not support the type "complex"'),
+        (avro, list[Opaque], 'schemas do not support the type "Opaque"'),
+        (avro, dict[int, str], "whose keys are not strings"),
+        (avro, tuple[int, str], r"use tuple\[T, ...\]"),
+        (avro, list, 'schemas do not support the type "list"'),
+        (avro, datetime | int, "an Avro union can contain each type only once"),
         (avro, Annotated[str, LocalTime], "a str marked as local"),
-        (protobuf, list[list[int]], "there is no list in a list"),
+        (protobuf, list[list[int]], "it has no list in a list"),
         (protobuf, list[int | None], "None in a list"),
         (protobuf, list[int] | None, "a list or map cannot be None"),
         (protobuf, dict[str, Card | Cash], "no union in a list or map"),
@@ -230,7 +230,7 @@ def test_a_hint_without_a_schema_is_refused_with_its_field(
 
 def test_a_default_that_does_not_fit_is_refused() -> None:
     model = msgspec.defstruct("Model", [("odd", int, "text")], module="shop")
-    with pytest.raises(SchemaError, match=r"the default does not fit its type: .* not str"):
+    with pytest.raises(SchemaError, match=r"the default does not match its type: .* not str"):
         avro(model, MemoryRegistry())
 
 

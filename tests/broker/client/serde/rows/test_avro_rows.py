@@ -265,8 +265,8 @@ def test_a_given_schema_fills_in_its_defaults() -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ([Column("a", INT), Column("b", INT)], 'misses field "b"'),
-        ([Column("c", INT)], '"a" that no column is for'),
+        ([Column("a", INT), Column("b", INT)], 'lacks field "b"'),
+        ([Column("c", INT)], '"a" that has no column'),
         ([Column("a", STRING)], "which is STRING"),
         ([Column("a", BIGINT)], "which is BIGINT"),
     ],

@@ -63,15 +63,15 @@ def test_fields_are_read_as_their_column_wants(data_type: str, text: str, value:
         ("INT", "1,2", "$: 2 fields for 1 columns"),
         ("INT", "1,", "$: 2 fields for 1 columns"),
         ("INT", "2147483648", "$.A: the number is out of range"),
-        ("INT", " 1", "$.A: the text is no whole number"),
-        ("INT", "1.0", "$.A: the text is no whole number"),
-        ("DOUBLE", "x", "$.A: the text is no number"),
+        ("INT", " 1", "$.A: the string is not a whole number"),
+        ("INT", "1.0", "$.A: the string is not a whole number"),
+        ("DOUBLE", "x", "$.A: the string is not a number"),
         ("DECIMAL(4, 2)", "1.555", "$.A: the number does not fit DECIMAL(4, 2) without rounding"),
-        ("BYTES", "*", "$.A: the text is no base64"),
+        ("BYTES", "*", "$.A: the string is not base64"),
         ("TIME", "-1", "$.A: the number is out of range"),
         ("STRING", '"x', "$: a quote is not closed"),
         ("STRING", '"x""', "$: a quote is not closed"),
-        ("STRING", '"x"y', "$: there are signs between a closing quote and the delimiter"),
+        ("STRING", '"x"y', "$: there are characters between a closing quote and the delimiter"),
     ],
 )
 def test_wrong_fields_are_refused(data_type: str, text: str, reason: str) -> None:
@@ -138,15 +138,15 @@ def test_values_are_written_as_java_does(data_type: str, value: object, line: st
 @pytest.mark.parametrize(
     ("data_type", "row", "reason"),
     [
-        ("INT", ("1",), "$.A: str is no INTEGER"),
+        ("INT", ("1",), "$.A: str is not INTEGER"),
         ("INT", (2**31,), "$.A: the number is out of range"),
-        ("INT", (True,), "$.A: bool is no INTEGER"),
-        ("BOOLEAN", (1,), "$.A: int is no BOOLEAN"),
-        ("DOUBLE", ("1",), "$.A: str is no DOUBLE"),
+        ("INT", (True,), "$.A: bool is not INTEGER"),
+        ("BOOLEAN", (1,), "$.A: int is not BOOLEAN"),
+        ("DOUBLE", ("1",), "$.A: str is not DOUBLE"),
         ("DOUBLE", (10**400,), "$.A: the number is too large for DOUBLE"),
-        ("STRING", (1,), "$.A: int is no STRING"),
-        ("BYTES", ("a",), "$.A: str is no BYTES"),
-        ("DECIMAL(2, 1)", (1.5,), "$.A: float is no DECIMAL"),
+        ("STRING", (1,), "$.A: int is not STRING"),
+        ("BYTES", ("a",), "$.A: str is not BYTES"),
+        ("DECIMAL(2, 1)", (1.5,), "$.A: float is not DECIMAL"),
         ("INT", (1, 2), "$: 2 values for 1 columns"),
     ],
 )
@@ -172,10 +172,10 @@ def test_keys_without_columns_are_null() -> None:
     assert serde.deserialize("t", b"anything") is None
 
 
-def test_delimiters_are_single_signs_or_have_names() -> None:
+def test_delimiters_are_single_characters_or_have_names() -> None:
     assert [delimiter_of(text) for text in ("|", "SPACE", "tab")] == ["|", " ", "\t"]
     for text in ("", "<~>", '"', "\n", "\r"):
-        with pytest.raises(SchemaError, match="is no delimiter"):
+        with pytest.raises(SchemaError, match="is not a valid delimiter"):
             delimiter_of(text)
 
 

@@ -96,7 +96,7 @@ def test_a_given_schema_fills_in_its_defaults() -> None:
     ("schema", "message"),
     [
         ({"properties": {"a": {}, "b": {"type": "string"}}, "required": ["b"]}, 'property "b"'),
-        ({"properties": {"b": {}}, "additionalProperties": False}, 'misses property "a"'),
+        ({"properties": {"b": {}}, "additionalProperties": False}, 'lacks property "a"'),
     ],
 )
 def test_a_given_schema_that_does_not_suit_is_refused_at_once(

@@ -131,7 +131,7 @@ def test_the_prefix_has_the_schema_and_the_place_of_the_message() -> None:
     )
     assert PROTOBUF_NOSR.serde(columns, OPTIONS).serialize("t", (1,)) == b"\x08\1"
     assert registry.calls == ["register t-value"]
-    with pytest.raises(SchemaError, match="has no schemas"):
+    with pytest.raises(SchemaError, match="does not use a schema registry"):
         PROTOBUF_NOSR.schema_of(columns, OPTIONS)
 
 
@@ -285,7 +285,7 @@ def test_a_given_schema_is_written_to_in_the_message_that_is_named() -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ([Column("b", INT)], 'misses field "b"'),
+        ([Column("b", INT)], 'lacks field "b"'),
         ([Column("a", STRING)], "which are STRING"),
         ([Column("a", ArrayType(INT))], "which are ARRAY"),
     ],
@@ -302,9 +302,9 @@ def test_a_chain_of_messages_that_is_too_long_is_refused() -> None:
     messages = "".join(f"message M{level} {{ M{level + 1} a = 1; }}" for level in range(2_000))
     registry, schema, schema_id = other(f"{messages} message M2000 {{ int32 a = 1; }}")
     columns = [Column("B", INT)]
-    with pytest.raises(SchemaError, match="in each other"):
+    with pytest.raises(SchemaError, match="nested more than"):
         PROTOBUF.columns_of(schema, OPTIONS)
-    with pytest.raises(SchemaError, match="too deep"):
+    with pytest.raises(SchemaError, match="nested too deeply"):
         PROTOBUF.serde(columns, RowOptions(schema_id=schema_id), registry)
     with pytest.raises(SerdeError, match="RecursionError"):
         PROTOBUF.serde(columns, OPTIONS, registry).deserialize("t", frame(schema_id) + b"\0")
