@@ -1,14 +1,19 @@
 """EmbeddedTransport: requests to a broker in the same process, as calls; nothing is encoded.
 
 A request is handled in the thread that sends it. An answer that comes later (a long poll, a group
-that is not complete) completes its future in a thread of its own; see Answering.
+that is not complete) completes its future in a thread of its own; see ResponseThread.
 """
 
 from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import Protocol
 
-from broker.client.answering import Answering, Expected, Later, complete
+from broker.client.response_thread import (
+    ExpectedResponse,
+    ResponseSource,
+    ResponseThread,
+    complete,
+)
 from broker.client.transport import Node
 from broker.clock import Clock
 from broker.errors import (
@@ -24,7 +29,7 @@ from broker.protocol.messages.produce import ProduceRequest
 from broker.protocol.wire import SPECS
 
 
-class RequestHandler(Later, Protocol):
+class RequestHandler(ResponseSource, Protocol):
     """What the transport needs of a broker."""
 
     def handle(
@@ -43,7 +48,7 @@ class EmbeddedTransport:
         *,
         client_id: str = "millstream",
         clock: Clock | None = None,
-        answering: Answering | None = None,
+        response_thread: ResponseThread | None = None,
     ) -> None:
         """Speak to this broker under a client id; share a thread for late answers, or own one.
 
@@ -57,9 +62,9 @@ class EmbeddedTransport:
         self._broker = broker
         self._connection = ConnectionInfo(client_id=client_id)
         self._nodes: list[Node] = []
-        self._shares_answering = answering is not None
-        self._answering = answering or Answering(clock)
-        self._answering.join(self)
+        self._shares_answering = response_thread is not None
+        self._response_thread = response_thread or ResponseThread(clock)
+        self._response_thread.join(self)
         self._closed = False
 
     def nodes(self) -> list[Node]:
@@ -94,8 +99,8 @@ class EmbeddedTransport:
             )
             if isinstance(answer, Pending):
                 late = f"{type(request).__name__} was not answered within {timeout_ms} ms"
-                expected = Expected(self, self._broker, answer, late)
-                self._answering.wait_for(expected, future, timeout_ms)
+                expected = ExpectedResponse(self, self._broker, answer, late)
+                self._response_thread.wait_for(expected, future, timeout_ms)
                 return future
         except UnsupportedVersion as error:
             future.set_exception(error)
@@ -111,9 +116,9 @@ class EmbeddedTransport:
         """Fail what still waits."""
         self._closed = True
         if self._shares_answering:
-            self._answering.leave(self)
+            self._response_thread.leave(self)
         else:
-            self._answering.close()
+            self._response_thread.close()
 
 
 def _with_own_records(request: ProduceRequest) -> ProduceRequest:

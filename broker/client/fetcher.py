@@ -52,7 +52,7 @@ MOVED = frozenset(
 )
 
 
-class Asked(NamedTuple):
+class RequestedPartition(NamedTuple):
     """A partition in a fetch request, as it was then."""
 
     state: PartitionState
@@ -107,11 +107,11 @@ class Fetcher:
         """Ask no more."""
         self._closed = True
 
-    def _plan(self) -> tuple[dict[int, list[Asked]], int]:
+    def _plan(self) -> tuple[dict[int, list[RequestedPartition]], int]:
         """Whom to ask for what, decided under the lock."""
         now_ms = self._cluster.clock.monotonic_ms()
         wait_ms = LOOK_AGAIN_MS
-        plan: dict[int, list[Asked]] = {}
+        plan: dict[int, list[RequestedPartition]] = {}
         with self._positions.lock:
             for state in self._positions.states():
                 if state.fetchable and state.not_before_ms > now_ms:
@@ -122,7 +122,9 @@ class Fetcher:
                     wait_ms = min(wait_ms, pause_ms)
                     continue
                 self._busy.add(leader)
-                plan[leader] = [Asked(state, state.turn, state.fetch_offset) for state in states]
+                plan[leader] = [
+                    RequestedPartition(state, state.turn, state.fetch_offset) for state in states
+                ]
                 for state in states:
                     state.in_flight = True
         return plan, wait_ms
@@ -145,7 +147,7 @@ class Fetcher:
                 ready.setdefault(leader, []).append(state)
         return {leader: found for leader, found in ready.items() if leader not in full}
 
-    def _ask(self, node_id: int, asked: list[Asked]) -> None:
+    def _ask(self, node_id: int, asked: list[RequestedPartition]) -> None:
         request, version_max = self._request(asked)
         timeout_ms = self._config.fetch_max_wait_ms + ANSWER_MARGIN_MS
         try:
@@ -157,7 +159,7 @@ class Fetcher:
             return
         future.add_done_callback(lambda done: self._answered(node_id, asked, done))
 
-    def _request(self, asked: list[Asked]) -> tuple[FetchRequest, int | None]:
+    def _request(self, asked: list[RequestedPartition]) -> tuple[FetchRequest, int | None]:
         config = self._config
         topics: dict[str, FetchTopic] = {}
         version_max = None
@@ -190,11 +192,15 @@ class Fetcher:
 
     # --- answers, on the transport's thread ---------------------------------------------------
 
-    def _answered(self, node_id: int, asked: list[Asked], done: Future[object]) -> None:
+    def _answered(
+        self, node_id: int, asked: list[RequestedPartition], done: Future[object]
+    ) -> None:
         failed = done.cancelled() or done.exception() is not None
         self._finish(node_id, asked, None if failed else cast(FetchResponse, done.result()))
 
-    def _finish(self, node_id: int, asked: list[Asked], response: FetchResponse | None) -> None:
+    def _finish(
+        self, node_id: int, asked: list[RequestedPartition], response: FetchResponse | None
+    ) -> None:
         with self._positions.lock:
             self._busy.discard(node_id)
             for state, turn, _ in asked:
@@ -212,7 +218,7 @@ class Fetcher:
         if not self._closed:
             self.pump()
 
-    def _back_off(self, node_id: int, asked: list[Asked]) -> None:
+    def _back_off(self, node_id: int, asked: list[RequestedPartition]) -> None:
         failures = self._failures[node_id] = self._failures.get(node_id, 0) + 1
         delay_ms = self._cluster.backoff.delay_ms(failures)
         self._not_before_ms[node_id] = self._cluster.clock.monotonic_ms() + delay_ms
@@ -228,7 +234,7 @@ class Fetcher:
                 for data in topic.partitions:
                     yield TopicPartition(name, data.partition_index), data
 
-    def _take(self, asked: Asked, data: PartitionData) -> None:
+    def _take(self, asked: RequestedPartition, data: PartitionData) -> None:
         state = asked.state
         if self._positions.get(state.topic_partition) is not state or state.turn != asked.turn:
             return  # revoked, or moved by a seek
@@ -254,7 +260,7 @@ class Fetcher:
             return
         state.append(run)
 
-    def _take_error(self, asked: Asked, code: ErrorCode, data: PartitionData) -> None:
+    def _take_error(self, asked: RequestedPartition, code: ErrorCode, data: PartitionData) -> None:
         state = asked.state
         tp = state.topic_partition
         delay_ms = self._cluster.config.retry_backoff_ms

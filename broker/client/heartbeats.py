@@ -89,7 +89,7 @@ class HeartbeatSchedule:
         return Due.NOTHING, min(deadlines) - now_ms
 
 
-class Beating(Protocol):
+class HeartbeatMember(Protocol):
     """A member as the heartbeat thread sees it."""
 
     @property
@@ -115,7 +115,7 @@ class Heartbeats:
 
     def __init__(
         self,
-        member: Beating,
+        member: HeartbeatMember,
         schedule: HeartbeatSchedule,
         clock: Clock,
         *,

@@ -1,9 +1,9 @@
 """IoLoop: the thread and the selector behind clients over TCP; several clients may share it.
 
-Each client has a lane: an inbox that any thread may put exchanges in, and peers that this thread
-alone owns: it connects on demand, writes, reads, times out, and completes futures. A lane is looked
-at when something was put in its inbox, when one of its sockets is ready, and when something of it
-is due; lanes that have nothing to do cost nothing.
+Each client has a channel: an inbox that any thread may put exchanges in, and peers that this thread
+alone owns: it connects on demand, writes, reads, times out, and completes futures. A channel is
+processed when something was put in its inbox, when one of its sockets is ready, and when one of its
+deadlines is due; idle channels cost nothing.
 """
 
 import heapq
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 WAIT_MS_MAX = 60_000
 
 
-class Lane:
+class Channel:
     """One client's exchanges and connections."""
 
     def __init__(self, peers: Peers) -> None:
@@ -70,17 +70,17 @@ class Lane:
 
 
 class IoLoop:
-    """One thread for all lanes that are opened on it."""
+    """One thread for all channels that are opened on it."""
 
     def __init__(self, machine: Machine | None = None) -> None:
         """Start the thread."""
         self._machine = machine or Machine()
         self.clock = self._machine.clock
         self.pid = os.getpid()
-        self._lock = concurrency.Lock()  # guards _lanes and _closed
-        self._lanes: dict[Peers, Lane] = {}
-        self._touched: deque[Lane] = deque()
-        self._due: list[tuple[int, int, Lane]] = []
+        self._lock = concurrency.Lock()  # guards _channels and _closed
+        self._channels: dict[Peers, Channel] = {}
+        self._touched: deque[Channel] = deque()
+        self._due: list[tuple[int, int, Channel]] = []
         self._order = itertools.count()
         self._closed = False
         self._woken = False
@@ -98,40 +98,40 @@ class IoLoop:
         tls: ssl.SSLContext | None,
         *,
         on_break: Callable[[int], None] | None = None,
-    ) -> Lane:
-        """A lane of its own; nothing connects before the first exchange."""
+    ) -> Channel:
+        """A channel of its own; nothing connects before the first exchange."""
         peers = Peers(config, self._machine, self._selector, on_break)
         peers.use_tls(tls)
-        lane = Lane(peers)
+        channel = Channel(peers)
         with self._lock:
             if self._closed:
                 raise ClientError("the client is closed")
-            self._lanes[peers] = lane
-        return lane
+            self._channels[peers] = channel
+        return channel
 
-    def touch(self, lane: Lane) -> None:
-        """Have the thread look at a lane."""
-        self._touched.append(lane)
+    def touch(self, channel: Channel) -> None:
+        """Have the thread look at a channel."""
+        self._touched.append(channel)
         self._wake()
 
-    def end(self, lane: Lane) -> None:
-        """End a lane and its connections; what is under way on it fails."""
-        with lane.lock:
-            lane.closed = True
-        self.touch(lane)
+    def end(self, channel: Channel) -> None:
+        """End a channel and its connections; what is under way on it fails."""
+        with channel.lock:
+            channel.closed = True
+        self.touch(channel)
         if concurrency.current_thread() is not self._thread:
-            lane.ended.wait()
+            channel.ended.wait()
 
     def close(self) -> None:
-        """End the thread and all lanes."""
+        """End the thread and all channels."""
         with self._lock:
             self._closed = True
-            lanes = list(self._lanes.values())
+            channels = list(self._channels.values())
         if os.getpid() != self.pid:
             return  # the thread and its sockets belong to the parent
-        for lane in lanes:
-            with lane.lock:
-                lane.closed = True
+        for channel in channels:
+            with channel.lock:
+                channel.closed = True
         self._wake()
         if concurrency.current_thread() is not self._thread:
             self._thread.join()
@@ -148,38 +148,38 @@ class IoLoop:
     def _run(self) -> None:
         try:
             while not self._closed:
-                for lane, ready in self._wait().items():
-                    if lane.closed:
-                        self._end(lane)
+                for channel, ready in self._wait().items():
+                    if channel.closed:
+                        self._end(channel)
                     else:
-                        self._step(lane, ready)
-                        self._schedule(lane)
+                        self._step(channel, ready)
+                        self._schedule(channel)
         finally:
             with self._lock:
                 self._closed = True
-                lanes = list(self._lanes.values())
-            for lane in lanes:
-                self._end(lane)
+                channels = list(self._channels.values())
+            for channel in channels:
+                self._end(channel)
             self._selector.close()
             self._wake_receiver.close()
             self._wake_sender.close()
 
-    def _step(self, lane: Lane, ready: list[Peer]) -> None:
+    def _step(self, channel: Channel, ready: list[Peer]) -> None:
         try:
-            lane.step(ready)
+            channel.step(ready)
         except Exception as error:
             # The thread serves other clients, too: only the connections of this one are closed.
             logger.exception("unexpected error of a client's connections, which are closed")
-            lane.peers.end(ConnectionFailed(f"unexpected error: {error!r}"))
+            channel.peers.end(ConnectionFailed(f"unexpected error: {error!r}"))
 
-    def _end(self, lane: Lane) -> None:
+    def _end(self, channel: Channel) -> None:
         with self._lock:
-            self._lanes.pop(lane.peers, None)
-        lane.end()
+            self._channels.pop(channel.peers, None)
+        channel.end()
 
-    def _wait(self) -> dict[Lane, list[Peer]]:
-        """Wait until some lanes have something to do; with the peers whose sockets are ready."""
-        found: dict[Lane, list[Peer]] = {}
+    def _wait(self) -> dict[Channel, list[Peer]]:
+        """Wait until some channels have something to do; with the peers whose sockets are ready."""
+        found: dict[Channel, list[Peer]] = {}
         # Callbacks of futures that just completed may have sent more.
         timeout_ms = 0 if self._touched or self._closed else self._wait_ms()
         for key, _ in self._selector.select(timeout_ms / 1000):
@@ -190,9 +190,9 @@ class IoLoop:
                 self._woken = False
             else:
                 peers, peer = key.data
-                lane = self._lanes.get(peers)
-                if lane is not None:
-                    found.setdefault(lane, []).append(peer)
+                channel = self._channels.get(peers)
+                if channel is not None:
+                    found.setdefault(channel, []).append(peer)
         while self._touched:
             found.setdefault(self._touched.popleft(), [])
         self._add_due(found)
@@ -203,19 +203,19 @@ class IoLoop:
             return WAIT_MS_MAX
         return max(0, min(WAIT_MS_MAX, self._due[0][0] - self.clock.monotonic_ms()))
 
-    def _add_due(self, found: dict[Lane, list[Peer]]) -> None:
+    def _add_due(self, found: dict[Channel, list[Peer]]) -> None:
         if not self._due:
             return
         now_ms = self.clock.monotonic_ms()
         while self._due and self._due[0][0] <= now_ms:
-            due_ms, _, lane = heapq.heappop(self._due)
-            if lane.due_ms == due_ms:  # else it was due earlier, and looked at then
-                lane.due_ms = None
-                found.setdefault(lane, [])
+            due_ms, _, channel = heapq.heappop(self._due)
+            if channel.due_ms == due_ms:  # else it was due earlier, and looked at then
+                channel.due_ms = None
+                found.setdefault(channel, [])
 
-    def _schedule(self, lane: Lane) -> None:
+    def _schedule(self, channel: Channel) -> None:
         """Look again when something is due; an entry that is early does no harm, it is renewed."""
-        due_ms = lane.peers.due_ms()
-        if due_ms is not None and (lane.due_ms is None or due_ms < lane.due_ms):
-            lane.due_ms = due_ms
-            heapq.heappush(self._due, (due_ms, next(self._order), lane))
+        due_ms = channel.peers.due_ms()
+        if due_ms is not None and (channel.due_ms is None or due_ms < channel.due_ms):
+            channel.due_ms = due_ms
+            heapq.heappush(self._due, (due_ms, next(self._order), channel))

@@ -1,4 +1,4 @@
-"""NetworkTransport: requests to brokers over TCP, as a lane of an I/O loop; see IoLoop."""
+"""NetworkTransport: requests to brokers over TCP, as a channel of an I/O loop; see IoLoop."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -28,18 +28,18 @@ class NetworkTransport:
         tls = make_context(config)  # first: wrong files must not leave sockets behind
         self._shares_loop = loop is not None
         self._loop = loop or IoLoop(machine)
-        self._lane = self._loop.open(config, tls, on_break=on_break)
+        self._channel = self._loop.open(config, tls, on_break=on_break)
 
     def nodes(self) -> list[Node]:
         """The brokers of the last metadata."""
-        return list(self._lane.nodes.values())
+        return list(self._channel.nodes.values())
 
     def update_nodes(self, nodes: Iterable[Node]) -> None:
         """Replace the brokers; connections to those that are gone or moved end."""
         replaced = {node.id: node for node in nodes}
-        if replaced != self._lane.nodes:
-            self._lane.nodes = replaced
-            self._loop.touch(self._lane)
+        if replaced != self._channel.nodes:
+            self._channel.nodes = replaced
+            self._loop.touch(self._channel)
 
     def send(
         self,
@@ -57,8 +57,8 @@ class NetworkTransport:
         deadline_ms = self._loop.clock.monotonic_ms() + timeout_ms
         exchange = Exchange(request, timeout_ms=timeout_ms, deadline_ms=deadline_ms)
         exchange.version_max = version_max
-        self._lane.put(node_id, exchange)
-        self._loop.touch(self._lane)
+        self._channel.put(node_id, exchange)
+        self._loop.touch(self._channel)
         return exchange.future
 
     def close(self) -> None:
@@ -66,4 +66,4 @@ class NetworkTransport:
         if not self._shares_loop:
             self._loop.close()
         elif os.getpid() == self._loop.pid:
-            self._loop.end(self._lane)
+            self._loop.end(self._channel)

@@ -19,12 +19,12 @@ from broker.protocol.messages.fetch import FetchRequest
 from broker.protocol.messages.groups import JoinGroupRequest, SyncGroupRequest
 
 # A broker handles one request of a connection at a time: what it answers late goes elsewhere.
-LANES: dict[type[object], str] = {
+CONNECTIONS: dict[type[object], str] = {
     FetchRequest: "fetch",
     JoinGroupRequest: "group",
     SyncGroupRequest: "group",
 }
-MAIN_LANE = "main"
+MAIN_CONNECTION = "main"
 SESSION_SHARE = 0.85  # leave before the broker cuts off an authentication that grew too old
 BACKOFF_JITTER = 0.2
 
@@ -119,7 +119,9 @@ class Peers:
                 ConnectionFailed(f"broker {node_id} is not in the cluster's metadata")
             )
             return
-        self._peer(node, LANES.get(type(exchange.request), MAIN_LANE)).queue.append(exchange)
+        self._peer(node, CONNECTIONS.get(type(exchange.request), MAIN_CONNECTION)).queue.append(
+            exchange
+        )
 
     def step(self, ready: Iterable[Peer]) -> None:
         """Read and write where sockets are ready, then connect, send and time out where due."""
@@ -150,8 +152,8 @@ class Peers:
 
     # --- which peer ---------------------------------------------------------------------------
 
-    def _peer(self, node: Node, lane: str) -> Peer:
-        key = (node.id, lane)
+    def _peer(self, node: Node, connection: str) -> Peer:
+        key = (node.id, connection)
         if key not in self._peers:
             self._peers[key] = Peer(node)
         return self._peers[key]
@@ -160,12 +162,12 @@ class Peers:
         """The least busy connected broker, else one that may connect, else the soonest to retry."""
         now_ms = self._clock.monotonic_ms()
         nodes = list(self._nodes.values()) or self._bootstrap
-        peers = {node: self._peers.get((node.id, MAIN_LANE)) for node in nodes}
+        peers = {node: self._peers.get((node.id, MAIN_CONNECTION)) for node in nodes}
         if all(peer is not None and peer.failures for peer in peers.values()):
             # Every broker we know fails: the whole cluster may have moved, so ask the addresses
             # we were given too.
             for node in self._bootstrap:
-                peers[node] = self._peers.get((node.id, MAIN_LANE))
+                peers[node] = self._peers.get((node.id, MAIN_CONNECTION))
         ready = [peer for peer in peers.values() if peer is not None and peer.ready]
         if ready:
             return min(ready, key=lambda peer: peer.load).node

@@ -410,7 +410,7 @@ class Sender:
         """The request was lost, or its answer."""
         lost = isinstance(error, ConnectionFailed | RequestTimeout | MalformedMessage)
         batch.uncertain = batch.uncertain or lost
-        self._retry_or_fail(batch, error, may_pass=lost)
+        self._retry_or_fail(batch, error, retriable=lost)
 
     def _settle(self, batch: ProducedBatch, answer: PartitionProduceResponse) -> None:
         code = code_of(answer.error_code)
@@ -427,10 +427,10 @@ class Sender:
         reason = answer.error_message or code.name.lower().replace("_", " ")
         error = BrokerError(code, f"{batch.tp}: {reason}", hint=HINTS.get(code, ""))
         batch.uncertain = batch.uncertain or code in UNCERTAIN
-        may_pass = error.retriable
+        retriable = error.retriable
         if code in SEQUENCE_ERRORS and self._sequences is not None:
-            may_pass = self._sequence_refused(batch, code)
-        self._retry_or_fail(batch, error, may_pass=may_pass)
+            retriable = self._sequence_refused(batch, code)
+        self._retry_or_fail(batch, error, retriable=retriable)
 
     def _sequence_refused(self, batch: ProducedBatch, code: ErrorCode) -> bool:
         """Whether a batch with a wrong sequence may be sent again."""
@@ -448,14 +448,14 @@ class Sender:
         return False
 
     def _retry_or_fail(
-        self, batch: ProducedBatch, error: MillstreamError, *, may_pass: bool
+        self, batch: ProducedBatch, error: MillstreamError, *, retriable: bool
     ) -> None:
         now_ms = self._clock.monotonic_ms()
         batch.attempts += 1
         batch.last_error = error
         late = now_ms >= batch.created_ms + self._config.delivery_timeout_ms
-        if not may_pass or late or batch.attempts > self._config.retries:
-            self._fail(batch, _gave_up(batch, now_ms) if late and may_pass else error)
+        if not retriable or late or batch.attempts > self._config.retries:
+            self._fail(batch, _gave_up(batch, now_ms) if late and retriable else error)
             return
         batch.retry_at_ms = now_ms + self._cluster.backoff.delay_ms(batch.attempts)
         with self._accumulator.work:

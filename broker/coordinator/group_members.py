@@ -48,7 +48,6 @@ class Members:
     """The members by id, in the order they came; static ones also by instance id."""
 
     def __init__(self) -> None:
-
         self._members: dict[str, ClassicMember] = {}
         self._static: dict[str, str] = {}
 

@@ -547,10 +547,10 @@ class GroupCoordinator:
         if due_ms is not None:
             delay_ms = max(due_ms - now_ms, 0)
             self._armed[group_id] = self._timers.schedule(delay_ms, partial(self._tick, group_id))
-        elif isinstance(group, ClassicGroup) and self._never_was(group):
+        elif isinstance(group, ClassicGroup) and self._was_never_joined(group):
             del self._groups[group_id]
 
-    def _never_was(self, group: ClassicGroup) -> bool:
+    def _was_never_joined(self, group: ClassicGroup) -> bool:
         """Whether a client requested a member id and never joined: nothing is on disk."""
         empty = group.state is GroupState.EMPTY and group.generation == 0
         return empty and not self._store.has_offsets(group.group_id)

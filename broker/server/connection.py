@@ -70,7 +70,7 @@ class EventLoop(Protocol):
 
 
 @dataclass(slots=True)
-class Surroundings:
+class ConnectionContext:
     """What all connections of a server share."""
 
     broker: Broker
@@ -100,7 +100,7 @@ class Surroundings:
             self.completing = connection
         return self.completing is connection
 
-    def let_go_on(self) -> None:
+    def resume_held(self) -> None:
         """Wake connections that wait for memory: all when there is some, else the next to pass."""
         if self.completing is not None and not self.completing.in_pieces:
             self.completing = None
@@ -115,7 +115,7 @@ class Surroundings:
 
 
 @dataclass(slots=True)
-class _InFlight:
+class _PendingRequest:
     """A request between its arrival and the last byte of its answer."""
 
     request: Request
@@ -128,23 +128,33 @@ class Connection:
     """One client's connection; everything here runs on the event loop's thread."""
 
     __slots__ = (
-        "_around", "_closing", "_in_flight", "_listening", "_queue", "_reader", "_sender",
-        "_socket", "_writing", "closed", "info", "last_active_ns",
+        "_closing",
+        "_context",
+        "_in_flight",
+        "_listening",
+        "_queue",
+        "_reader",
+        "_sender",
+        "_socket",
+        "_writing",
+        "closed",
+        "info",
+        "last_active_ns",
     )  # fmt: skip
 
-    def __init__(self, around: Surroundings, connected: Socket, info: ConnectionInfo) -> None:
-        self._around = around
+    def __init__(self, context: ConnectionContext, connected: Socket, info: ConnectionInfo) -> None:
+        self._context = context
         self._socket = connected
-        self._reader = FrameReader(around.pool, size_max=around.request_bytes_max)
+        self._reader = FrameReader(context.pool, size_max=context.request_bytes_max)
         self._queue = SendQueue(connected)
-        self._in_flight: _InFlight | None = None
+        self._in_flight: _PendingRequest | None = None
         self._sender: RequestStats | None = None  # whose response is sent now
         self._listening = False
         self._writing = False
         self._closing = False
         self.info = info
         self.closed = False
-        self.last_active_ns = around.now_ns()
+        self.last_active_ns = context.now_ns()
         self.listen()
 
     @property
@@ -166,12 +176,12 @@ class Connection:
         """Let the event loop tell when more has arrived."""
         if not self.closed and not self._listening:
             self._listening = True
-            self._around.loop.add_reader(self._socket, self._readable)
+            self._context.loop.add_reader(self._socket, self._readable)
 
     def _stop_listening(self) -> None:
         if self._listening:
             self._listening = False
-            self._around.loop.remove_reader(self._socket)
+            self._context.loop.remove_reader(self._socket)
 
     def close(self, reason: str = "") -> None:
         """Close at once; what was not sent is lost. A reason is given when the client is bad."""
@@ -180,18 +190,18 @@ class Connection:
         self.closed = True
         if reason:
             logger.info("closing connection from %s: %s", self.info.client_host, reason)
-            self._around.metrics.connections_failed += 1
+            self._context.metrics.connections_failed += 1
         self._stop_listening()
         if self._writing:
-            self._around.loop.remove_writer(self._socket)
+            self._context.loop.remove_writer(self._socket)
         self._socket.close()
         self._reader.release()
         if self._in_flight is not None:
-            self._around.broker.abandon(self._in_flight.pending)
+            self._context.broker.abandon(self._in_flight.pending)
         self._in_flight = None
-        self._around.metrics.bytes_sent += self._queue.bytes_sent
-        self._around.forget(self)
-        self._around.let_go_on()
+        self._context.metrics.bytes_sent += self._queue.bytes_sent
+        self._context.forget(self)
+        self._context.resume_held()
 
     def _broke(self, error: OSError) -> None:
         # A client that goes without a word is nothing to report.
@@ -212,9 +222,9 @@ class Connection:
             if self.busy:
                 self._readable_while_busy()
                 return
-            if not self._around.may_receive(self):
+            if not self._context.may_receive(self):
                 self._stop_listening()
-                self._around.held.append(self)
+                self._context.held.append(self)
                 return
             count = self._socket.recv_into(self._reader.space())
         except (BlockingIOError, InterruptedError):
@@ -225,7 +235,7 @@ class Connection:
         if count == 0:
             self.close()
             return
-        self._around.metrics.bytes_received += count
+        self._context.metrics.bytes_received += count
         self._reader.received(count)
         self._serve()
 
@@ -240,7 +250,7 @@ class Connection:
 
     def _serve(self) -> None:
         """Handle the requests that have arrived, until one has to wait."""
-        self.last_active_ns = self._around.now_ns()
+        self.last_active_ns = self._context.now_ns()
         try:
             while self._handle_arrived():
                 self._flush()
@@ -254,8 +264,8 @@ class Connection:
         if not self.closed:
             self._reader.keep()
             self._flush()
-            if self._around.held or self._around.completing is self:
-                self._around.let_go_on()
+            if self._context.held or self._context.completing is self:
+                self._context.resume_held()
 
     def _handle_arrived(self) -> bool:
         """Handle requests until all are done (False), one waits, or much is to be sent."""
@@ -285,8 +295,8 @@ class Connection:
     # --- handling ---
 
     def _handle(self, frame: memoryview, arrived_ns: int) -> None:
-        around = self._around
-        started_ns = around.now_ns()
+        context = self._context
+        started_ns = context.now_ns()
         try:
             request = decode_request(frame)
         except UnsupportedVersion:
@@ -295,22 +305,22 @@ class Connection:
         except UnicodeDecodeError as error:
             raise MalformedMessage(f"a string is not UTF-8: {error.reason}") from error
         self.info.client_id = request.client_id
-        stats = around.metrics.request(request.api_key.name)
+        stats = context.metrics.request(request.api_key.name)
         stats.count += 1
         stats.queue_ns += started_ns - arrived_ns
-        answer = around.broker.handle(
+        answer = context.broker.handle(
             request.api_key,
             request.api_version,
             request.body,
             self.info,
-            background=around.background,
+            background=context.background,
         )
-        handled_ns = around.now_ns()
+        handled_ns = context.now_ns()
         stats.local_ns += handled_ns - started_ns
         if answer is None:
             return
         if isinstance(answer, Pending):
-            self._wait(answer, _InFlight(request, stats, handled_ns, answer))
+            self._wait(answer, _PendingRequest(request, stats, handled_ns, answer))
         else:
             self._answer(request, stats, answer)
 
@@ -319,27 +329,27 @@ class Connection:
         key, version, correlation_id = peek_header(frame)
         if key != ApiKey.API_VERSIONS:
             raise MalformedMessage(f"version {version} of API {key} is not supported")
-        answer = self._around.broker.unsupported_api_versions()
+        answer = self._context.broker.unsupported_api_versions()
         self._queue.add(encode_response(ApiKey.API_VERSIONS, 0, correlation_id, answer))
 
-    def _wait(self, pending: Pending[object], in_flight: _InFlight) -> None:
+    def _wait(self, pending: Pending[object], in_flight: _PendingRequest) -> None:
         self._in_flight = in_flight
-        self._around.broker.when_done(pending, partial(self._completed, in_flight))
+        self._context.broker.when_done(pending, partial(self._completed, in_flight))
 
-    def _completed(self, in_flight: _InFlight, answer: object) -> None:
+    def _completed(self, in_flight: _PendingRequest, answer: object) -> None:
         """The response is complete; called on the thread that completed it."""
-        if concurrency.get_ident() == self._around.thread_id:
+        if concurrency.get_ident() == self._context.thread_id:
             self._finish(in_flight, answer)
             return
         # A loop that has ended has closed its connections: no client waits for this.
         with contextlib.suppress(RuntimeError):
-            self._around.loop.call_soon_threadsafe(self._finish, in_flight, answer)
+            self._context.loop.call_soon_threadsafe(self._finish, in_flight, answer)
 
-    def _finish(self, in_flight: _InFlight, answer: object) -> None:
+    def _finish(self, in_flight: _PendingRequest, answer: object) -> None:
         if self.closed or self._in_flight is not in_flight:
             return
         self._in_flight = None
-        in_flight.stats.remote_ns += self._around.now_ns() - in_flight.handled_ns
+        in_flight.stats.remote_ns += self._context.now_ns() - in_flight.handled_ns
         if isinstance(answer, BrokerError):
             self.close(answer.message)
             return
@@ -353,7 +363,7 @@ class Connection:
             return
         if self._reader.has_kept or not self._listening:
             # This may run inside another connection's request, so the next one here comes later.
-            self._around.loop.call_soon(self._go_on)
+            self._context.loop.call_soon(self._go_on)
 
     # --- sending ---
 
@@ -371,22 +381,22 @@ class Connection:
             return
         if not self._send() and not self.closed:
             self._writing = True
-            self._around.loop.add_writer(self._socket, self._writable)
+            self._context.loop.add_writer(self._socket, self._writable)
 
     def _writable(self) -> None:
         if self._send() and not self.closed:
             self._writing = False
-            self._around.loop.remove_writer(self._socket)
-            self.last_active_ns = self._around.now_ns()
+            self._context.loop.remove_writer(self._socket)
+            self.last_active_ns = self._context.now_ns()
             self._go_on()
 
     def _send(self) -> bool:
-        started_ns = self._around.now_ns()
+        started_ns = self._context.now_ns()
         try:
             done = self._queue.send()
         except OSError as error:
             self._broke(error)
             return True
         if self._sender is not None:
-            self._sender.send_ns += self._around.now_ns() - started_ns
+            self._sender.send_ns += self._context.now_ns() - started_ns
         return done

@@ -11,7 +11,7 @@ from broker import concurrency
 from broker.broker import Broker
 from broker.config import BrokerConfig
 from broker.model import ConnectionInfo
-from broker.server.connection import Connection, EventLoop, Surroundings
+from broker.server.connection import Connection, ConnectionContext, EventLoop
 from broker.server.receive import BufferPool
 from broker.sockets import Socket
 
@@ -42,7 +42,7 @@ class Connections:
         self._open: dict[Connection, None] = {}
         self._by_host: Counter[str] = Counter()
         self._closed = False
-        self._around = Surroundings(
+        self._context = ConnectionContext(
             broker=broker,
             loop=loop,
             pool=BufferPool(),
@@ -71,7 +71,7 @@ class Connections:
         self._metrics.connections_open += 1
         self._by_host[host] += 1
         info = ConnectionInfo(client_host=host, listener=listener)
-        self._open[Connection(self._around, connected, info)] = None
+        self._open[Connection(self._context, connected, info)] = None
 
     def refuse(self, connected: Socket, host: str, reason: str) -> None:
         """Close a connection that cannot be served."""

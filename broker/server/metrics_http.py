@@ -113,7 +113,7 @@ def metrics_text(broker: Broker) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class LogPicture:
+class LogSnapshot:
     """The metrics of one log."""
 
     topic_partition: TopicPartition
@@ -124,18 +124,18 @@ class LogPicture:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class BrokerSnapshot:
     """What was read under the lock, to be written without it."""
 
-    logs: list[LogPicture]
+    logs: list[LogSnapshot]
     groups: list[GroupSnapshot]
     topics: int
     fetch_sessions: int
 
 
-def _take_picture(state: BrokerState) -> Picture:
+def _take_picture(state: BrokerState) -> BrokerSnapshot:
     logs = [
-        LogPicture(
+        LogSnapshot(
             log.topic_partition,
             log.size_bytes,
             log.start_offset,
@@ -144,10 +144,12 @@ def _take_picture(state: BrokerState) -> Picture:
         )
         for log in state.storage.logs()
     ]
-    return Picture(logs, state.groups.snapshot(), len(state.topics), len(state.fetch_sessions))
+    return BrokerSnapshot(
+        logs, state.groups.snapshot(), len(state.topics), len(state.fetch_sessions)
+    )
 
 
-def _write_logs(picture: Picture, out: Exposition) -> None:
+def _write_logs(picture: BrokerSnapshot, out: Exposition) -> None:
     logs = sorted(picture.logs, key=lambda log: log.topic_partition)
     families = (
         ("size_bytes", "Bytes of all segments."),
@@ -166,7 +168,7 @@ def _write_logs(picture: Picture, out: Exposition) -> None:
     out.single("millstream_fetch_sessions", "gauge", "Fetch sessions open.", picture.fetch_sessions)
 
 
-def _write_groups(picture: Picture, out: Exposition) -> None:
+def _write_groups(picture: BrokerSnapshot, out: Exposition) -> None:
     ends = {log.topic_partition: log.high_watermark for log in picture.logs}
     name = "millstream_group_members"
     out.family(name, "gauge", "Members of a group, by its state.")

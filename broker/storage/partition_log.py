@@ -34,11 +34,11 @@ from broker.model import (
     TopicPartition,
 )
 from broker.storage import admission, checkpoints, lookup
+from broker.storage.batch_positions import BatchPositions, segments_from, slice_end
 from broker.storage.context import LogContext
 from broker.storage.flushing import FlushTicket, LogFlushing
 from broker.storage.index import AbortedRange, StaleIndex
 from broker.storage.leader_epochs import LeaderEpochs
-from broker.storage.places import Places, segments_from, slice_end
 from broker.storage.producer_state import Marker, ProducerStates
 from broker.storage.replay import (
     apply_batch,
@@ -90,7 +90,7 @@ class PartitionLog:
     __slots__ = (
         "__weakref__",
         "_context",
-        "_places",
+        "_positions",
         "_snapshot_offset",
         "_subscribers",
         "checkpointed_offset",
@@ -141,7 +141,7 @@ class PartitionLog:
         # Why the log takes no more: an fsync failed, or a torn batch could not be removed.
         self.failure: StorageError | None = None
         self._subscribers: dict[Callable[[], None], None] = {}
-        self._places = Places()
+        self._positions = BatchPositions()
         self._snapshot_offset = -1
         self.truncations = 0  # how often the end was cut off
         self.flushing = LogFlushing(self)
@@ -440,7 +440,7 @@ class PartitionLog:
         limit = min(offset_limit, self.end_offset)
         if offset >= limit:
             return Fetched(b"", offset)
-        place = self._places.find(self.segments, offset)
+        place = self._positions.find(self.segments, offset)
         if place is None:
             return Fetched(b"", offset)
         segment, position = place
@@ -449,7 +449,7 @@ class PartitionLog:
         )
         if end <= position:
             return Fetched(b"", offset)
-        self._places.remember(next_offset, segment, end)
+        self._positions.remember(next_offset, segment, end)
         return Fetched(FileSlice(segment.file(), position, end - position), next_offset)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
@@ -509,7 +509,7 @@ class PartitionLog:
         flushed = list(takewhile(lambda segment: segment.flushed, gone))
         if flushed:
             del self.segments[: len(flushed)]
-            self._places.forget()
+            self._positions.forget()
             self._discard(flushed)
             self.start_offset = max(self.start_offset, self.segments[0].base_offset)
             self.epochs.cut_start(self.start_offset)
@@ -535,7 +535,7 @@ class PartitionLog:
         assert self.segments[first : first + len(old)] == old
         assert old[-1] is not self.segments[-1], "the last segment is being written to"
         self.segments[first : first + len(old)] = new
-        self._places.forget()
+        self._positions.forget()
         kept_offsets = {segment.base_offset for segment in new}
         self._discard([segment for segment in old if segment.base_offset not in kept_offsets])
         for segment in old:
@@ -567,7 +567,7 @@ class PartitionLog:
 
     def _truncate_to(self, offset: int) -> None:
         self.truncations += 1
-        self._places.forget()
+        self._positions.forget()
         while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
             self._discard([self.segments.pop()])
         end_offset = offset

@@ -19,17 +19,17 @@ Decode = Callable[[bytes], object]
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-REMEMBERED_MAX = 10_000
+CACHE_ENTRIES_MAX = 10_000
 
 
-class Remembered(dict[K, V], Generic[K, V]):
+class BoundedCache(dict[K, V], Generic[K, V]):
     """A dict that starts over when it is full; reading it is as fast as reading a dict."""
 
     __slots__ = ()
 
     def keep(self, key: K, value: V) -> V:
         """Put a value; racing threads put equal ones."""
-        if len(self) >= REMEMBERED_MAX:
+        if len(self) >= CACHE_ENTRIES_MAX:
             self.clear()
         self[key] = value
         return value
@@ -48,7 +48,7 @@ class ParsedSchemas:
         """Schema text and references come from the registry."""
         self._kind = kind
         self._subjects = subjects
-        self._known: Remembered[Schema, ParsedSchema] = Remembered()
+        self._known: BoundedCache[Schema, ParsedSchema] = BoundedCache()
 
     def parsed(self, schema: Schema) -> ParsedSchema:
         """A schema, parsed; SchemaError if it is wrong."""
@@ -98,9 +98,9 @@ class Framing:
         self._schemas = ParsedSchemas(codec.kind, subjects)
         self._codec = codec
         self._given = given
-        self._by_topic: Remembered[str, Encode] = Remembered()
-        self._by_id: Remembered[int, Encode] = Remembered()
-        self._decoders: Remembered[bytes, Decode] = Remembered()
+        self._by_topic: BoundedCache[str, Encode] = BoundedCache()
+        self._by_id: BoundedCache[int, Encode] = BoundedCache()
+        self._decoders: BoundedCache[bytes, Decode] = BoundedCache()
         if given is not None and not given.references:
             codec.open_encoder(0, self.parsed(given))
 

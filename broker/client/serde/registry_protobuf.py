@@ -14,11 +14,11 @@ from broker.client.registry.api import SchemaRegistry
 from broker.client.registry.cached_registry import CachedRegistry
 from broker.client.serde.declaration import as_schema
 from broker.client.serde.framing import (
+    BoundedCache,
     Convert,
     Decode,
     Encode,
     ParsedSchemas,
-    Remembered,
     converted_decoder,
     wrong_schema,
 )
@@ -88,8 +88,8 @@ class RegistryProtobufSerde:
             normalize=normalize,
         )
         self._schemas = ParsedSchemas(SchemaKind.PROTOBUF, self._subjects)
-        self._encoders: Remembered[tuple[str, type[object]], Encode] = Remembered()
-        self._decoders: Remembered[bytes, Decode] = Remembered()
+        self._encoders: BoundedCache[tuple[str, type[object]], Encode] = BoundedCache()
+        self._decoders: BoundedCache[bytes, Decode] = BoundedCache()
         if self._given is not None and not self._given.references:
             self._declared(self._given)
 
@@ -248,12 +248,12 @@ def _as_reader(
 
 def _place(descriptor: Descriptor) -> tuple[int, ...]:
     """Where a message is declared: its place in the file, then in each message around it."""
-    around = descriptor.containing_type
-    if around is None:
+    outer = descriptor.containing_type
+    if outer is None:
         names = list(descriptor.file.message_types_by_name)
         return (names.index(descriptor.name),)
-    nested = [each.name for each in around.nested_types]
-    return (*_place(around), nested.index(descriptor.name))
+    nested = [each.name for each in outer.nested_types]
+    return (*_place(outer), nested.index(descriptor.name))
 
 
 def _check_class(given: type[object]) -> None:

@@ -1,16 +1,16 @@
 """SharedReads: fetches of many readers, each partition read once for all of them.
 
-An ask whose offset is among what is kept is answered at once. Otherwise it waits for a read that is
-under way at that offset, of any reader, or starts one. What arrives is kept for those who come
-later, and given to all who wait: the same bytes, never copied.
+A fetch whose offset is cached is answered at once. Otherwise it waits for a read that is under way
+at that offset, of any reader, or starts one. The response is cached for later readers and given to
+all that wait: the same bytes, never copied.
 
-    ask ──► kept? ──► answered
-             │ no
-             ├─► a read of that offset is under way ──► wait for it
-             └─► take a free lane, read ──► keep ──► answer all who wait for any of its partitions
+    fetch ──► cached? ──► answered
+               │ no
+               ├─► a read of that offset is under way ──► wait for it
+               └─► take a free transport, read ──► cache ──► answer all fetches that wait for it
 
 One lock guards the state. Requests are sent and futures completed without it; a future completed
-here may ask again at once, so completions go through a queue that one thread at a time works off.
+here may fetch again at once, so completions go through a queue that one thread at a time empties.
 """
 
 from collections import deque
@@ -20,10 +20,17 @@ from functools import partial
 from typing import cast
 
 from broker import concurrency
-from broker.client.sharing.flights import NO_TOPIC_ID, Ask, Flight, Leg, Reader, Wanted
-from broker.client.sharing.kept import UNKNOWN, Kept, KeptPartition
-from broker.client.sharing.lanes import Lanes
+from broker.client.sharing.fetch_cache import UNKNOWN, CachedPartition, FetchCache
+from broker.client.sharing.fetches import (
+    NO_TOPIC_ID,
+    FetchPart,
+    PendingFetch,
+    Reader,
+    SharedFetch,
+    WantedPartition,
+)
 from broker.client.sharing.runs import whole_run
+from broker.client.sharing.transport_pool import TransportPool
 from broker.clock import Clock, SystemClock
 from broker.errors import ClientError, ConnectionFailed, ErrorCode
 from broker.protocol.messages.fetch import (
@@ -45,7 +52,7 @@ NO_SESSION = -1
 CONSUMER = -1
 ISOLATION_LEVELS = (0, 1)
 
-Direct = dict[tuple[KeptPartition, int], PartitionData]
+Direct = dict[tuple[CachedPartition, int], PartitionData]
 
 
 @dataclass(slots=True)
@@ -87,130 +94,132 @@ class SharedReads:
         self.counts = ReadCounts()
         self._clock = clock or SystemClock()
         self._lock = concurrency.Lock()
-        self._kept = Kept(cache_bytes)
-        self._under_way: dict[tuple[KeptPartition, int], Leg] = {}
+        self._cache = FetchCache(cache_bytes)
+        self._under_way: dict[tuple[CachedPartition, int], FetchPart] = {}
         self._outbox: deque[tuple[Future[object], object]] = deque()
         self._delivering = False
 
-    def ask(
+    def fetch(
         self, reader: Reader, node_id: int, request: FetchRequest, *, timeout_ms: int
     ) -> Future[object]:
         """Answer a request that `can_share`, now or when any of its partitions has news."""
-        ask = Ask(reader, request, self._clock.monotonic_ms())
+        pending = PendingFetch(reader, request, self._clock.monotonic_ms())
         with self._lock:
             if reader.closed:
                 raise ClientError("the client is closed")
-            ask.wanted = self._wanted(reader, node_id, request)
-            missing = [each for each in ask.wanted if each.partition.find(each.offset) is None]
-            answer = self._answer(ask) if len(missing) < len(ask.wanted) else None
+            pending.wanted = self._wanted(reader, node_id, request)
+            missing = [each for each in pending.wanted if each.partition.find(each.offset) is None]
+            answer = self._answer(pending) if len(missing) < len(pending.wanted) else None
             if answer is None:
-                reader.asks[ask] = None
-            flight = self._plan(ask, missing, node_id, timeout_ms) if missing else None
+                reader.waiting[pending] = None
+            fetch = self._plan(pending, missing, node_id, timeout_ms) if missing else None
         if answer is not None:
-            ask.future.set_result(answer)  # the future is not published yet: no callback runs
-        if flight is not None:
-            self._launch(flight)
-        return ask.future
+            pending.future.set_result(answer)  # the future is not published yet: no callback runs
+        if fetch is not None:
+            self._send(fetch)
+        return pending.future
 
     def count_private(self) -> None:
-        """Note a request that went its own way."""
+        """Count a request that could not be shared."""
         with self._lock:
             self.counts.private_fetches += 1
 
     def leave(self, reader: Reader) -> None:
-        """Fail what a reader still waits for; it cannot ask any more."""
+        """Fail what a reader still waits for; it cannot fetch again."""
         with self._lock:
             reader.closed = True
-            asks = list(reader.asks)
-            for ask in asks:
-                ask.leave()
+            waiting = list(reader.waiting)
+            for pending in waiting:
+                pending.leave()
             for key in list(reader.unclaimed):
                 reader.claim(key)
-            self._kept.evict()
+            self._cache.evict()
             error = ConnectionFailed("the client was closed")
-            self._outbox.extend((ask.future, error) for ask in asks)
+            self._outbox.extend((pending.future, error) for pending in waiting)
             delivers = self._start_delivering()
         if delivers:
             self._deliver()
 
-    def forget_node(self, lanes: Lanes, node_id: int) -> None:
-        """Keep nothing that a node gave: it may come back with another log."""
+    def forget_node(self, pool: TransportPool, node_id: int) -> None:
+        """Drop everything read from a node: it may come back with another log."""
         with self._lock:
-            self._kept.forget_where(
-                lambda kept: kept.node_id == node_id and cast("Key", kept.key)[0] is lanes
+            self._cache.forget_where(
+                lambda each: each.node_id == node_id and cast("Key", each.key)[0] is pool
             )
 
-    # --- asking, under the lock ---------------------------------------------------------------
+    # --- fetching, under the lock --------------------------------------------------------------
 
-    def _wanted(self, reader: Reader, node_id: int, request: FetchRequest) -> list[Wanted]:
+    def _wanted(self, reader: Reader, node_id: int, request: FetchRequest) -> list[WantedPartition]:
         found = []
         for topic in request.topics:
             for asked in topic.partitions:
                 key: Key = (
-                    reader.lanes,
+                    reader.pool,
                     topic.topic_id,
                     asked.partition,
                     request.isolation_level,
                 )
-                partition = self._kept.partition(key, node_id, asked.current_leader_epoch)
+                partition = self._cache.partition(key, node_id, asked.current_leader_epoch)
                 offset = asked.fetch_offset
                 if reader.unclaimed and reader.unclaimed.get(key) is not partition.find(offset):
-                    reader.claim(key)  # it went elsewhere
-                found.append(Wanted(partition, offset, topic, asked))
+                    reader.claim(key)  # it moved to another offset
+                found.append(WantedPartition(partition, offset, topic, asked))
         return found
 
     def _plan(
-        self, ask: Ask, missing: list[Wanted], node_id: int, timeout_ms: int
-    ) -> Flight | None:
-        """See that all is on its way that is not there.
+        self, pending: PendingFetch, missing: list[WantedPartition], node_id: int, timeout_ms: int
+    ) -> SharedFetch | None:
+        """Request everything that is not cached.
 
-        Also for an ask that is answered now: otherwise a partition with much to read would keep
+        Also for a fetch that is answered now: otherwise a partition with much to read would keep
         the others from ever being read.
         """
-        waits = ask in ask.reader.asks
-        grounded = []
+        waits = pending in pending.reader.waiting
+        unfetched = []
         for wanted in missing:
-            leg = self._under_way.get((wanted.partition, wanted.offset))
-            if leg is None or leg.flight.deadline_ms > ask.deadline_ms:
-                grounded.append(wanted)
+            part = self._under_way.get((wanted.partition, wanted.offset))
+            if part is None or part.fetch.deadline_ms > pending.deadline_ms:
+                unfetched.append(wanted)
             elif waits:
-                ask.wait_for(leg)
-        if not grounded:
+                pending.wait_for(part)
+        if not unfetched:
             return None
-        flight = Flight(ask.reader, node_id, ask.request, ask.deadline_ms, timeout_ms)
-        if len(grounded) == len(ask.wanted):
-            flight.carry_all(grounded)
+        fetch = SharedFetch(
+            pending.reader, node_id, pending.request, pending.deadline_ms, timeout_ms
+        )
+        if len(unfetched) == len(pending.wanted):
+            fetch.add_all(unfetched)
         else:
-            flight.carry(grounded)
-        self._register(flight)
+            fetch.add_some(unfetched)
+        self._register(fetch)
         if waits:
-            for leg in flight.legs:
-                ask.wait_for(leg)
-        return flight
+            for part in fetch.parts:
+                pending.wait_for(part)
+        return fetch
 
-    def _register(self, flight: Flight) -> None:
+    def _register(self, fetch: SharedFetch) -> None:
         self.counts.fetches += 1
-        for leg in flight.legs:
-            self._under_way.setdefault(leg.place, leg)
-            leg.wanted.partition.reads_under_way += 1
+        for part in fetch.parts:
+            self._under_way.setdefault(part.place, part)
+            part.wanted.partition.reads_under_way += 1
 
-    def _unregister(self, flight: Flight) -> None:
-        for leg in flight.legs:
-            if self._under_way.get(leg.place) is leg:
-                del self._under_way[leg.place]
-            leg.wanted.partition.reads_under_way -= 1
+    def _unregister(self, fetch: SharedFetch) -> None:
+        for part in fetch.parts:
+            if self._under_way.get(part.place) is part:
+                del self._under_way[part.place]
+            part.wanted.partition.reads_under_way -= 1
 
     # --- answering, under the lock ------------------------------------------------------------
 
-    def _answer(self, ask: Ask, direct: Direct | None = None) -> FetchResponse:
-        """What is there for an ask, within its bytes; `direct` is handed through as it came."""
-        left = ask.request.max_bytes
+    def _answer(self, pending: PendingFetch, direct: Direct | None = None) -> FetchResponse:
+        """The response to a fetch, within its bytes; `direct` is passed on unchanged."""
+        left = pending.request.max_bytes
         topics: dict[bytes, FetchableTopicResponse] = {}
-        for wanted in ask.wanted:
+        for wanted in pending.wanted:
             partition, offset, topic, _ = wanted
             data = direct.get((partition, offset)) if direct else None
             if data is None:
-                data = self._data(ask, wanted, left)
+                data = self._data(pending, wanted, left)
                 size = len(data.records or NO_RECORDS)
                 left -= size
                 self.counts.bytes_given += size
@@ -221,7 +230,7 @@ class SharedReads:
             answered.partitions.append(data)
         return FetchResponse(responses=list(topics.values()))
 
-    def _data(self, ask: Ask, wanted: Wanted, left: int) -> PartitionData:
+    def _data(self, pending: PendingFetch, wanted: WantedPartition, left: int) -> PartitionData:
         partition, offset, _, asked = wanted
         data = PartitionData(
             asked.partition,
@@ -239,96 +248,96 @@ class SharedReads:
         if run is None:
             return data
         bytes_max = min(asked.partition_max_bytes, max(left, 0))
-        untouched = left == ask.request.max_bytes
+        untouched = left == pending.request.max_bytes
         part = run.part(offset, bytes_max, minimum_one=untouched)
         if part is not None:
             data.records = part[0]
             data.aborted_transactions = cast("list[AbortedTransaction] | None", part[1])
-            if ask.reader.unclaimed:
-                ask.reader.claim(partition.key)
+            if pending.reader.unclaimed:
+                pending.reader.claim(partition.key)
         return data
 
     # --- reading ------------------------------------------------------------------------------
 
-    def _launch(self, flight: Flight | None) -> None:
+    def _send(self, fetch: SharedFetch | None) -> None:
         """Send a request; answers that are there at once are dealt with in a loop."""
-        while flight is not None:
+        while fetch is not None:
             done: Future[object]
             try:
-                lane = flight.reader.lanes.take(flight.node_id)
-                done = flight.take_off(lane)
+                transport = fetch.reader.pool.take(fetch.node_id)
+                done = fetch.send(transport)
             except Exception as error:  # whatever it is, it must not leave the others waiting
                 done = Future()
                 done.set_exception(error)
             if not done.done():
-                done.add_done_callback(partial(self._landed, flight))
+                done.add_done_callback(partial(self._completed, fetch))
                 return
-            flight = self._land(flight, done)
+            fetch = self._complete(fetch, done)
 
-    def _landed(self, flight: Flight, done: Future[object]) -> None:
-        self._launch(self._land(flight, done))
+    def _completed(self, fetch: SharedFetch, done: Future[object]) -> None:
+        self._send(self._complete(fetch, done))
 
-    def _land(self, flight: Flight, done: Future[object]) -> Flight | None:
-        """Keep and hand out what a read brought; return what must be read once more."""
-        if flight.lane is not None:
-            flight.reader.lanes.give_back(flight.node_id, flight.lane)
+    def _complete(self, fetch: SharedFetch, done: Future[object]) -> SharedFetch | None:
+        """Cache and hand out a response; returns what must be read once more."""
+        if fetch.transport is not None:
+            fetch.reader.pool.give_back(fetch.node_id, fetch.transport)
         error = done.exception()
         with self._lock:
-            self._unregister(flight)
+            self._unregister(fetch)
             again = None
             if error is not None:
-                self._fail(flight, error)
+                self._fail(fetch, error)
             else:
-                again = self._take(flight, cast(FetchResponse, done.result()))
-            self._kept.evict()
-            for leg in flight.legs:
-                self._kept.release(leg.wanted.partition)
+                again = self._take(fetch, cast(FetchResponse, done.result()))
+            self._cache.evict()
+            for part in fetch.parts:
+                self._cache.release(part.wanted.partition)
             delivers = self._start_delivering()
         if delivers:
             self._deliver()
         return again
 
-    def _fail(self, flight: Flight, answer: object) -> None:
-        """Give all who wait the same bad news."""
-        for leg in flight.legs:
-            self._kept.forget(leg.wanted.partition)
-            for ask in list(leg.asks):
-                ask.leave()
-                self._outbox.append((ask.future, answer))
+    def _fail(self, fetch: SharedFetch, answer: object) -> None:
+        """Give all waiting fetches the same error."""
+        for part in fetch.parts:
+            self._cache.forget(part.wanted.partition)
+            for pending in list(part.waiting):
+                pending.leave()
+                self._outbox.append((pending.future, answer))
 
-    def _take(self, flight: Flight, response: FetchResponse) -> Flight | None:
-        """Keep what came and answer who waits for it; return what must be read once more."""
+    def _take(self, fetch: SharedFetch, response: FetchResponse) -> SharedFetch | None:
+        """Cache a response and answer waiting fetches; returns what must be read once more."""
         if response.error_code:
-            self._fail(flight, response)
+            self._fail(fetch, response)
             return None
         direct: Direct = {}
         has_news = False
-        for leg, data in flight.match(response):
-            has_news |= self._keep(leg, data, direct)
+        for part, data in fetch.match(response):
+            has_news |= self._store(part, data, direct)
         now_ms = self._clock.monotonic_ms()
-        over = not has_news or now_ms >= flight.deadline_ms
-        told: dict[Ask, None] = {}
-        for leg in flight.legs:
-            if over or leg.place in direct or leg.wanted.partition.find(leg.wanted.offset):
-                told.update(leg.asks)
-        for ask in told:
-            ask.leave()
-            self._outbox.append((ask.future, self._answer(ask, direct)))
-        waited_for = [leg for leg in flight.legs if leg.asks]
+        over = not has_news or now_ms >= fetch.deadline_ms
+        answered: dict[PendingFetch, None] = {}
+        for part in fetch.parts:
+            if over or part.place in direct or part.wanted.partition.find(part.wanted.offset):
+                answered.update(part.waiting)
+        for pending in answered:
+            pending.leave()
+            self._outbox.append((pending.future, self._answer(pending, direct)))
+        waited_for = [part for part in fetch.parts if part.waiting]
         if not waited_for:
             return None
-        again = flight.again(waited_for, flight.deadline_ms - now_ms)
+        again = fetch.repeat(waited_for, fetch.deadline_ms - now_ms)
         self._register(again)
         return again
 
-    def _keep(self, leg: Leg, data: PartitionData, direct: Direct) -> bool:
-        """Take in what was read of a partition; whether there is news for those who wait."""
-        partition, offset = leg.place
+    def _store(self, part: FetchPart, data: PartitionData, direct: Direct) -> bool:
+        """Cache what was read of a partition; whether waiting fetches can be answered."""
+        partition, offset = part.place
         if data.error_code:
-            self._kept.forget(partition)
-            direct[leg.place] = data
+            self._cache.forget(partition)
+            direct[part.place] = data
             return True
-        self._kept.learn(partition, data)
+        self._cache.learn(partition, data)
         records = data.records
         if records is None or not len(records):
             return False
@@ -338,17 +347,17 @@ class SharedReads:
         run = whole_run(view, offset, data.aborted_transactions)
         if run is None:
             # No whole batch, or nonsense: each reader says so in its own words.
-            self._kept.forget(partition)
-            direct[leg.place] = data
+            self._cache.forget(partition)
+            direct[part.place] = data
             return True
-        kept = partition.find(offset)
-        if kept is None:
-            self._kept.add(partition, run, offset)
-            kept = partition.find(offset)
-        if kept is None:
-            direct[leg.place] = data  # before the start of the log as it is now
-        elif not leg.asks and not leg.flight.reader.closed:
-            leg.flight.reader.expect(partition.key, kept)
+        cached = partition.find(offset)
+        if cached is None:
+            self._cache.add(partition, run, offset)
+            cached = partition.find(offset)
+        if cached is None:
+            direct[part.place] = data  # before the start of the log as it is now
+        elif not part.waiting and not part.fetch.reader.closed:
+            part.fetch.reader.expect(partition.key, cached)
         return True
 
     # --- completing, without the lock ---------------------------------------------------------
@@ -379,4 +388,5 @@ class SharedReads:
             raise
 
 
-Key = tuple[Lanes, bytes, int, int]  # how it is reached, topic id, partition, isolation level
+# Transports to the cluster, topic id, partition, isolation level.
+Key = tuple[TransportPool, bytes, int, int]

@@ -9,10 +9,13 @@ from broker import concurrency
 from broker.client.config import NetworkConfig, refuse_unknown
 from broker.client.embedded import RequestHandler
 from broker.client.remote import Remote, machine_of
-from broker.client.sharing.flights import Reader
-from broker.client.sharing.lanes import Lanes
+from broker.client.sharing.fetches import Reader
 from broker.client.sharing.reads import ReadCounts, SharedReads, can_share
-from broker.client.sharing.ways import EmbeddedWays, NetworkWays
+from broker.client.sharing.transport_factories import (
+    EmbeddedTransportFactory,
+    NetworkTransportFactory,
+)
+from broker.client.sharing.transport_pool import TransportPool
 from broker.client.transport import Node, Transport
 from broker.clock import Clock
 from broker.errors import ClientError
@@ -23,7 +26,7 @@ READS_CLIENT_ID = "millstream-shared-reads"
 
 
 class SharedTransport:
-    """One client's way: its own connections, shared threads, shared reads; see Transport."""
+    """One client's transport: its own connections, shared threads, shared reads."""
 
     takes_many_fetches = True  # one that waits does not hold up the others
 
@@ -48,7 +51,7 @@ class SharedTransport:
         """Replace the brokers, for the shared reads too."""
         known = list(nodes)
         self._own.update_nodes(known)
-        self._reader.lanes.update_nodes(known)
+        self._reader.pool.update_nodes(known)
 
     def send(
         self,
@@ -61,12 +64,12 @@ class SharedTransport:
         """Send a request; see Transport."""
         if isinstance(request, FetchRequest):
             if node_id is not None and can_share(request, version_max):
-                return self._reads.ask(self._reader, node_id, request, timeout_ms=timeout_ms)
+                return self._reads.fetch(self._reader, node_id, request, timeout_ms=timeout_ms)
             self._reads.count_private()
         return self._own.send(node_id, request, timeout_ms=timeout_ms, version_max=version_max)
 
     def close(self) -> None:
-        """Fail what this client has under way; others do not notice."""
+        """Fail the requests of this client; others are not affected."""
         self._on_close(self)
         self._reads.leave(self._reader)
         self._own.close()
@@ -88,17 +91,17 @@ class SharedTransports:
         clock: Clock | None = None,
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
-        """Keep at most so many bytes of what was read, for readers that come a little later."""
+        """Cache at most so many fetched bytes, for readers that are a little behind."""
         self._lock = concurrency.Lock()
         self._target = target
         self.machine = machine_of(target, clock)
-        self._ways: EmbeddedWays | NetworkWays = (
-            NetworkWays(str(target), self.machine)
+        self._factory: EmbeddedTransportFactory | NetworkTransportFactory = (
+            NetworkTransportFactory(str(target), self.machine)
             if isinstance(target, str | Remote)
-            else EmbeddedWays(target, self.machine)
+            else EmbeddedTransportFactory(target, self.machine)
         )
         self._reads = SharedReads(cache_bytes=cache_bytes, clock=self.machine.clock)
-        self._lanes: dict[NetworkConfig, Lanes] = {}
+        self._pools: dict[NetworkConfig, TransportPool] = {}
         self._opened: dict[SharedTransport, None] = {}
         self._closed = False
 
@@ -109,11 +112,11 @@ class SharedTransports:
 
     def open(self, options: dict[str, object], *taken: type[object]) -> Transport:
         """A transport with the options that are left; unknown ones are refused."""
-        settings = self._ways.settings(options)
+        settings = self._factory.settings(options)
         refuse_unknown(options, NetworkConfig, *taken)
-        lanes = self._lanes_of(replace(settings, client_id=READS_CLIENT_ID))
+        pool = self._pool_of(replace(settings, client_id=READS_CLIENT_ID))
         opened = SharedTransport(
-            self._ways.open(settings), Reader(lanes), self._reads, self._forget
+            self._factory.open(settings), Reader(pool), self._reads, self._forget
         )
         with self._lock:
             if not self._closed:
@@ -126,12 +129,12 @@ class SharedTransports:
         """Close all transports; what is under way fails."""
         with self._lock:
             self._closed = True
-            opened, lanes = list(self._opened), list(self._lanes.values())
+            opened, pools = list(self._opened), list(self._pools.values())
         for transport in opened:
             transport.close()
-        for each in lanes:
+        for each in pools:
             each.close()
-        self._ways.close()
+        self._factory.close()
 
     def __enter__(self) -> Self:
         return self
@@ -142,12 +145,12 @@ class SharedTransports:
     def _forget(self, transport: SharedTransport) -> None:
         self._opened.pop(transport, None)
 
-    def _lanes_of(self, settings: NetworkConfig) -> Lanes:
-        """The lanes that reads go by; who authenticates differently reads for itself."""
+    def _pool_of(self, settings: NetworkConfig) -> TransportPool:
+        """The pool for reads; clients with other credentials do not share them."""
         with self._lock:
-            lanes = self._lanes.get(settings)
-            if lanes is None:
-                lanes = self._lanes[settings] = Lanes(
-                    lambda broke: self._ways.open(settings, broke), self._reads.forget_node
+            pool = self._pools.get(settings)
+            if pool is None:
+                pool = self._pools[settings] = TransportPool(
+                    lambda broke: self._factory.open(settings, broke), self._reads.forget_node
                 )
-            return lanes
+            return pool

@@ -37,10 +37,10 @@ from broker.registry.rest.answers import (
     respond,
     respond_with,
 )
-from broker.registry.rest.asked import Asked
 from broker.registry.rest.context_paths import Query, within_context
 from broker.registry.rest.endpoint import Endpoint, Endpoints, short
 from broker.registry.rest.negotiation import answer_type, check_content_type
+from broker.registry.rest.requests import RestRequest
 from broker.registry.subject_names import ALL_CONTEXTS
 from broker.server.http_request import TooLarge, read_body, read_path, read_query
 
@@ -110,7 +110,7 @@ class RestApplication:
             else:
                 media_type = answer_type(request.headers.get("accept", ""))
             body = await _body(request) if request.method in WITH_BODY else b""
-            content = await self._call(endpoint, Asked(variables, query, body))
+            content = await self._call(endpoint, RestRequest(variables, query, body))
             return template, respond(content, media_type=media_type)
         except ClientDisconnect:
             raise
@@ -123,7 +123,7 @@ class RestApplication:
                 return resource, found.groupdict()
         raise http_refusal(404)
 
-    async def _call(self, endpoint: Endpoint, asked: Asked) -> Json:
+    async def _call(self, endpoint: Endpoint, asked: RestRequest) -> Json:
         if endpoint.is_short(asked):
             return endpoint.handler(self._registry, asked)
         return await run_in_threadpool(endpoint.handler, self._registry, asked)
@@ -138,12 +138,12 @@ class RestApplication:
             METRICS_PATH: {"GET": Endpoint(self._metrics)},
         }
 
-    def _metadata_id(self, registry: Registry, asked: Asked) -> Json:
+    def _metadata_id(self, registry: Registry, asked: RestRequest) -> Json:
         del registry, asked
         clusters = {"kafka-cluster": self._cluster_id, "schema-registry-cluster": CLUSTER_NAME}
         return {"id": "", "scope": {"path": [], "clusters": clusters}}
 
-    def _metrics(self, registry: Registry, asked: Asked) -> Json:
+    def _metrics(self, registry: Registry, asked: RestRequest) -> Json:
         del asked
         out = Exposition()
         name = "millstream_registry_requests_total"
@@ -161,7 +161,7 @@ class RestApplication:
         return PlainText(out.text())
 
 
-def _metadata_version(registry: Registry, asked: Asked) -> Json:
+def _metadata_version(registry: Registry, asked: RestRequest) -> Json:
     del registry, asked
     try:
         number = version("millstream")

@@ -5,13 +5,13 @@ from broker.errors import RegistryError
 from broker.registry.refusals import version_not_found
 from broker.registry.registry import Registry
 from broker.registry.rest.answers import Json
-from broker.registry.rest.asked import Asked
 from broker.registry.rest.endpoint import Endpoint, Endpoints
+from broker.registry.rest.requests import RestRequest
 
 SUBJECT_NOT_FOUND = 40401
 
 
-def _with_version(registry: Registry, asked: Asked) -> Json:
+def _with_version(registry: Registry, asked: RestRequest) -> Json:
     version = asked.version
     try:
         return _verdict(asked, _differences(registry, asked, version))
@@ -24,16 +24,16 @@ def _with_version(registry: Registry, asked: Asked) -> Json:
         return _verdict(asked, [])
 
 
-def _with_all(registry: Registry, asked: Asked) -> Json:
+def _with_all(registry: Registry, asked: RestRequest) -> Json:
     return _verdict(asked, _differences(registry, asked, None))
 
 
-def _differences(registry: Registry, asked: Asked, version: int | None) -> list[str]:
+def _differences(registry: Registry, asked: RestRequest, version: int | None) -> list[str]:
     wanted = asked.schema_request()
     return registry.check(asked.subject, wanted.schema, version, normalize=asked.flag("normalize"))
 
 
-def _verdict(asked: Asked, differences: list[str]) -> Json:
+def _verdict(asked: RestRequest, differences: list[str]) -> Json:
     content: dict[str, Json] = {"is_compatible": not differences}
     if differences and asked.flag("verbose"):
         content["messages"] = differences

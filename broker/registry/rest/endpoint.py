@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from broker.registry.registry import Registry
 from broker.registry.rest.answers import Json
-from broker.registry.rest.asked import Asked
+from broker.registry.rest.requests import RestRequest
 
-Handler = Callable[[Registry, Asked], Json]
+Handler = Callable[[Registry, RestRequest], Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Endpoint:
     """A handler, and which requests it answers at once."""
 
     handler: Handler
-    is_short: Callable[[Asked], bool] = lambda _: False
+    is_short: Callable[[RestRequest], bool] = lambda _: False
 
 
 # Paths with their variables in braces, then methods.

@@ -4,9 +4,9 @@ from urllib.parse import unquote
 
 from broker.registry.registry import Registry
 from broker.registry.rest.answers import Json, PlainText, described, schema_alone
-from broker.registry.rest.asked import Asked
 from broker.registry.rest.endpoint import Endpoint, Endpoints, short, short_unless_formatted
 from broker.registry.rest.forms import text_in
+from broker.registry.rest.requests import RestRequest
 from broker.registry.subject_names import ALL_CONTEXTS, context_of
 from broker.registry.values import StoredSchema
 
@@ -14,7 +14,7 @@ from broker.registry.values import StoredSchema
 KINDS = ["JSON", "PROTOBUF", "AVRO"]
 
 
-def _list(registry: Registry, asked: Asked) -> Json:
+def _list(registry: Registry, asked: RestRequest) -> Json:
     rule_type = asked.text("ruleType")
     offset, limit = asked.offset, asked.limit
     found = registry.all_schemas(
@@ -39,7 +39,7 @@ def _has_rule(stored: StoredSchema, rule_type: str) -> bool:
     )
 
 
-def _by_id(registry: Registry, asked: Asked) -> Json:
+def _by_id(registry: Registry, asked: RestRequest) -> Json:
     stored = registry.by_id(asked.schema_id, subject=asked.within)
     content = schema_alone(stored, text_in(registry, stored, asked.text("format")))
     if asked.flag("fetchMaxId"):
@@ -47,17 +47,17 @@ def _by_id(registry: Registry, asked: Asked) -> Json:
     return content
 
 
-def _text_by_id(registry: Registry, asked: Asked) -> Json:
+def _text_by_id(registry: Registry, asked: RestRequest) -> Json:
     stored = registry.by_id(asked.schema_id, subject=asked.within)
     return PlainText(text_in(registry, stored, asked.text("format")))
 
 
-def _by_guid(registry: Registry, asked: Asked) -> Json:
+def _by_guid(registry: Registry, asked: RestRequest) -> Json:
     stored = registry.by_guid(unquote(asked.path["guid"], errors="replace"))
     return schema_alone(stored, text_in(registry, stored, asked.text("format")))
 
 
-def _ids_of_guid(registry: Registry, asked: Asked) -> Json:
+def _ids_of_guid(registry: Registry, asked: RestRequest) -> Json:
     """The ids that a schema has, each in its context."""
     guid = registry.by_guid(unquote(asked.path["guid"], errors="replace")).guid
     everywhere = registry.all_schemas(prefix=ALL_CONTEXTS, deleted=True)
@@ -69,7 +69,7 @@ def _ids_of_guid(registry: Registry, asked: Asked) -> Json:
     return [{"context": context, "id": number} for context, number in sorted(found)]
 
 
-def _subjects(registry: Registry, asked: Asked) -> Json:
+def _subjects(registry: Registry, asked: RestRequest) -> Json:
     return registry.subjects_of(
         asked.schema_id,
         subject=asked.within,
@@ -79,7 +79,7 @@ def _subjects(registry: Registry, asked: Asked) -> Json:
     )
 
 
-def _versions(registry: Registry, asked: Asked) -> Json:
+def _versions(registry: Registry, asked: RestRequest) -> Json:
     places = registry.versions_of(
         asked.schema_id,
         subject=asked.within,
@@ -90,7 +90,7 @@ def _versions(registry: Registry, asked: Asked) -> Json:
     return [{"subject": place.subject, "version": place.version} for place in places]
 
 
-def _kinds(registry: Registry, asked: Asked) -> Json:
+def _kinds(registry: Registry, asked: RestRequest) -> Json:
     del registry, asked
     return KINDS
 

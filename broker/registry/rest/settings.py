@@ -3,8 +3,8 @@
 from broker.errors import RegistryError
 from broker.registry.registry import Registry
 from broker.registry.rest.answers import Json, configured
-from broker.registry.rest.asked import Asked
 from broker.registry.rest.endpoint import Endpoint, Endpoints, short
+from broker.registry.rest.requests import RestRequest
 from broker.registry.subject_names import ALL_CONTEXTS
 from broker.registry.values import Mode, SubjectConfig
 from broker.schema.compatibility.levels import CompatibilityLevel
@@ -16,19 +16,19 @@ NO_MODE = (40401, 40409)
 LEVEL_KEY = "compatibility"
 
 
-def _subject(asked: Asked) -> str | None:
+def _subject(asked: RestRequest) -> str | None:
     return asked.subject if "subject" in asked.path else None
 
 
 # --- /config ------------------------------------------------------------------------------------
 
 
-def _config(registry: Registry, asked: Asked) -> Json:
+def _config(registry: Registry, asked: RestRequest) -> Json:
     default = asked.flag("defaultToGlobal")
     return configured(registry.config(_subject(asked), default_to_global=default))
 
 
-def _set_config(registry: Registry, asked: Asked) -> Json:
+def _set_config(registry: Registry, asked: RestRequest) -> Json:
     content = asked.content()
     fields = {
         name: value for name, value in content.items() if name != LEVEL_KEY and value is not None
@@ -56,19 +56,19 @@ def _invalid_level() -> RegistryError:
     )
 
 
-def _delete_config(registry: Registry, asked: Asked) -> Json:
+def _delete_config(registry: Registry, asked: RestRequest) -> Json:
     return configured(registry.delete_config(_subject(asked)))
 
 
 # --- /mode --------------------------------------------------------------------------------------
 
 
-def _mode(registry: Registry, asked: Asked) -> Json:
+def _mode(registry: Registry, asked: RestRequest) -> Json:
     default = asked.flag("defaultToGlobal")
     return {"mode": registry.mode(_subject(asked), default_to_global=default).value}
 
 
-def _set_mode(registry: Registry, asked: Asked) -> Json:
+def _set_mode(registry: Registry, asked: RestRequest) -> Json:
     value = asked.content().get("mode")
     if not isinstance(value, str) or value.upper() not in Mode.__members__:
         raise RegistryError(
@@ -80,7 +80,7 @@ def _set_mode(registry: Registry, asked: Asked) -> Json:
     return {"mode": value}
 
 
-def _delete_mode(registry: Registry, asked: Asked) -> Json:
+def _delete_mode(registry: Registry, asked: RestRequest) -> Json:
     subject = _subject(asked)
     mode = registry.delete_mode(subject)
     if asked.flag("recursive"):
@@ -101,7 +101,7 @@ def _delete_modes_below(registry: Registry, subject: str | None) -> None:
 # --- /contexts ----------------------------------------------------------------------------------
 
 
-def _contexts(registry: Registry, asked: Asked) -> Json:
+def _contexts(registry: Registry, asked: RestRequest) -> Json:
     found = registry.contexts()[asked.offset :]
     return found if asked.limit < 0 else found[: asked.limit]
 

@@ -5,15 +5,15 @@ from urllib.parse import unquote
 from broker.registry.refusals import schema_not_found
 from broker.registry.registry import Registry
 from broker.registry.rest.answers import Json, PlainText, described, registered
-from broker.registry.rest.asked import Asked
 from broker.registry.rest.endpoint import Endpoint, Endpoints, short, short_unless_formatted
 from broker.registry.rest.forms import text_in
+from broker.registry.rest.requests import RestRequest
 from broker.registry.subject_names import ALL_CONTEXTS
 from broker.registry.values import StoredSchema
 from broker.schema.schema import SchemaKind
 
 
-def _list(registry: Registry, asked: Asked) -> Json:
+def _list(registry: Registry, asked: RestRequest) -> Json:
     return registry.subjects(
         prefix=asked.text("subjectPrefix", ALL_CONTEXTS),
         deleted=asked.deleted,
@@ -23,7 +23,7 @@ def _list(registry: Registry, asked: Asked) -> Json:
     )
 
 
-def _find(registry: Registry, asked: Asked) -> Json:
+def _find(registry: Registry, asked: RestRequest) -> Json:
     wanted = asked.schema_request()
     found = registry.find(
         asked.subject,
@@ -36,11 +36,11 @@ def _find(registry: Registry, asked: Asked) -> Json:
     return described(found, text_in(registry, found, asked.text("format")))
 
 
-def _delete(registry: Registry, asked: Asked) -> Json:
+def _delete(registry: Registry, asked: RestRequest) -> Json:
     return registry.delete_subject(asked.subject, permanent=asked.flag("permanent"))
 
 
-def _versions(registry: Registry, asked: Asked) -> Json:
+def _versions(registry: Registry, asked: RestRequest) -> Json:
     return registry.versions(
         asked.subject,
         deleted=asked.deleted,
@@ -50,7 +50,7 @@ def _versions(registry: Registry, asked: Asked) -> Json:
     )
 
 
-def _register(registry: Registry, asked: Asked) -> Json:
+def _register(registry: Registry, asked: RestRequest) -> Json:
     wanted = asked.schema_request()
     added = registry.add(
         asked.subject,
@@ -66,29 +66,29 @@ def _register(registry: Registry, asked: Asked) -> Json:
     return registered(added, sent.text if sent.kind is SchemaKind.PROTOBUF else None)
 
 
-def _stored(registry: Registry, asked: Asked) -> StoredSchema:
+def _stored(registry: Registry, asked: RestRequest) -> StoredSchema:
     return registry.stored(asked.subject, asked.version, deleted=asked.deleted)
 
 
-def _version(registry: Registry, asked: Asked) -> Json:
+def _version(registry: Registry, asked: RestRequest) -> Json:
     stored = _stored(registry, asked)
     return described(stored, text_in(registry, stored, asked.text("format")))
 
 
-def _version_text(registry: Registry, asked: Asked) -> Json:
+def _version_text(registry: Registry, asked: RestRequest) -> Json:
     return PlainText(text_in(registry, _stored(registry, asked), asked.text("format")))
 
 
-def _referenced_by(registry: Registry, asked: Asked) -> Json:
+def _referenced_by(registry: Registry, asked: RestRequest) -> Json:
     found = registry.referenced_by(asked.subject, asked.version)[asked.offset :]
     return found if asked.limit < 0 else found[: asked.limit]
 
 
-def _delete_version(registry: Registry, asked: Asked) -> Json:
+def _delete_version(registry: Registry, asked: RestRequest) -> Json:
     return registry.delete_version(asked.subject, asked.version, permanent=asked.flag("permanent"))
 
 
-def _latest_with_metadata(registry: Registry, asked: Asked) -> Json:
+def _latest_with_metadata(registry: Registry, asked: RestRequest) -> Json:
     """The latest version whose metadata has all the properties of the query."""
     keys, values = asked.texts("key"), asked.texts("value")
     wanted = dict(zip(keys, values, strict=False))

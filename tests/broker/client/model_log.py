@@ -1,4 +1,4 @@
-"""A log of a few lines, and lanes to it whose answers come when a test lets them come."""
+"""A log of a few lines, and pool to it whose answers come when a test lets them come."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from broker.batch.codec import control_batch, encode_batch, place_batch
 from broker.client.fetched import FetchedRun
-from broker.client.sharing.flights import Reader
-from broker.client.sharing.lanes import Lanes
+from broker.client.sharing.fetches import Reader
 from broker.client.sharing.reads import SharedReads
+from broker.client.sharing.transport_pool import TransportPool
 from broker.client.transport import Node
 from broker.clock import ManualClock
 from broker.errors import ConnectionFailed, ErrorCode
@@ -159,7 +159,7 @@ class ModelLog:
         return data
 
 
-class ModelLane:
+class ModelTransport:
     """A transport that reads model logs; see ModelCluster."""
 
     def __init__(self, cluster: "ModelCluster", on_break: Callable[[int], None]) -> None:
@@ -183,7 +183,7 @@ class ModelLane:
         version_max: int | None = None,
     ) -> Future[object]:
         assert isinstance(request, FetchRequest)
-        assert not self.busy, "one read at a time on a lane"
+        assert not self.busy, "one read at a time on a transport"
         future: Future[object] = Future()
         future.set_running_or_notify_cancel()
         fetch = Fetch(self, request, future)
@@ -197,7 +197,7 @@ class ModelLane:
 
     def close(self) -> None:
         self.closed = True
-        for fetch in [each for each in self.cluster.waiting if each.lane is self]:
+        for fetch in [each for each in self.cluster.waiting if each.transport is self]:
             fetch.complete(ConnectionFailed("closed"))
 
 
@@ -205,18 +205,18 @@ class ModelLane:
 class Fetch:
     """A request that has no answer yet."""
 
-    lane: ModelLane
+    transport: ModelTransport
     request: FetchRequest
     future: Future[object]
 
     def complete(self, answer: object = None) -> None:
         """Answer it: with what is there, or with something else."""
-        self.lane.cluster.waiting.remove(self)
-        self.lane.busy = False
+        self.transport.cluster.waiting.remove(self)
+        self.transport.busy = False
         if isinstance(answer, Exception):
             self.future.set_exception(answer)
         else:
-            self.future.set_result(answer or self.lane.cluster.respond(self.request))
+            self.future.set_result(answer or self.transport.cluster.respond(self.request))
 
 
 class ModelCluster:
@@ -228,29 +228,29 @@ class ModelCluster:
         self.at_once = True
         self.sent: list[FetchRequest] = []
         self.waiting: list[Fetch] = []
-        self.lanes_opened: list[ModelLane] = []
+        self.transports_opened: list[ModelTransport] = []
         self.nodes_told: object = None
         self.reads = SharedReads(cache_bytes=cache_bytes, clock=self.clock)
-        self.lanes = Lanes(self._open, self.reads.forget_node)
+        self.pool = TransportPool(self._open, self.reads.forget_node)
 
-    def _open(self, on_break: Callable[[int], None]) -> ModelLane:
-        self.lanes_opened.append(ModelLane(self, on_break))
-        return self.lanes_opened[-1]
+    def _open(self, on_break: Callable[[int], None]) -> ModelTransport:
+        self.transports_opened.append(ModelTransport(self, on_break))
+        return self.transports_opened[-1]
 
     def reader(self) -> Reader:
-        return Reader(self.lanes)
+        return Reader(self.pool)
 
     def ask(self, reader: Reader, *offsets: int, **fields: int) -> Future[object]:
-        """Ask for the first partitions, each at its offset."""
+        """PendingFetch for the first partitions, each at its offset."""
         places = [(offset, log.epoch) for offset, log in zip(offsets, self.logs, strict=False)]
         return self.ask_at(reader, places, **fields)
 
     def ask_at(
         self, reader: Reader, places: list[tuple[int, int]], **fields: int
     ) -> Future[object]:
-        """Ask for the first partitions, each at its offset of a leader's epoch."""
+        """PendingFetch for the first partitions, each at its offset of a leader's epoch."""
         request = fetch_request(places, **fields)
-        return self.reads.ask(reader, NODE_ID, request, timeout_ms=30_000)
+        return self.reads.fetch(reader, NODE_ID, request, timeout_ms=30_000)
 
     def has_news(self, request: FetchRequest) -> bool:
         return any(
@@ -275,8 +275,8 @@ class ModelCluster:
 
     def break_connections(self) -> None:
         """The broker goes away: what is under way fails."""
-        for lane in self.lanes_opened:
-            lane.on_break(NODE_ID)
+        for transport in self.transports_opened:
+            transport.on_break(NODE_ID)
         for fetch in list(self.waiting):
             if fetch in self.waiting:
                 fetch.complete(ConnectionFailed("broken"))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client.sharing.flights import Reader
+from broker.client.sharing.fetches import Reader
 from broker.client.sharing.reads import can_share
 from broker.client.sharing.runs import whole_run
 from broker.errors import ClientError, ConnectionFailed, ErrorCode
@@ -441,17 +441,17 @@ def test_callbacks_may_ask_again_at_once_however_many_readers_there_are() -> Non
     assert cluster.reads.counts.partitions_read == 3
 
 
-def test_lanes_are_used_again() -> None:
+def test_transports_are_used_again() -> None:
     cluster = cluster_with(1)
     for _ in range(20):
         answer = cluster.ask(cluster.reader(), 1)
         cluster.waiting[0].complete()
         assert answer.done()
-    assert len(cluster.lanes_opened) == 1
+    assert len(cluster.transports_opened) == 1
     for offset in (0, 1):  # two reads at a time
         cluster.at_once = False
         cluster.ask(cluster.reader(), offset)
-    assert len(cluster.lanes_opened) == 2
+    assert len(cluster.transports_opened) == 2
 
 
 PLAIN = fetch_request([(0, 0)])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from broker.client.answers import code_of
-from broker.client.sharing.flights import Reader
+from broker.client.sharing.fetches import Reader
 from broker.errors import ConnectionFailed, ErrorCode
 from broker.protocol.messages.fetch import PartitionData
 from tests.broker.client.model_log import (

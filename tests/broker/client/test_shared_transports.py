@@ -313,6 +313,6 @@ def test_those_who_sign_in_differently_do_not_share_reads() -> None:
             shared.open({**sasl}),
             shared.open({**sasl, "sasl_username": "b"}),
         ]
-        lanes = [transport._reader.lanes for transport in transports]  # type: ignore[attr-defined]
-        assert lanes[0] is lanes[1]
-        assert len(set(lanes)) == 3
+        pools = [transport._reader.pool for transport in transports]  # type: ignore[attr-defined]
+        assert pools[0] is pools[1]
+        assert len(set(pools)) == 3

@@ -28,7 +28,7 @@ from broker.protocol.messages.metadata import (
 )
 from broker.protocol.messages.produce import ProduceResponse
 from broker.server import Server
-from broker.server.connection import Surroundings
+from broker.server.connection import ConnectionContext
 from tests.broker.handlers.embedded import batch_of, produce_request, values_of
 from tests.broker.server.conftest import StartServer
 from tests.support.peer import wait_until
@@ -219,9 +219,9 @@ def test_a_request_must_be_smaller_than_the_limit(start_server: StartServer) -> 
         assert client.is_closed()
 
 
-def surroundings(server: Server) -> Surroundings:
+def surroundings(server: Server) -> ConnectionContext:
     assert server._connections is not None
-    return server._connections._around
+    return server._connections._context
 
 
 def test_requests_wait_when_those_in_pieces_hold_all_memory(start_server: StartServer) -> None:

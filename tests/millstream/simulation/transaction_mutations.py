@@ -19,10 +19,10 @@ from broker.coordinator.offsets import OffsetStore
 from broker.coordinator.transactions import TransactionCoordinator
 from broker.errors import ErrorCode
 from broker.storage import cleaner, compaction, partition_log
+from broker.storage.batch_positions import segments_from
 from broker.storage.cleaned_transactions import CleanedTransactions
 from broker.storage.index import AbortedRange
 from broker.storage.partition_log import PartitionLog
-from broker.storage.places import segments_from
 from broker.storage.producer_state import Marker, ProducerStates
 from tests.millstream.simulation.mutation import mutation
 

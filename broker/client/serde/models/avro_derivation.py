@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from broker.client.serde.models.avro_conversion import BASE, AvroWriting, branch_name
-from broker.client.serde.models.fitting import misfit
+from broker.client.serde.models.mismatch import find_mismatch
 from broker.client.serde.models.shapes import (
     REQUIRED,
     ArrayShape,
@@ -145,7 +145,7 @@ def _head(shape: ModelShape | EnumShape) -> dict[str, object]:
 
 def _default(shape: Shape, value: object, where: str) -> tuple[str, object]:
     """The branch of a default, if it is of a union, and its JSON."""
-    wrong = misfit(shape, value)
+    wrong = find_mismatch(shape, value)
     if wrong is not None:
         raise SchemaError(
             f"the default does not match its type: {wrong}", at=where, hint="change one of the two"

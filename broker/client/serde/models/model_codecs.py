@@ -10,10 +10,10 @@ from broker.client.serde.models.avro_bytes import bytes_writer
 from broker.client.serde.models.avro_conversion import AvroReading, AvroWriting
 from broker.client.serde.models.avro_derivation import avro_schema_of
 from broker.client.serde.models.avro_parsing import bytes_reader
-from broker.client.serde.models.fitting import misfit
 from broker.client.serde.models.hints import shape_of
 from broker.client.serde.models.json_codec import JsonCodec
 from broker.client.serde.models.json_derivation import json_schema_of
+from broker.client.serde.models.mismatch import find_mismatch
 from broker.client.serde.models.protobuf_conversion import (
     Messages,
     ProtobufReading,
@@ -142,7 +142,7 @@ def checked(shape: Shape, encode: Callable[[Any], bytes]) -> Encode:
         try:
             return encode(value)
         except Exception as error:  # libraries and values raise what they like
-            wrong = misfit(shape, value)
+            wrong = find_mismatch(shape, value)
             if wrong is None:
                 raise
             raise NotAllowed(wrong) from error

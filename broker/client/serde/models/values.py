@@ -6,7 +6,7 @@ from decimal import Context, Decimal
 from enum import Enum
 from uuid import UUID
 
-from broker.client.serde.models.fitting import unscaled_with
+from broker.client.serde.models.mismatch import unscaled_with
 from broker.client.serde.models.shapes import DecimalShape
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -21,48 +21,48 @@ SCALE_MAX = 5000
 WIDE = Context(prec=10_000)
 
 
-class Misfit(Exception):
-    """A value is not of the type that its field has; `misfit` finds where."""
+class TypeMismatch(Exception):
+    """A value is not of the type that its field has; `find_mismatch` finds where."""
 
 
 def whole(value: object) -> int:
     """An int of 64 bits that is not exactly an int: of a subclass, but no bool."""
     if isinstance(value, int) and not isinstance(value, bool) and -INT64 <= value < INT64:
         return int(value)
-    raise Misfit
+    raise TypeMismatch
 
 
 def whole32(value: object) -> int:
     """The same of 32 bits."""
     if isinstance(value, int) and not isinstance(value, bool) and -INT32 <= value < INT32:
         return int(value)
-    raise Misfit
+    raise TypeMismatch
 
 
 def number(value: object) -> float:
     """A float that is an int, or of a subclass."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    raise Misfit
+    raise TypeMismatch
 
 
 def text(value: object) -> str:
     """A str of a subclass."""
     if isinstance(value, str):
         return str.__str__(value)
-    raise Misfit
+    raise TypeMismatch
 
 
 def refuse(value: object) -> object:
     """For what has no second chance."""
-    raise Misfit
+    raise TypeMismatch
 
 
 def elements(value: object) -> object:
     """What an array may be made of."""
     if isinstance(value, list | tuple | set | frozenset):
         return value
-    raise Misfit
+    raise TypeMismatch
 
 
 def micros(value: datetime) -> int:
@@ -83,7 +83,7 @@ def micros_of(value: timedelta) -> int:
 def day_micros(value: time) -> int:
     """Microseconds since midnight."""
     if value.tzinfo is not None:
-        raise Misfit
+        raise TypeMismatch
     seconds = (value.hour * 60 + value.minute) * 60 + value.second
     return seconds * SECOND + value.microsecond
 
@@ -91,14 +91,14 @@ def day_micros(value: time) -> int:
 def days(value: date) -> int:
     """Days since 1970; a datetime is not a date."""
     if isinstance(value, datetime):
-        raise Misfit
+        raise TypeMismatch
     return value.toordinal() - EPOCH_ORDINAL
 
 
 def uuid_text(value: UUID) -> str:
     """The string of 36 characters."""
     if not isinstance(value, UUID):
-        raise Misfit
+        raise TypeMismatch
     return str(value)
 
 

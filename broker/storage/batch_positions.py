@@ -1,4 +1,4 @@
-"""Places: where in the segments of a log a reader finds its batches."""
+"""BatchPositions: where in the segments of a log a reader finds its batches."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -7,19 +7,18 @@ from broker.storage.segment import Segment
 
 HINTS_MAX = 32
 
-Place = tuple[Segment, int]  # a segment, and a position in it where a batch begins
+BatchPosition = tuple[Segment, int]  # a segment, and a position in it where a batch begins
 
 
-class Places:
+class BatchPositions:
     """Finds the batch of an offset; knows without looking where recent readers will go on."""
 
     __slots__ = ("_hints",)
 
     def __init__(self) -> None:
+        self._hints: dict[int, BatchPosition] = {}
 
-        self._hints: dict[int, Place] = {}
-
-    def find(self, segments: Sequence[Segment], offset: int) -> Place | None:
+    def find(self, segments: Sequence[Segment], offset: int) -> BatchPosition | None:
         """The first batch that ends at an offset or after it."""
         place = self._hints.get(offset)
         if place is not None and place[1] < place[0].size_bytes:

@@ -1,25 +1,25 @@
-"""Ways to a broker in this process, or to a cluster over TCP, by threads that all of them share."""
+"""Factories of transports to a broker in this process or to a cluster, with shared threads."""
 
 from collections.abc import Callable
 
-from broker.client.answering import Answering
 from broker.client.config import NetworkConfig, take
 from broker.client.embedded import EmbeddedTransport, RequestHandler
 from broker.client.io_loop import IoLoop
 from broker.client.network import NetworkTransport
+from broker.client.response_thread import ResponseThread
 from broker.client.transport import Transport
 from broker.machine import Machine
 
-IN_PROCESS = "in-process:1"  # stands for the address that an embedded broker does not have
+IN_PROCESS = "in-process:1"  # an embedded broker has no address
 
 
-class EmbeddedWays:
-    """To a broker in this process; one thread gives all answers that come later."""
+class EmbeddedTransportFactory:
+    """Transports to a broker in this process; one thread delivers all delayed responses."""
 
     def __init__(self, broker: RequestHandler, machine: Machine) -> None:
-        """The thread starts with the first answer that comes later."""
+        """The thread starts with the first delayed response."""
         self._broker = broker
-        self._answering = Answering(machine.clock)
+        self._response_thread = ResponseThread(machine.clock)
 
     def settings(self, options: dict[str, object]) -> NetworkConfig:
         """Take the settings of a transport out of the options: there is only the client's name."""
@@ -28,18 +28,18 @@ class EmbeddedWays:
     def open(
         self, settings: NetworkConfig, on_break: Callable[[int], None] | None = None
     ) -> Transport:
-        """A transport; nothing can break on the way."""
+        """A transport; its connection cannot break."""
         return EmbeddedTransport(
-            self._broker, client_id=settings.client_id, answering=self._answering
+            self._broker, client_id=settings.client_id, response_thread=self._response_thread
         )
 
     def close(self) -> None:
         """End the thread."""
-        self._answering.close()
+        self._response_thread.close()
 
 
-class NetworkWays:
-    """To brokers over TCP; one thread does all I/O, connections are each transport's own."""
+class NetworkTransportFactory:
+    """Transports over TCP; one thread does all I/O, each transport has its own connections."""
 
     def __init__(self, servers: str, machine: Machine) -> None:
         """Start the thread."""
@@ -54,7 +54,7 @@ class NetworkWays:
     def open(
         self, settings: NetworkConfig, on_break: Callable[[int], None] | None = None
     ) -> Transport:
-        """A transport; `on_break` hears to which node a connection broke."""
+        """A transport; `on_break` is called with the node to which a connection broke."""
         return NetworkTransport(settings, loop=self._loop, on_break=on_break)
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""Answering: one thread that completes the futures of answers an embedded broker gives later.
+"""ResponseThread: one thread that completes the futures of an embedded broker's delayed responses.
 
-Such an answer arrives under the broker's lock. It is passed to this thread, which completes the
+Such a response arrives under the broker's lock. It is passed to this thread, which completes the
 future outside that lock, so that callbacks may send again. Several transports may share it.
 """
 
@@ -21,8 +21,8 @@ from broker.protocol.messages.fetch import FetchResponse
 WAIT_MS_MAX = 60_000
 
 
-class Later(Protocol):
-    """What the thread needs of a broker."""
+class ResponseSource(Protocol):
+    """The interface of a broker that the thread needs."""
 
     def abandon(self, pending: Pending[object]) -> None:
         """The caller no longer wants this response."""
@@ -33,19 +33,19 @@ class Later(Protocol):
         ...
 
 
-class Expected(NamedTuple):
-    """An answer that will come: whose, from which broker, and how to say that it is late."""
+class ExpectedResponse(NamedTuple):
+    """An expected response: its owner, its broker, and the error message if it is late."""
 
     owner: object
-    broker: Later
+    broker: ResponseSource
     pending: Pending[object]
     late: str
 
 
-Waiting = tuple[Future[object], Expected]
+Waiting = tuple[Future[object], ExpectedResponse]
 
 
-class Answering:
+class ResponseThread:
     """Completes futures by answers, deadlines and closing; it starts with the first wait."""
 
     def __init__(self, clock: Clock | None = None) -> None:
@@ -67,7 +67,7 @@ class Answering:
                 raise ClientError("the client is closed")
             self._owners.add(owner)
 
-    def wait_for(self, expected: Expected, future: Future[object], timeout_ms: int) -> None:
+    def wait_for(self, expected: ExpectedResponse, future: Future[object], timeout_ms: int) -> None:
         """Complete a future when its answer is there or its time is up."""
         with self._changed:
             if expected.owner not in self._owners:
@@ -92,7 +92,7 @@ class Answering:
         expected.broker.when_done(expected.pending, arrived)
 
     def leave(self, owner: object) -> None:
-        """Fail what an owner still waits for; it cannot wait any more."""
+        """Fail the pending responses of an owner; it cannot wait again."""
         with self._changed:
             self._owners.discard(owner)
             left = [number for number, each in self._waiting.items() if each[1].owner is owner]

@@ -1,8 +1,8 @@
-"""Kept: what was read lately of all partitions, within a number of bytes; the oldest goes first.
+"""FetchCache: recently read batches of all partitions, within a number of bytes.
 
-What is kept of a partition is only trusted as long as nothing hints at another log: an error, a
-new leader, a high watermark before the end of what was read, or a lost connection forget it all.
-The owner's lock guards everything here.
+The oldest are evicted first. Cached batches are only trusted while nothing hints at another log: an
+error, a new leader, a high watermark before their end, or a lost connection drops them all. The
+owner's lock guards everything here.
 """
 
 from bisect import bisect_right
@@ -13,10 +13,10 @@ from broker.client.sharing.runs import Run
 from broker.protocol.messages.fetch import PartitionData
 
 UNKNOWN = -1
-RUNS_MAX = 1024  # of a partition: small ones must not make looking up, or their objects, dear
+RUNS_MAX = 1024  # of a partition: many small ones would make lookups slow
 
 
-class KeptPartition:
+class CachedPartition:
     """One partition of one leader, as readers of one isolation level see it."""
 
     __slots__ = (
@@ -53,7 +53,7 @@ class KeptPartition:
     def insert(self, run: Run, offset: int) -> Run | None:
         """Put a run that was read from an offset in its place, cut where the next one begins.
 
-        The run as it is kept; None when the next one holds all that was read. Nothing here may
+        The run as it is cached; None when the next one holds all that was read. Nothing here may
         hold the offset, nor may it conflict.
         """
         index = bisect_right(self._starts, offset)
@@ -93,30 +93,30 @@ class KeptPartition:
         return removed
 
 
-class Kept:
+class FetchCache:
     """All partitions."""
 
     def __init__(self, bytes_max: int) -> None:
         """Cache at most so many bytes, beside those that a reader is about to fetch."""
         self.bytes = 0
         self._bytes_max = bytes_max
-        self._partitions: dict[Hashable, KeptPartition] = {}
-        self._by_age: OrderedDict[Run, KeptPartition] = OrderedDict()
+        self._partitions: dict[Hashable, CachedPartition] = {}
+        self._by_age: OrderedDict[Run, CachedPartition] = OrderedDict()
 
-    def partition(self, key: Hashable, node_id: int, epoch: int) -> KeptPartition:
-        """The partition at a leader; one of a leader before this one is not kept."""
+    def partition(self, key: Hashable, node_id: int, epoch: int) -> CachedPartition:
+        """The partition at a leader; one of an earlier leader is not cached."""
         known = self._partitions.get(key)
         if known is not None:
             if known.epoch == epoch and known.node_id == node_id:
                 return known
             if known.epoch > epoch:
-                return KeptPartition(key, node_id, epoch)
+                return CachedPartition(key, node_id, epoch)
             self.forget(known)
-        made = self._partitions[key] = KeptPartition(key, node_id, epoch)
+        made = self._partitions[key] = CachedPartition(key, node_id, epoch)
         return made
 
-    def add(self, partition: KeptPartition, run: Run, offset: int) -> None:
-        """Keep what was read from an offset; nothing that is there may hold it."""
+    def add(self, partition: CachedPartition, run: Run, offset: int) -> None:
+        """Cache a run that was read from an offset, which no cached run contains."""
         if partition.conflicts(run, offset):
             self._clear(partition)
         added = partition.insert(run, offset)
@@ -127,7 +127,7 @@ class Kept:
                 oldest = next(run for run in partition.runs if run is not added)
                 self._drop(partition, oldest)
 
-    def learn(self, partition: KeptPartition, data: PartitionData) -> None:
+    def learn(self, partition: CachedPartition, data: PartitionData) -> None:
         """Note the ends of the log, and drop what they contradict or have passed."""
         partition.high_watermark = data.high_watermark
         partition.last_stable_offset = data.last_stable_offset
@@ -137,20 +137,20 @@ class Kept:
         while partition.runs and partition.runs[0].next_offset <= partition.log_start_offset:
             self._drop(partition, partition.runs[0])
 
-    def forget(self, partition: KeptPartition) -> None:
-        """Keep nothing of a partition; reads of it that are under way will not be kept either."""
+    def forget(self, partition: CachedPartition) -> None:
+        """Drop a partition; reads of it that are under way will not be cached either."""
         self._clear(partition)
         if self._partitions.get(partition.key) is partition:
             del self._partitions[partition.key]
 
-    def forget_where(self, applies: Callable[[KeptPartition], bool]) -> None:
+    def forget_where(self, applies: Callable[[CachedPartition], bool]) -> None:
         """Forget some partitions."""
         for partition in [each for each in self._partitions.values() if applies(each)]:
             self.forget(partition)
 
     def evict(self) -> None:
         """Drop the oldest runs until the rest fits; not those that a reader still needs."""
-        passed: list[tuple[Run, KeptPartition]] = []
+        passed: list[tuple[Run, CachedPartition]] = []
         while self.bytes > self._bytes_max and self._by_age:
             run, partition = self._by_age.popitem(last=False)
             if run.pins:
@@ -163,16 +163,16 @@ class Kept:
             self._by_age[run] = partition
             self._by_age.move_to_end(run, last=False)
 
-    def release(self, partition: KeptPartition) -> None:
-        """Forget a partition of which nothing is kept and nothing is on its way."""
+    def release(self, partition: CachedPartition) -> None:
+        """Forget a partition without cached runs or reads under way."""
         if not partition.runs and not partition.reads_under_way:
             self.forget(partition)
 
-    def _drop(self, partition: KeptPartition, run: Run) -> None:
+    def _drop(self, partition: CachedPartition, run: Run) -> None:
         partition.remove(run)
         self._uncount(run)
 
-    def _clear(self, partition: KeptPartition) -> None:
+    def _clear(self, partition: CachedPartition) -> None:
         for run in partition.clear():
             self._uncount(run)
 

@@ -1,4 +1,4 @@
-"""misfit: where a value is not what its shape says; asked only after something went wrong."""
+"""find_mismatch: where a value does not match its shape; called only after an error."""
 
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
@@ -59,17 +59,17 @@ FITS: dict[Scalar, Callable[[object], bool]] = {
 }
 
 
-def misfit(shape: Shape, value: object, path: str = "$", depth: int = 0) -> str | None:
+def find_mismatch(shape: Shape, value: object, path: str = "$", depth: int = 0) -> str | None:
     """What does not fit, with its path; None if everything does.
 
-    >>> misfit(ArrayShape(Scalar.STRING, list), ["a", 5])
+    >>> find_mismatch(ArrayShape(Scalar.STRING, list), ["a", 5])
     '$[1] must be a str, not int'
     """
     if depth > DEPTH_MAX:
         return f"{path[:80]}... is nested more than {DEPTH_MAX} deep"
     match shape:
         case OptionalShape(inner=inner):
-            return None if value is None else misfit(inner, value, path, depth + 1)
+            return None if value is None else find_mismatch(inner, value, path, depth + 1)
         case UnionShape(options=options):
             return _misfit_of_union(options, value, path, depth)
         case ModelShape():
@@ -78,7 +78,7 @@ def misfit(shape: Shape, value: object, path: str = "$", depth: int = 0) -> str 
             if not isinstance(value, ARRAYS):
                 return _wrong(path, "a list", value)
             found = (
-                misfit(element, each, f"{path}[{index}]", depth + 1)
+                find_mismatch(element, each, f"{path}[{index}]", depth + 1)
                 for index, each in enumerate(value)
             )
             return next(filter(None, found), None)
@@ -112,7 +112,7 @@ def _misfit_of_leaf(
 def _misfit_of_union(
     options: tuple[Shape, ...], value: object, path: str, depth: int
 ) -> str | None:
-    found = [misfit(each, value, path, depth + 1) for each in options]
+    found = [find_mismatch(each, value, path, depth + 1) for each in options]
     if None in found:
         return None
     for option, text in zip(options, found, strict=True):
@@ -133,7 +133,7 @@ def _misfit_of_model(shape: ModelShape, value: object, path: str, depth: int) ->
             inner = value.get(field.attribute)
         else:
             inner = getattr(value, field.attribute, None)
-        found = misfit(field.shape, inner, here, depth + 1)
+        found = find_mismatch(field.shape, inner, here, depth + 1)
         if found is not None:
             return found
     return None
@@ -145,7 +145,7 @@ def _misfit_of_map(inner: Shape, value: object, path: str, depth: int) -> str | 
     for key, each in value.items():
         if not _is_text(key):
             return _wrong(f"the key {key!r} of {path}", "a str", key)
-        found = misfit(inner, each, f"{path}[{key!r}]", depth + 1)
+        found = find_mismatch(inner, each, f"{path}[{key!r}]", depth + 1)
         if found is not None:
             return found
     return None

@@ -1,4 +1,4 @@
-"""Asked: one request, its parts read and bounded.
+"""RestRequest: one request, its parts read and bounded.
 
 Invalid numbers in a path or a query make the URL unknown (404), a body that is not JSON of the
 right shape is a bad request (400), a missing one cannot be processed (422): as Confluent's server
@@ -38,7 +38,7 @@ class SchemaRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RestRequest:
     """One request: the variables of its path, its query, its body."""
 
     path: Mapping[str, str] = field(default_factory=dict)
