@@ -21,7 +21,7 @@ from broker.errors import BrokerError, BufferFull, ErrorCode, MillstreamError
 from broker.model import ProducerIdentity, TopicPartition
 
 
-class PartitionQueue:
+class BatchQueue:
     """The batches of one partition, oldest first."""
 
     __slots__ = ("batches", "in_flight", "known_as", "next_order", "open", "stalled", "tp")
@@ -67,7 +67,7 @@ class Accumulator:
         self._signalled = False  # there may be work since the sender last waited
         self._waiting_for_room = 0
         self._flushing = 0
-        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._queues: dict[TopicPartition, BatchQueue] = {}
         self._incomplete: dict[ProducedBatch, None] = {}  # in their order
         self.refusal: MillstreamError | None = None  # why no records are taken
         # Called instead of waking the thread that waits, by a sender that has no thread.
@@ -76,7 +76,7 @@ class Accumulator:
     # --- any thread ---------------------------------------------------------------------------
 
     def append(
-        self, queue: PartitionQueue, row: Row, size: int, callback: DeliveryCallback | None
+        self, queue: BatchQueue, row: Row, size: int, callback: DeliveryCallback | None
     ) -> Delivery:
         """Add a record of `size` bytes."""
         with self._lock:
@@ -99,7 +99,7 @@ class Accumulator:
 
     def append_many(
         self,
-        placed: Sequence[tuple[PartitionQueue, Row, int]],
+        placed: Sequence[tuple[BatchQueue, Row, int]],
         tell: Callable[[Delivery], None],
     ) -> None:
         """Add records with their queues and sizes, and tell the delivery of each.
@@ -125,7 +125,7 @@ class Accumulator:
 
     def append_encoded(
         self,
-        queue: PartitionQueue,
+        queue: BatchQueue,
         data: bytes | memoryview,
         counts: tuple[int, int],
         callback: DeliveryCallback | None,
@@ -149,12 +149,12 @@ class Accumulator:
             self._signal()
             return delivery
 
-    def queue(self, tp: TopicPartition) -> PartitionQueue:
+    def queue(self, tp: TopicPartition) -> BatchQueue:
         """The queue of a partition, made when it is first asked for."""
         with self._lock:
-            return self._queues.setdefault(tp, PartitionQueue(tp))
+            return self._queues.setdefault(tp, BatchQueue(tp))
 
-    def _begin(self, queue: PartitionQueue) -> ProducedBatch:
+    def _begin(self, queue: BatchQueue) -> ProducedBatch:
         batch = ProducedBatch(queue.tp, self._clock.monotonic_ms(), self.outcomes)
         # The batch before is full, or this one starts the clock of linger_ms.
         if len(queue.batches) < 2:
@@ -235,7 +235,7 @@ class Accumulator:
 
     # --- the sender's thread, holding the lock (work) ------------------------------------------
 
-    def active(self) -> Iterator[PartitionQueue]:
+    def active(self) -> Iterator[BatchQueue]:
         """The queues that have something to send."""
         return (queue for queue in self._queues.values() if queue.batches)
 
@@ -243,7 +243,7 @@ class Accumulator:
         """The batches without outcome."""
         return list(self._incomplete)
 
-    def ready_in_ms(self, queue: PartitionQueue, now_ms: int) -> int:
+    def ready_in_ms(self, queue: BatchQueue, now_ms: int) -> int:
         """In how many milliseconds the first batch of a queue may go out; 0: now."""
         batch = queue.batches[0]
         if batch.attempts:
@@ -253,11 +253,11 @@ class Accumulator:
             return 0
         return max(0, batch.created_ms + self._config.linger_ms - now_ms)
 
-    def queue_of(self, batch: ProducedBatch) -> PartitionQueue:
+    def queue_of(self, batch: ProducedBatch) -> BatchQueue:
         """The queue a batch belongs to."""
         return self._queues[batch.tp]
 
-    def take(self, queue: PartitionQueue) -> ProducedBatch:
+    def take(self, queue: BatchQueue) -> ProducedBatch:
         """Take the first batch of a queue to send it; it takes no more records."""
         batch = queue.batches.popleft()
         if batch is queue.open:

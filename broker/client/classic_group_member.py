@@ -53,7 +53,7 @@ NO_MEMBER = ""
 JOIN_ANSWER_MARGIN_MS = 5_000
 
 
-class MemberState(Enum):
+class MembershipState(Enum):
     """Where the member stands; drawn at the top."""
 
     UNJOINED = "unjoined"
@@ -132,7 +132,7 @@ class ClassicGroupMember:
         self._signal = signal or Signal(cluster.clock)
         self.link = CoordinatorLink(cluster, config.group_id, self._signal)
         self._lock = concurrency.RLock()  # what the heartbeat thread and the caller both write
-        self._state = MemberState.UNJOINED
+        self._state = MembershipState.UNJOINED
         self._generation = NO_GENERATION
         self._member_id = NO_MEMBER
         self._protocol_name = ""
@@ -156,7 +156,7 @@ class ClassicGroupMember:
     # --- what the user sees -------------------------------------------------------------------
 
     @property
-    def state(self) -> MemberState:
+    def state(self) -> MembershipState:
         """Where the member stands."""
         return self._state
 
@@ -194,7 +194,7 @@ class ClassicGroupMember:
         """
         future = self._say_goodbye("the member leaves the group")
         with self._lock:
-            self._forget_membership(MemberState.LEFT, lost=False)
+            self._forget_membership(MembershipState.LEFT, lost=False)
             self._lost = False
         self._heartbeats.wake()
         if future is not None:
@@ -224,16 +224,16 @@ class ClassicGroupMember:
 
     def _advance(self) -> int | None:
         """One move; 0 when another may follow at once."""
-        if self._state is MemberState.STABLE:
+        if self._state is MembershipState.STABLE:
             reason = self._rejoin_reason or self._protocol.wants_rejoin()
             if not reason:
                 return None
             with self._lock:
                 self._rejoin_reason = reason
-                if self._state is MemberState.STABLE:
-                    self._state = MemberState.UNJOINED
+                if self._state is MembershipState.STABLE:
+                    self._state = MembershipState.UNJOINED
             return 0
-        if self._state in (MemberState.JOINING, MemberState.SYNCING):
+        if self._state in (MembershipState.JOINING, MembershipState.SYNCING):
             waiting = self._waiting
             assert waiting is not None, "a join or sync is under way in these states"
             if not waiting.done():
@@ -256,7 +256,7 @@ class ClassicGroupMember:
         with self._lock:
             request = self._join_request(protocols)
             self._rejoin_reason = ""
-            self._state = MemberState.JOINING
+            self._state = MembershipState.JOINING
         self._heartbeats.start()
         # The coordinator answers when all have joined, which may take the rebalance timeout.
         return self._send(request)
@@ -308,7 +308,7 @@ class ClassicGroupMember:
         if code is ErrorCode.MEMBER_ID_REQUIRED:
             with self._lock:
                 self._member_id = answer.member_id
-                self._state = MemberState.UNJOINED
+                self._state = MembershipState.UNJOINED
             return
         if code is not ErrorCode.NONE:
             self._react(code, "join")
@@ -325,7 +325,7 @@ class ClassicGroupMember:
             self._member_id = answer.member_id
             self._generation = answer.generation_id
             self._protocol_name = name
-            self._state = MemberState.SYNCING
+            self._state = MembershipState.SYNCING
         request = SyncGroupRequest(
             group_id=self._config.group_id,
             generation_id=answer.generation_id,
@@ -347,9 +347,9 @@ class ClassicGroupMember:
             self._react(code, "sync")
             return
         with self._lock:
-            if self._state is not MemberState.SYNCING:
+            if self._state is not MembershipState.SYNCING:
                 return  # kicked out meanwhile
-            self._state = MemberState.STABLE
+            self._state = MembershipState.STABLE
             self._prepared = False
         self._protocol.take(self._protocol_name, bytes(answer.assignment), self.metadata)
 
@@ -369,7 +369,7 @@ class ClassicGroupMember:
     def _retreat(self, reaction: Reaction) -> None:
         if reaction in (Reaction.LOSE_GENERATION, Reaction.LOSE_MEMBERSHIP):
             member_id = self._member_id
-            self._forget_membership(MemberState.UNJOINED, lost=True)
+            self._forget_membership(MembershipState.UNJOINED, lost=True)
             if reaction is Reaction.LOSE_GENERATION:
                 self._member_id = member_id
             return
@@ -377,10 +377,10 @@ class ClassicGroupMember:
             self.link.forget()
         if reaction is Reaction.RETRY:
             self._not_before_ms = self._clock.monotonic_ms() + self.link.retry_backoff_ms
-        if self._state in (MemberState.JOINING, MemberState.SYNCING):
-            self._state = MemberState.UNJOINED
+        if self._state in (MembershipState.JOINING, MembershipState.SYNCING):
+            self._state = MembershipState.UNJOINED
 
-    def _forget_membership(self, state: MemberState, *, lost: bool) -> None:
+    def _forget_membership(self, state: MembershipState, *, lost: bool) -> None:
         """Forget the member id; partitions are lost only if the member had a generation."""
         self._lost = self._lost or (lost and self._generation != NO_GENERATION)
         self._prepared = False
@@ -391,7 +391,7 @@ class ClassicGroupMember:
 
     def _fail(self, error: MillstreamError) -> None:
         with self._lock:
-            self._state = MemberState.FAILED
+            self._state = MembershipState.FAILED
             self._failure = error
         self._signal.set()
 
@@ -417,7 +417,7 @@ class ClassicGroupMember:
     @property
     def beats(self) -> bool:
         """Whether the coordinator expects heartbeats now."""
-        return self._state in (MemberState.SYNCING, MemberState.STABLE)
+        return self._state in (MembershipState.SYNCING, MembershipState.STABLE)
 
     def beat(self) -> Future[object] | None:
         """Send one heartbeat; None when the coordinator is not known."""
@@ -459,7 +459,7 @@ class ClassicGroupMember:
             if code is ErrorCode.NONE:
                 return
             if code is ErrorCode.REBALANCE_IN_PROGRESS:
-                if self._state is MemberState.STABLE:
+                if self._state is MembershipState.STABLE:
                     self._rejoin_reason = self._rejoin_reason or "the group is rebalancing"
                     self._signal.set()
                 return
@@ -469,7 +469,7 @@ class ClassicGroupMember:
         """The caller has not polled for the maximum interval: others should have its share."""
         self._say_goodbye("the member has not polled for max.poll.interval.ms")
         with self._lock:
-            self._forget_membership(MemberState.UNJOINED, lost=True)
+            self._forget_membership(MembershipState.UNJOINED, lost=True)
         self._signal.set()
 
     def session_expired(self) -> None:

@@ -79,7 +79,7 @@ class Exchange:
         return type(self.request).__name__.removesuffix("Request")
 
 
-class Phase(Enum):
+class ConnectionPhase(Enum):
     """How far a connection has come."""
 
     CONNECTING = "connecting"
@@ -99,7 +99,7 @@ class Connection:
         sockets: Sockets,
     ) -> None:
         """Start to connect; an address that cannot be resolved is a failed connection."""
-        self.phase = Phase.CONNECTING
+        self.phase = ConnectionPhase.CONNECTING
         self.session = Session({})
         self.in_flight: deque[Exchange] = deque()
         self._host, self._port = address
@@ -155,9 +155,9 @@ class Connection:
     @property
     def events(self) -> int:
         """What the selector should watch."""
-        if self.phase is Phase.CONNECTING:
+        if self.phase is ConnectionPhase.CONNECTING:
             return EVENT_WRITE
-        if self.phase is Phase.SECURING:
+        if self.phase is ConnectionPhase.SECURING:
             return EVENT_WRITE if self._tls_wants_write else EVENT_READ
         return EVENT_READ | EVENT_WRITE if self._outgoing else EVENT_READ
 
@@ -165,7 +165,7 @@ class Connection:
     def accepts(self) -> bool:
         """Whether another request may be written now."""
         return (
-            self.phase is Phase.READY
+            self.phase is ConnectionPhase.READY
             and len(self.in_flight) < self._config.requests_in_flight_max
             and self._outgoing_bytes < OUTGOING_BYTES_MAX
         )
@@ -178,11 +178,11 @@ class Connection:
 
     def advance(self) -> None:
         """Do what the socket allows; an error says that the connection is over."""
-        if self.phase is Phase.CONNECTING:
+        if self.phase is ConnectionPhase.CONNECTING:
             self._finish_connect()
-        if self.phase is Phase.SECURING:
+        if self.phase is ConnectionPhase.SECURING:
             self._finish_tls()
-        if self.phase in (Phase.OPENING, Phase.READY):
+        if self.phase in (ConnectionPhase.OPENING, ConnectionPhase.READY):
             self._receive()
             self.flush()
 
@@ -219,7 +219,7 @@ class Connection:
         if self._tls is None:
             self._open()
             return
-        self.phase = Phase.SECURING
+        self.phase = ConnectionPhase.SECURING
         try:
             secured = self._tls.wrap_socket(
                 cast(socket.socket, self.socket),
@@ -242,7 +242,7 @@ class Connection:
         self._open()
 
     def _open(self) -> None:
-        self.phase = Phase.OPENING
+        self.phase = ConnectionPhase.OPENING
         self._continue_opening(None)
 
     def _continue_opening(self, response: object) -> None:
@@ -250,7 +250,7 @@ class Connection:
             request, version = self._opening.send(cast("None", response))
         except StopIteration as done:
             self.session = cast(Session, done.value)
-            self.phase = Phase.READY
+            self.phase = ConnectionPhase.READY
             return
         step = Exchange(request, timeout_ms=0, deadline_ms=0)
         step.version = version
@@ -360,14 +360,14 @@ class Connection:
             )
         response = _decode(exchange, received)
         self.in_flight.popleft()
-        if self.phase is Phase.OPENING:
+        if self.phase is ConnectionPhase.OPENING:
             self._continue_opening(response)
         else:
             exchange.future.set_result(response)
 
     def _broken(self, error: OSError) -> ConnectionFailed | AuthenticationFailed:
         hint = ""
-        if self._tls is not None and self.phase is not Phase.READY:
+        if self._tls is not None and self.phase is not ConnectionPhase.READY:
             hint = "check security_protocol, the port, and the certificates on both sides"
             if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
                 return AuthenticationFailed(f"TLS with {self.peer} failed: {error}", hint=hint)

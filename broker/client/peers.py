@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from selectors import BaseSelector
 
 from broker.client.config import NetworkConfig, parse_servers
-from broker.client.connection import CannotEncode, Connection, Exchange, Phase
+from broker.client.connection import CannotEncode, Connection, ConnectionPhase, Exchange
 from broker.client.transport import Node
 from broker.errors import ConnectionFailed, MillstreamError, RequestTimeout, UnsupportedVersion
 from broker.machine import Machine
@@ -58,7 +58,7 @@ class Peer:
     @property
     def ready(self) -> bool:
         """Whether a request would be written at once."""
-        return self.connection is not None and self.connection.phase is Phase.READY
+        return self.connection is not None and self.connection.phase is ConnectionPhase.READY
 
     @property
     def load(self) -> int:

@@ -25,7 +25,13 @@ from broker.client.group_offsets import (
     listed_offsets,
     offset_fetch_request,
 )
-from broker.client.positions import NO_EPOCH, PartitionState, Phase, Positions, reset_by_policy
+from broker.client.positions import (
+    NO_EPOCH,
+    PartitionState,
+    PositionPhase,
+    Positions,
+    reset_by_policy,
+)
 from broker.client.retry import is_retriable
 from broker.client.wake_signal import Signal
 from broker.errors import BrokerError, ClientError, ErrorCode, MillstreamError
@@ -69,11 +75,11 @@ class PositionFinder:
         now_ms = self._cluster.clock.monotonic_ms()
         self._doubt_after_leader_change()
         wait_ms = self._find_committed(now_ms)
-        self._ask_leaders(Phase.RESET, now_ms)
-        self._ask_leaders(Phase.VALIDATE, now_ms)
+        self._ask_leaders(PositionPhase.RESET, now_ms)
+        self._ask_leaders(PositionPhase.VALIDATE, now_ms)
         if self._ends_wanted and now_ms >= self._ends_not_before_ms:
             self._find_ends()
-        missing = [s for s in self._positions.states() if s.phase is not Phase.FETCHING]
+        missing = [s for s in self._positions.states() if s.phase is not PositionPhase.FETCHING]
         if not missing:
             return None
         pauses = [s.not_before_ms - now_ms for s in missing if s.not_before_ms > now_ms]
@@ -83,7 +89,7 @@ class PositionFinder:
     # --- committed offsets --------------------------------------------------------------------
 
     def _find_committed(self, now_ms: int) -> int | None:
-        waiting = self._positions.waiting(Phase.COMMITTED, now_ms)
+        waiting = self._positions.waiting(PositionPhase.COMMITTED, now_ms)
         if not waiting:
             return None
         if self._group is None:
@@ -132,7 +138,7 @@ class PositionFinder:
 
     # --- offsets by time, and offsets of leader epochs ----------------------------------------
 
-    def _ask_leaders(self, phase: Phase, now_ms: int) -> None:
+    def _ask_leaders(self, phase: PositionPhase, now_ms: int) -> None:
         by_leader: dict[int, list[PartitionState]] = {}
         for state in self._positions.waiting(phase, now_ms):
             leader = self._cluster.known_leader(state.topic_partition)
@@ -142,7 +148,7 @@ class PositionFinder:
                 by_leader.setdefault(leader, []).append(state)
         for leader, states in by_leader.items():
             turns = self._mark(states)
-            if phase is Phase.RESET:
+            if phase is PositionPhase.RESET:
                 request: object = list_offsets_request(
                     {tp: state.reset_timestamp for tp, (state, _) in turns.items()},
                     isolation=self._config.isolation,
@@ -260,14 +266,14 @@ class PositionFinder:
             what = f"cannot check the leader epoch of {state.topic_partition}"
             self._put_off(state, BrokerError(code, f"{what}: {_text(code)}"))
         elif end_offset != NO_END_OFFSET and end_offset >= state.position:
-            state.phase = Phase.FETCHING
+            state.phase = PositionPhase.FETCHING
         elif self._config.auto_offset_reset == "none":
             state.error = ClientError(
                 f"{state.topic_partition} was truncated to offset {end_offset}, "
                 f"this consumer has read up to {state.position}",
                 hint="seek to the offset to continue from",
             )
-            state.phase = Phase.FETCHING
+            state.phase = PositionPhase.FETCHING
         elif end_offset == NO_END_OFFSET:
             reset_by_policy(state, self._config)
         else:
@@ -276,7 +282,7 @@ class PositionFinder:
     def _doubt_after_leader_change(self) -> None:
         with self._positions.lock:
             for state in self._positions.states():
-                if state.phase is not Phase.FETCHING:
+                if state.phase is not PositionPhase.FETCHING:
                     continue
                 info = self._cluster.known_partition(state.topic_partition)
                 if info is None or info.leader_epoch <= state.leader_epoch:
@@ -284,7 +290,7 @@ class PositionFinder:
                 before, state.leader_epoch = state.leader_epoch, info.leader_epoch
                 if before != NO_EPOCH and state.position_epoch != NO_EPOCH:
                     state.move(state.position, state.position_epoch)
-                    state.phase = Phase.VALIDATE
+                    state.phase = PositionPhase.VALIDATE
 
     # --- common -------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ NO_EPOCH = -1
 RESET_TIMESTAMPS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
 
 
-class Phase(Enum):
+class PositionPhase(Enum):
     """What a partition waits for; drawn at the top."""
 
     COMMITTED = "the committed offset"
@@ -41,7 +41,7 @@ class PartitionState:
     """One assigned partition."""
 
     topic_partition: TopicPartition
-    phase: Phase = Phase.COMMITTED
+    phase: PositionPhase = PositionPhase.COMMITTED
     position: int = NO_OFFSET
     position_epoch: int = NO_EPOCH  # leader epoch of the last record taken
     leader_epoch: int = NO_EPOCH  # of the leader the position was checked against
@@ -70,7 +70,7 @@ class PartitionState:
     @property
     def takeable(self) -> bool:
         """Whether the caller may have what was fetched, also when an error follows it."""
-        return self.phase is Phase.FETCHING and not self.paused and not self.revoking
+        return self.phase is PositionPhase.FETCHING and not self.paused and not self.revoking
 
     def end(self, isolation: int) -> int:
         """Where the log ends for readers of an isolation level; NO_OFFSET when it is not known."""
@@ -95,12 +95,12 @@ class PartitionState:
     def move(self, offset: int, epoch: int = NO_EPOCH) -> None:
         """Stand at an offset and fetch from there."""
         self._drop_fetched()
-        self.phase = Phase.FETCHING
+        self.phase = PositionPhase.FETCHING
         self.position = self.fetch_offset = offset
         self.position_epoch = epoch
         self.error = None
 
-    def wait_for(self, phase: Phase, *, reset_timestamp: int = 0) -> None:
+    def wait_for(self, phase: PositionPhase, *, reset_timestamp: int = 0) -> None:
         """Have no position until it is looked up."""
         self._drop_fetched()
         self.phase = phase
@@ -178,7 +178,7 @@ class Positions:
             if state is not None:
                 self._states[tp] = state
 
-    def waiting(self, phase: Phase, now_ms: int) -> list[PartitionState]:
+    def waiting(self, phase: PositionPhase, now_ms: int) -> list[PartitionState]:
         """Partitions in a phase that are neither asked about nor pausing after a failure."""
         with self.lock:
             return [
@@ -203,5 +203,5 @@ def reset_by_policy(state: PartitionState, config: ConsumerConfig) -> bool:
     """Look for an end of the log, if auto_offset_reset says which; False when it says none."""
     timestamp = RESET_TIMESTAMPS.get(config.auto_offset_reset)
     if timestamp is not None:
-        state.wait_for(Phase.RESET, reset_timestamp=timestamp)
+        state.wait_for(PositionPhase.RESET, reset_timestamp=timestamp)
     return timestamp is not None

@@ -28,7 +28,7 @@ from broker.client.coordinator_link import CoordinatorLink
 from broker.client.fetcher import Fetcher
 from broker.client.offset_lookup import list_offsets
 from broker.client.position_finder import PositionFinder
-from broker.client.positions import NO_OFFSET, Phase, Positions
+from broker.client.positions import NO_OFFSET, PositionPhase, Positions
 from broker.client.server_assigned_member import ServerAssignedMember
 from broker.client.subscription import Subscription
 from broker.client.wake_signal import Signal
@@ -226,7 +226,7 @@ class RecordConsumer:
     def _seek_to_time(self, partitions: Iterable[TopicPartition], timestamp: int) -> None:
         with self._positions.lock:
             for tp in list(partitions) or self._positions.assigned():
-                self._positions.state(tp).wait_for(Phase.RESET, reset_timestamp=timestamp)
+                self._positions.state(tp).wait_for(PositionPhase.RESET, reset_timestamp=timestamp)
         self._signal.set()
 
     def position(self, tp: TopicPartition, timeout_ms: int | None = None) -> int:

@@ -15,7 +15,7 @@ from broker import concurrency
 from broker.batch.codec import check_batches
 from broker.batch.layout import HEADER_BYTES
 from broker.batch.records import Row
-from broker.client.accumulator import Accumulator, PartitionQueue
+from broker.client.accumulator import Accumulator, BatchQueue
 from broker.client.api import (
     Delivery,
     DeliveryCallback,
@@ -47,7 +47,7 @@ class Route:
         self.topic = topic
         self.count = 0
         self.available: list[int] = []  # partitions with a leader
-        self.queues: list[PartitionQueue] = []
+        self.queues: list[BatchQueue] = []
         self.sticky = -1  # where records without a key go for now
         self.sticky_bytes = 0
 
@@ -119,7 +119,7 @@ class RecordProducer:
     ) -> None:
         """Queue records of one topic in their order; see broker.client.bulk.BulkProducer."""
         for start in range(0, len(rows), ROWS_AT_ONCE):
-            placed: list[tuple[PartitionQueue, Row, int]] = []
+            placed: list[tuple[BatchQueue, Row, int]] = []
             try:
                 self._place(topic, rows[start : start + ROWS_AT_ONCE], placed)
             finally:
@@ -129,7 +129,7 @@ class RecordProducer:
         self,
         topic: str,
         rows: Sequence[ManyRow],
-        placed: list[tuple[PartitionQueue, Row, int]],
+        placed: list[tuple[BatchQueue, Row, int]],
     ) -> None:
         """Find the queue and the size of each record."""
         route = self._routes.get(topic) or self._route(topic)

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from broker import concurrency
 from broker.batch.layout import NO_SEQUENCE
-from broker.client.accumulator import Accumulator, PartitionQueue
+from broker.client.accumulator import Accumulator, BatchQueue
 from broker.client.answers import check, code_of
 from broker.client.cluster import Cluster
 from broker.client.config import ProducerConfig
@@ -245,7 +245,7 @@ class Sender:
             plan.wait_ms = min(plan.wait_ms, self._cluster.refresh_soon())
         return plan
 
-    def _load_from(self, queue: PartitionQueue, plan: Plan, now_ms: int) -> None:
+    def _load_from(self, queue: BatchQueue, plan: Plan, now_ms: int) -> None:
         batch = queue.batches[0]
         expires_ms = batch.created_ms + self._config.delivery_timeout_ms
         plan.wait_ms = min(plan.wait_ms, max(1, expires_ms - now_ms))
@@ -264,7 +264,7 @@ class Sender:
         elif self._in_flight.get(leader, 0) < self._config.max_in_flight_requests_per_connection:
             self._load_batch(queue, plan.shipments.setdefault(leader, Shipment(leader)))
 
-    def _load_batch(self, queue: PartitionQueue, shipment: Shipment) -> None:
+    def _load_batch(self, queue: BatchQueue, shipment: Shipment) -> None:
         size_bytes = queue.batches[0].size_bytes
         if shipment.batches and shipment.size_bytes + size_bytes > self._config.max_request_size:
             return
@@ -349,7 +349,7 @@ class Sender:
         limit_ms = min(self._cluster.config.request_timeout_ms, self._config.delivery_timeout_ms)
         return self._cluster.retry("requesting a producer id", attempt, timeout_ms=limit_ms)
 
-    def _must_wait(self, queue: PartitionQueue, batch: ProducedBatch) -> bool:
+    def _must_wait(self, queue: BatchQueue, batch: ProducedBatch) -> bool:
         """Whether sending a batch now could break the order of sequences."""
         sequences = self._sequences
         if sequences is None:

@@ -20,7 +20,7 @@ from typing import cast
 from broker import concurrency
 from broker.client.answers import code_of
 from broker.client.api import GroupMetadata
-from broker.client.classic_group_member import GroupConfig, MemberState, settle
+from broker.client.classic_group_member import GroupConfig, MembershipState, settle
 from broker.client.cluster import Cluster
 from broker.client.consumer_protocol import group_by_topic
 from broker.client.coordinator_link import CoordinatorLink
@@ -73,7 +73,7 @@ class ServerAssignedMember:
         self._signal = signal
         self.link = CoordinatorLink(cluster, config.group_id, signal)
         self._lock = concurrency.RLock()  # what the heartbeat thread and the caller both write
-        self._state = MemberState.UNJOINED
+        self._state = MembershipState.UNJOINED
         self._member_id = str(uuid.UUID(int=cluster.random.getrandbits(128), version=4))
         self._epoch = NO_EPOCH
         self._target: Target | None = None
@@ -109,9 +109,9 @@ class ServerAssignedMember:
         self._heartbeats.polled()
         if self._failure is not None:
             raise self._failure
-        if self._state in (MemberState.UNJOINED, MemberState.LEFT):
+        if self._state in (MembershipState.UNJOINED, MembershipState.LEFT):
             self._join()
-        if self._state is not MemberState.STABLE:
+        if self._state is not MembershipState.STABLE:
             return self._cluster.config.request_timeout_ms
         wait_ms = self._reconcile()
         if self._has_news():
@@ -123,7 +123,7 @@ class ServerAssignedMember:
             self._lost = False
             self._subscription.prepare_join(lost=True)
         with self._lock:
-            self._state = MemberState.JOINING
+            self._state = MembershipState.JOINING
             self._epoch = NO_EPOCH
             self._held_sent = None
             self._target = None
@@ -162,7 +162,7 @@ class ServerAssignedMember:
         """Leave the group; a static member only says that it will be back."""
         future = self._say_goodbye()
         with self._lock:
-            self._forget(MemberState.LEFT, lost=False)
+            self._forget(MembershipState.LEFT, lost=False)
         self._heartbeats.wake()
         if future is not None:
             settle(future, timeout_ms)
@@ -187,7 +187,7 @@ class ServerAssignedMember:
         except ConnectionFailed:
             return None  # the session will end by itself
 
-    def _forget(self, state: MemberState, *, lost: bool) -> None:
+    def _forget(self, state: MembershipState, *, lost: bool) -> None:
         self._lost = lost
         self._state = state
         self._epoch = NO_EPOCH
@@ -199,7 +199,7 @@ class ServerAssignedMember:
     @property
     def beats(self) -> bool:
         """Whether the coordinator expects heartbeats now."""
-        return self._state in (MemberState.JOINING, MemberState.STABLE)
+        return self._state in (MembershipState.JOINING, MembershipState.STABLE)
 
     def beat(self) -> Future[object] | None:
         """Send one heartbeat; None when the coordinator is not known."""
@@ -260,7 +260,7 @@ class ServerAssignedMember:
             if code is ErrorCode.NONE:
                 self._learn(answer)
             elif code in LOST:
-                self._forget(MemberState.UNJOINED, lost=True)
+                self._forget(MembershipState.UNJOINED, lost=True)
             elif code in RETRIED:
                 self._held_sent = None
                 self.link.forget()
@@ -271,7 +271,7 @@ class ServerAssignedMember:
         self._signal.set()
 
     def _learn(self, answer: ConsumerGroupHeartbeatResponse) -> None:
-        self._state = MemberState.STABLE
+        self._state = MembershipState.STABLE
         self._member_id = answer.member_id or self._member_id
         self._epoch = answer.member_epoch
         if answer.assignment is not None:
@@ -284,7 +284,7 @@ class ServerAssignedMember:
 
     def _fail(self, error: MillstreamError) -> None:
         with self._lock:
-            self._state = MemberState.FAILED
+            self._state = MembershipState.FAILED
             self._failure = error
         self._signal.set()
 
@@ -292,7 +292,7 @@ class ServerAssignedMember:
         """The caller has not polled for the maximum interval: others should have its share."""
         self._say_goodbye()
         with self._lock:
-            self._forget(MemberState.UNJOINED, lost=True)
+            self._forget(MembershipState.UNJOINED, lost=True)
         self._signal.set()
 
     def session_expired(self) -> None:

@@ -75,7 +75,7 @@ class Groups(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Committer:
+class CommittingMember:
     """Who commits, as the request says."""
 
     group_id: str
@@ -94,7 +94,7 @@ class CommitPartition(Protocol):
 
 
 @dataclass(slots=True)
-class Commit:
+class OffsetCommit:
     """Offsets on their way: what is written, and the answer for each partition asked for."""
 
     offsets: dict[TopicPartition, CommittedOffset]
@@ -127,7 +127,7 @@ class OffsetRequests:
         self, request: wire.OffsetCommitRequest, version: int
     ) -> wire.OffsetCommitResponse | Pending[wire.OffsetCommitResponse]:
         """Commit offsets of a group; partitions that cannot be are refused one by one."""
-        who = Committer(
+        who = CommittingMember(
             request.group_id,
             request.member_id,
             request.group_instance_id,
@@ -173,7 +173,7 @@ class OffsetRequests:
         transaction_wire.TxnOffsetCommitResponse | Pending[transaction_wire.TxnOffsetCommitResponse]
     ):
         """Write offsets that count once the producer's transaction commits."""
-        who = Committer(
+        who = CommittingMember(
             request.group_id, request.member_id, request.group_instance_id, request.generation_id
         )
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -213,7 +213,7 @@ class OffsetRequests:
             failed=lambda: answer(ErrorCode.COORDINATOR_NOT_AVAILABLE),
         )
 
-    def _refuse(self, who: Committer, version: int, *, transactional: bool) -> ErrorCode:
+    def _refuse(self, who: CommittingMember, version: int, *, transactional: bool) -> ErrorCode:
         """Why this member may not commit, if so."""
         group = self._groups.find(who.group_id)
         if group is None:
@@ -237,11 +237,11 @@ class OffsetRequests:
         self,
         topics: Iterable[tuple[OffsetTopic | None, ErrorCode, Iterable[CommitPartition]]],
         retention_ms: int = -1,
-    ) -> Commit:
+    ) -> OffsetCommit:
         """Check each partition; those that pass are to be written."""
         now_ms = self._clock.now_ms()
         expiry_ms = now_ms + retention_ms if retention_ms >= 0 else NO_EXPIRY
-        commit = Commit({}, [])
+        commit = OffsetCommit({}, [])
         for topic, unknown, partitions in topics:
             codes: list[int] = []
             for partition in partitions:
@@ -265,7 +265,7 @@ class OffsetRequests:
         return commit
 
     def _write(
-        self, group_id: str, commit: Commit, *, producer: ProducerIdentity | None
+        self, group_id: str, commit: OffsetCommit, *, producer: ProducerIdentity | None
     ) -> tuple[ErrorCode, Written | None]:
         """One batch for all partitions; the store changes only when it is in the log."""
         if not commit.offsets:

@@ -165,7 +165,7 @@ class FileNode:
     statements: list[Statement]
 
 
-class Aggregate(NamedTuple):
+class AggregateValue(NamedTuple):
     """An option's value in braces: its text as it was written, and how deep it goes."""
 
     text: str
@@ -310,7 +310,7 @@ class _Statements(Transformer[Token, FileNode]):
         match value:
             case bytes():
                 option.string_value = value
-            case Aggregate():
+            case AggregateValue():
                 option.aggregate_value = value.text
             case str():
                 option.identifier_value = value
@@ -350,20 +350,20 @@ class _Statements(Transformer[Token, FileNode]):
     def text(self, children: Children) -> bytes:
         return b"".join(map(_string_bytes, children))
 
-    def aggregate(self, children: Children) -> Aggregate:
+    def aggregate(self, children: Children) -> AggregateValue:
         depth = 1
         parts = []
         for child in children:
-            if isinstance(child, Aggregate):
+            if isinstance(child, AggregateValue):
                 depth = max(depth, child.depth + 1)
                 parts.append(f"{{ {child.text} }}")
             else:
                 parts.append(str(child))
         if depth > NESTING_MAX or parts.count("<") > NESTING_MAX:
             raise SchemaError(f"an option's value is nested more than {NESTING_MAX} deep")
-        return Aggregate(" ".join(parts), depth)
+        return AggregateValue(" ".join(parts), depth)
 
-    def nested_aggregate(self, children: Children) -> Aggregate:
+    def nested_aggregate(self, children: Children) -> AggregateValue:
         return self.aggregate(children)
 
     def options(self, children: Children) -> list[UninterpretedOption]:

@@ -26,7 +26,7 @@ from broker.storage.partition_checkpoint import (
 )
 from broker.storage.partition_log import PartitionLog
 from broker.storage.recovery import Recovered, open_log
-from broker.storage.retention import Step, apply_retention
+from broker.storage.retention import RetentionStep, apply_retention
 
 LOGGER = logging.getLogger(__name__)
 LOCK_FILE = ".lock"
@@ -384,7 +384,7 @@ class DataDirectory:
         self._apply_retention_to(self.logs())
 
     def _apply_retention_to(self, logs: list[PartitionLog]) -> None:
-        waiting = [log for log in logs if self._apply_retention(log) is Step.CHECKPOINT]
+        waiting = [log for log in logs if self._apply_retention(log) is RetentionStep.CHECKPOINT]
         if not waiting:
             return
         try:
@@ -401,25 +401,25 @@ class DataDirectory:
             self._context.starts_later.clear()
         self._apply_retention_to(logs)
 
-    def _apply_retention(self, log: PartitionLog) -> Step:
+    def _apply_retention(self, log: PartitionLog) -> RetentionStep:
         """Remove segments of a log until all are gone that are due, or it must wait for a step."""
         try:
             step = self._retention_step(log)
-            while step in (Step.MORE, Step.FLUSH):
-                if step is Step.FLUSH:
+            while step in (RetentionStep.MORE, RetentionStep.FLUSH):
+                if step is RetentionStep.FLUSH:
                     self._flusher.flush_all([log])
                 before, step = step, self._retention_step(log)
-                if before is step is Step.FLUSH:
+                if before is step is RetentionStep.FLUSH:
                     break  # it cannot be flushed now
         except (StorageError, OSError) as error:
             LOGGER.warning("cannot remove segments of %s: %s", log.topic_partition, error)
-            return Step.DONE
+            return RetentionStep.DONE
         return step
 
-    def _retention_step(self, log: PartitionLog) -> Step:
+    def _retention_step(self, log: PartitionLog) -> RetentionStep:
         with self._lock:
             if not self._is_current(log):
-                return Step.DONE
+                return RetentionStep.DONE
             return apply_retention(log, self._clock.now_ms())
 
     def compact_one(self) -> bool:

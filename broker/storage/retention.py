@@ -13,7 +13,7 @@ from broker.storage.partition_log import DELETED_AT_ONCE_MAX, PartitionLog
 from broker.storage.segment import Segment
 
 
-class Step(Enum):
+class RetentionStep(Enum):
     """What a step of retention leaves to do."""
 
     DONE = "done"
@@ -22,22 +22,26 @@ class Step(Enum):
     CHECKPOINT = "checkpoint"  # of all logs, without the lock; then go on
 
 
-def apply_retention(log: PartitionLog, now_ms: int) -> Step:
+def apply_retention(log: PartitionLog, now_ms: int) -> RetentionStep:
     """Remove segments of a log that are due, some of them if they are many.
 
     Called under the broker's lock, again and again until it is done.
     """
     gone = expired_segments(log, now_ms)
     if not gone:
-        return Step.DONE
+        return RetentionStep.DONE
     if len(gone) == len(log.segments):
         log.roll()
     # A loss of power may keep their removal in part. Before the recovery point that is on the disk
     # that does no harm; after it the log would end where the first one is missing.
     safe = _ending_before(log, gone, log.checkpointed_offset)
     if safe:
-        return Step.MORE if log.delete_segments(safe) else Step.FLUSH
-    return Step.CHECKPOINT if _ending_before(log, gone, log.recovery_point) else Step.FLUSH
+        return RetentionStep.MORE if log.delete_segments(safe) else RetentionStep.FLUSH
+    return (
+        RetentionStep.CHECKPOINT
+        if _ending_before(log, gone, log.recovery_point)
+        else RetentionStep.FLUSH
+    )
 
 
 def _ending_before(log: PartitionLog, gone: list[Segment], offset: int) -> list[Segment]:

@@ -110,7 +110,7 @@ class Window:
             )
         if options.versioned:
             raise TopologyError(
-                f'store "{name}" of windows cannot keep a history',
+                f'store "{name}" of windows cannot choose_store a history',
                 at=user_line(),
                 hint="omit versioned_history",
             )
@@ -180,8 +180,8 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """Where the results of an aggregate are kept: the user's options with all names decided."""
+class ResultStore:
+    """The store of the results of an aggregate: the user's options with all names decided."""
 
     spec: StoreSpec
     window: Window | None
@@ -206,7 +206,9 @@ class Kept:
         )
 
 
-def keep(graph: Graph, options: Stored, prefix: str, window: Window | None = None) -> Kept:
+def choose_store(
+    graph: Graph, options: Stored, prefix: str, window: Window | None = None
+) -> ResultStore:
     """Decide on the store; takes a number when the user gives no name."""
     name = graph.names.new_store(prefix) if options.name is None else options.name
     if window is None:
@@ -216,7 +218,7 @@ def keep(graph: Graph, options: Stored, prefix: str, window: Window | None = Non
         spec = window.spec(options, name)
         view = _view(spec)
         state = TableState(always_stored=True, make_view=lambda: view)
-    return Kept(spec=spec, window=window, queryable_store_name=options.name, state=state)
+    return ResultStore(spec=spec, window=window, queryable_store_name=options.name, state=state)
 
 
 def _view(spec: StoreSpec) -> TableView:
@@ -227,13 +229,13 @@ def add_aggregate(
     graph: Graph,
     name: str,
     parent: Step,
-    kept: Kept,
+    result_store: ResultStore,
     make: MakeOperator,
     *,
     has_store: bool = False,
 ) -> AggregateStep:
     """Add the node of an aggregate; `has_store`: another node has brought the store already."""
-    state, spec = kept.state, kept.spec
+    state, spec = result_store.state, result_store.spec
     new: Sequence[StoreSpec] = () if has_store else (spec,)
     used: Sequence[str] = (spec.name,) if has_store else ()
     return graph.add(
@@ -244,6 +246,6 @@ def add_aggregate(
             new_stores=lambda: new,
             stores=lambda: used,
             keeps_values=False,
-            windows=kept.windows,
+            windows=result_store.windows,
         )
     )

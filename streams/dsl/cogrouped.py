@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Generic, TypeVar, Unpack, cast, overload
 
-from streams.dsl.aggregated import Kept, Window, add_aggregate, keep
+from streams.dsl.aggregated import ResultStore, Window, add_aggregate, choose_store
 from streams.dsl.grouped import AnyGroupedStream, GroupedStream
 from streams.dsl.logical import CopartitionStep, Graph, ProcessStep, Step
 from streams.dsl.stored import Stored, StoreOptions, stored
@@ -102,14 +102,18 @@ class CogroupedStream(Generic[K, A]):
         """Add the nodes: repartitions, one aggregate for each stream, and where they meet."""
         graph = self._graph
         key_serde = next((g.key_serde for g in self._adders if g.key_serde is not None), None)
-        kept = keep(graph, options.with_default_serdes(key_serde, None), COGROUP_AGGREGATE, window)
-        parents = self._repartitioned(kept)
+        result_store = choose_store(
+            graph, options.with_default_serdes(key_serde, None), COGROUP_AGGREGATE, window
+        )
+        parents = self._repartitioned(result_store)
         aggregates: list[Step] = []
         for number, (grouped, adder) in enumerate(self._adders.items()):
             node_name = graph.names.node(name, COGROUP_AGGREGATE, suffix=f"-cogroup-agg-{number}")
-            make = _operator(kept, initializer, adder, merger)
+            make = _operator(result_store, initializer, adder, merger)
             aggregates.append(
-                add_aggregate(graph, node_name, parents[grouped], kept, make, has_store=number > 0)
+                add_aggregate(
+                    graph, node_name, parents[grouped], result_store, make, has_store=number > 0
+                )
             )
         step = graph.add(
             ProcessStep(
@@ -118,9 +122,9 @@ class CogroupedStream(Generic[K, A]):
                 make=PassThrough,
             )
         )
-        return Table(kept.table_node(graph, step))
+        return Table(result_store.table_node(graph, step))
 
-    def _repartitioned(self, kept: Kept) -> dict[AnyGroupedStream, Step]:
+    def _repartitioned(self, result_store: ResultStore) -> dict[AnyGroupedStream, Step]:
         """The steps above the aggregates, partitioned by key in the same way."""
         graph, unnamed = self._graph, 0
         for grouped in self._adders:
@@ -130,7 +134,11 @@ class CogroupedStream(Generic[K, A]):
             base_name = grouped.repartition_name
             if base_name is None:
                 # One topic for each stream: the first is named as Kafka Streams does.
-                base_name = kept.spec.name if unnamed == 0 else f"{kept.spec.name}-{unnamed}"
+                base_name = (
+                    result_store.spec.name
+                    if unnamed == 0
+                    else f"{result_store.spec.name}-{unnamed}"
+                )
                 unnamed += 1
             step = graph.new_repartition(
                 grouped.node.step,
@@ -146,9 +154,12 @@ class CogroupedStream(Generic[K, A]):
 
 
 def _operator(
-    kept: Kept, initializer: AnyFunction, adder: AnyFunction, merger: AnyFunction | None
+    result_store: ResultStore,
+    initializer: AnyFunction,
+    adder: AnyFunction,
+    merger: AnyFunction | None,
 ) -> AnyFunction:
-    spec, window = kept.spec, kept.window
+    spec, window = result_store.spec, result_store.window
     if window is not None:
         return lambda state: window.operator(spec, state, initializer, adder, merger)
     return lambda state: Aggregate(

@@ -9,11 +9,11 @@ from streams.dsl.aggregated import (
     AGGREGATE,
     REDUCE,
     Emit,
-    Kept,
     MakeOperator,
+    ResultStore,
     Window,
     add_aggregate,
-    keep,
+    choose_store,
 )
 from streams.dsl.logical import ProcessStep, RepartitionStep, Step, StreamNode, TableNode
 from streams.dsl.stored import AnySerde, Stored, StoreOptions, Typed, serde_of, stored
@@ -71,8 +71,8 @@ class GroupedStream(Generic[K, V]):
         """How many records of each key there were."""
         given = stored(**options)
         burn_store_name(self.node, given, AGGREGATE)
-        kept = self.keep(given.with_default_serdes(None, LongSerde()), AGGREGATE)
-        return Table(self._aggregated(kept, name, count_initializer, count_adder))
+        result_store = self.choose_store(given.with_default_serdes(None, LongSerde()), AGGREGATE)
+        return Table(self._aggregated(result_store, name, count_initializer, count_adder))
 
     def reduce(
         self,
@@ -84,11 +84,11 @@ class GroupedStream(Generic[K, V]):
         """All values of a key combined into one: reducer(old, new)."""
         check_function(reducer, "reducer")
         given = stored(**options).with_default_serdes(None, self.value_serde)
-        kept = self.keep(given, REDUCE)
-        spec = kept.spec
+        result_store = self.choose_store(given, REDUCE)
+        spec = result_store.spec
         function = cast("AnyFunction", reducer)
         node = self.add_step(
-            kept,
+            result_store,
             name,
             REDUCE,
             lambda state: Reduce(
@@ -111,10 +111,10 @@ class GroupedStream(Generic[K, V]):
         """
         check_function(initializer, "initializer")
         check_function(adder, "adder")
-        kept = self.keep(stored(**options), AGGREGATE)
+        result_store = self.choose_store(stored(**options), AGGREGATE)
         return Table(
             self._aggregated(
-                kept, name, cast("AnyFunction", initializer), cast("AnyFunction", adder)
+                result_store, name, cast("AnyFunction", initializer), cast("AnyFunction", adder)
             )
         )
 
@@ -153,17 +153,23 @@ class GroupedStream(Generic[K, V]):
         check_function(adder, "adder")
         return CogroupedStream.of(self, adder)
 
-    def keep(self, options: Stored, prefix: str, window: Window | None = None) -> Kept:
+    def choose_store(
+        self, options: Stored, prefix: str, window: Window | None = None
+    ) -> ResultStore:
         """Decide on the store of a result."""
         given = options.with_default_serdes(self.key_serde, None)
-        return keep(self.node.graph, given, prefix, window)
+        return choose_store(self.node.graph, given, prefix, window)
 
-    def add_step(self, kept: Kept, name: str | None, prefix: str, make: MakeOperator) -> TableNode:
+    def add_step(
+        self, result_store: ResultStore, name: str | None, prefix: str, make: MakeOperator
+    ) -> TableNode:
         """Add the node of an aggregate, and the repartition above it."""
         graph = self.node.graph
         node_name = graph.names.node(name, prefix)
-        step = add_aggregate(graph, node_name, self.repartitioned(kept.spec.name), kept, make)
-        return kept.table_node(graph, step)
+        step = add_aggregate(
+            graph, node_name, self.repartitioned(result_store.spec.name), result_store, make
+        )
+        return result_store.table_node(graph, step)
 
     def repartitioned(self, store_name: str) -> Step:
         """The step whose records are partitioned by the key of the group.
@@ -189,11 +195,15 @@ class GroupedStream(Generic[K, V]):
         return self._name
 
     def _aggregated(
-        self, kept: Kept, name: str | None, initializer: AnyFunction, adder: AnyFunction
+        self,
+        result_store: ResultStore,
+        name: str | None,
+        initializer: AnyFunction,
+        adder: AnyFunction,
     ) -> TableNode:
-        spec = kept.spec
+        spec = result_store.spec
         return self.add_step(
-            kept,
+            result_store,
             name,
             AGGREGATE,
             lambda state: Aggregate(
@@ -242,9 +252,11 @@ class GroupedTable(Generic[K, V]):
 
     def count(self, *, name: str | None = None, **options: Unpack[StoreOptions]) -> Table[K, int]:
         """How many rows each group has."""
-        kept = self._keep(stored(**options).with_default_serdes(None, LongSerde()), TABLE_AGGREGATE)
+        result_store = self._choose_store(
+            stored(**options).with_default_serdes(None, LongSerde()), TABLE_AGGREGATE
+        )
         return Table(
-            self._aggregated(kept, name, (count_initializer, count_adder, count_subtractor))
+            self._aggregated(result_store, name, (count_initializer, count_adder, count_subtractor))
         )
 
     def reduce(
@@ -259,12 +271,12 @@ class GroupedTable(Generic[K, V]):
         check_function(adder, "adder")
         check_function(subtractor, "subtractor")
         given = stored(**options).with_default_serdes(None, self._value_serde)
-        kept = self._keep(given, TABLE_REDUCE)
+        result_store = self._choose_store(given, TABLE_REDUCE)
         add, subtract = cast("AnyFunction", adder), cast("AnyFunction", subtractor)
-        spec = kept.spec
+        spec = result_store.spec
         return Table(
             self._add_step(
-                kept,
+                result_store,
                 name,
                 TABLE_REDUCE,
                 lambda state: TableReduce(
@@ -289,21 +301,26 @@ class GroupedTable(Generic[K, V]):
             (subtractor, "subtractor"),
         ):
             check_function(function, kind)
-        kept = self._keep(stored(**options), TABLE_AGGREGATE)
+        result_store = self._choose_store(stored(**options), TABLE_AGGREGATE)
         functions = cast(
             "tuple[AnyFunction, AnyFunction, AnyFunction]", (initializer, adder, subtractor)
         )
-        return Table(self._aggregated(kept, name, functions))
+        return Table(self._aggregated(result_store, name, functions))
 
-    def _keep(self, options: Stored, prefix: str) -> Kept:
-        return keep(self.node.graph, options.with_default_serdes(self._key_serde, None), prefix)
+    def _choose_store(self, options: Stored, prefix: str) -> ResultStore:
+        return choose_store(
+            self.node.graph, options.with_default_serdes(self._key_serde, None), prefix
+        )
 
     def _aggregated(
-        self, kept: Kept, name: str | None, functions: tuple[AnyFunction, AnyFunction, AnyFunction]
+        self,
+        result_store: ResultStore,
+        name: str | None,
+        functions: tuple[AnyFunction, AnyFunction, AnyFunction],
     ) -> TableNode:
-        spec = kept.spec
+        spec = result_store.spec
         return self._add_step(
-            kept,
+            result_store,
             name,
             TABLE_AGGREGATE,
             lambda state: TableAggregate(
@@ -311,13 +328,17 @@ class GroupedTable(Generic[K, V]):
             ),
         )
 
-    def _add_step(self, kept: Kept, name: str | None, prefix: str, make: MakeOperator) -> TableNode:
+    def _add_step(
+        self, result_store: ResultStore, name: str | None, prefix: str, make: MakeOperator
+    ) -> TableNode:
         graph = self.node.graph
         sink_name = graph.names.node(name, names.SINK, suffix="-sink")
         source_name = graph.names.node(name, names.SOURCE, suffix="-source")
         node_name = graph.names.node(name, prefix)
         if self._repartition is None or self._name is None:
-            base_name = (self._name or kept.spec.name).removesuffix(names.REPARTITION_SUFFIX)
+            base_name = (self._name or result_store.spec.name).removesuffix(
+                names.REPARTITION_SUFFIX
+            )
             self._repartition = graph.add(
                 RepartitionStep(
                     name=source_name,
@@ -330,8 +351,8 @@ class GroupedTable(Generic[K, V]):
                     explicit=True,
                 )
             )
-        step = add_aggregate(graph, node_name, self._repartition, kept, make)
-        return kept.table_node(graph, step)
+        step = add_aggregate(graph, node_name, self._repartition, result_store, make)
+        return result_store.table_node(graph, step)
 
 
 def group_table(

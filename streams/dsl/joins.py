@@ -10,7 +10,13 @@ from typing import Any, Literal, Unpack
 
 from broker.client.serde import BytesSerde
 from streams.dsl import join_names, names
-from streams.dsl.logical import CopartitionStep, ProcessStep, SelfJoin, StreamNode, TableState
+from streams.dsl.logical import (
+    CopartitionStep,
+    ProcessStep,
+    SelfJoinCandidate,
+    StreamNode,
+    TableState,
+)
 from streams.dsl.stored import AnySerde, JoinOptions, refuse_unknown, serde_of
 from streams.dsl.stream import Stream, check_function, check_stream
 from streams.dsl.table import GlobalTable, Table
@@ -50,7 +56,7 @@ def join_stream(  # noqa: PLR0913 - one argument per option
 ) -> AnyStream:
     """A stream joined with whatever it is."""
     check_function(joiner, "joiner")
-    chosen = Chosen.of(joiner, options)
+    chosen = JoinSettings.of(joiner, options)
     if isinstance(other, Stream):
         _refuse("grace", grace, "give the grace to the join's window: join_within(..., grace=...)")
         _refuse("key_mapper", key_mapper, "two streams are joined by their keys; use select_key")
@@ -80,7 +86,7 @@ def join_stream(  # noqa: PLR0913 - one argument per option
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class JoinSettings:
     """What the user said of one join."""
 
     joiner: Joiner
@@ -94,7 +100,7 @@ class Chosen:
     topic_config: Mapping[str, str]
 
     @classmethod
-    def of(cls, joiner: AnyFunction, options: JoinOptions) -> "Chosen":
+    def of(cls, joiner: AnyFunction, options: JoinOptions) -> "JoinSettings":
         """The keywords of a join."""
         refuse_unknown(options, JoinOptions.__annotations__)
         name, store_name = options.get("name"), options.get("store_name")
@@ -145,7 +151,7 @@ class _StreamJoinPlan:
 
 
 def _with_stream(
-    left: StreamNode, right: StreamNode, chosen: Chosen, kind: Kind, within: JoinWindows
+    left: StreamNode, right: StreamNode, chosen: JoinSettings, kind: Kind, within: JoinWindows
 ) -> AnyStream:
     base = chosen.name
     left = left.repartitioned(
@@ -172,7 +178,7 @@ def _with_stream(
 
 def _plan(
     counter: names.Names,
-    chosen: Chosen,
+    chosen: JoinSettings,
     kind: Kind,
     within: JoinWindows,
     serdes: tuple[AnySerde | None, AnySerde | None, AnySerde | None],
@@ -325,7 +331,7 @@ def _offer_self_join(
         where=merge.where,
     )
     node.graph.self_joins.append(
-        SelfJoin(
+        SelfJoinCandidate(
             left=keep_left,
             right=keep_right,
             dropped=(keep_right, join_left, join_right),
@@ -339,7 +345,7 @@ def _offer_self_join(
 
 
 def _with_table(
-    stream: StreamNode, table: AnyTable, chosen: Chosen, grace: Duration | None, *, left: bool
+    stream: StreamNode, table: AnyTable, chosen: JoinSettings, grace: Duration | None, *, left: bool
 ) -> AnyStream:
     stream = stream.repartitioned(
         chosen.name, key_serde=chosen.key_serde, value_serde=chosen.value_serde
@@ -410,7 +416,7 @@ def _history_ms(state: TableState) -> int | None:
 def _with_global_table(
     stream: StreamNode,
     table: AnyGlobalTable,
-    chosen: Chosen,
+    chosen: JoinSettings,
     key_mapper: AnyFunction,
     *,
     left: bool,

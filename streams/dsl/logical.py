@@ -174,7 +174,7 @@ class TableState:
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class SelfJoin:
+class SelfJoinCandidate:
     """A join of two streams that may turn out to be one stream.
 
     When both windows have the same parent and the optimisation is on, the steps in `dropped` go
@@ -194,7 +194,7 @@ class Graph:
     def __init__(self) -> None:
         self.names = Names()
         self.steps: list[Step] = []
-        self.self_joins: list[SelfJoin] = []
+        self.self_joins: list[SelfJoinCandidate] = []
 
     def add(self, step: S) -> S:
         """Add a step after all others; one that is there already stays where it is."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar, Unpack, cast
 
 from broker.client.serde import LongSerde
-from streams.dsl.aggregated import AGGREGATE, REDUCE, Kept, Window
+from streams.dsl.aggregated import AGGREGATE, REDUCE, ResultStore, Window
 from streams.dsl.grouped import GroupedStream, burn_store_name
 from streams.dsl.stored import Stored, StoreOptions, stored
 from streams.dsl.stream import AnyFunction, check_function
@@ -42,8 +42,8 @@ class TimeWindowedStream(Generic[K, V]):
         """How many records of each key each window has."""
         given = stored(**options)
         burn_store_name(self._grouped.node, given, AGGREGATE)
-        kept = self._keep(given.with_default_serdes(None, LongSerde()), AGGREGATE)
-        return self._table(kept, name, AGGREGATE, (count_initializer, count_adder))
+        result_store = self._choose_store(given.with_default_serdes(None, LongSerde()), AGGREGATE)
+        return self._table(result_store, name, AGGREGATE, (count_initializer, count_adder))
 
     def reduce(
         self,
@@ -55,9 +55,9 @@ class TimeWindowedStream(Generic[K, V]):
         """All values of a key and window combined into one: reducer(old, new)."""
         check_function(reducer, "reducer")
         given = stored(**options).with_default_serdes(None, self._grouped.value_serde)
-        kept = self._keep(given, REDUCE)
+        result_store = self._choose_store(given, REDUCE)
         add = reducing(cast("AnyFunction", reducer))
-        return self._table(kept, name, REDUCE, (no_initial_value, add))
+        return self._table(result_store, name, REDUCE, (no_initial_value, add))
 
     def aggregate(
         self,
@@ -70,23 +70,26 @@ class TimeWindowedStream(Generic[K, V]):
         """All values of a key and window combined: adder(key, value, aggregate)."""
         check_function(initializer, "initializer")
         check_function(adder, "adder")
-        kept = self._keep(stored(**options), AGGREGATE)
+        result_store = self._choose_store(stored(**options), AGGREGATE)
         functions = cast("tuple[AnyFunction, AnyFunction]", (initializer, adder))
-        return self._table(kept, name, AGGREGATE, functions)
+        return self._table(result_store, name, AGGREGATE, functions)
 
-    def _keep(self, options: Stored, prefix: str) -> Kept:
-        return self._grouped.keep(options, prefix, self._window)
+    def _choose_store(self, options: Stored, prefix: str) -> ResultStore:
+        return self._grouped.choose_store(options, prefix, self._window)
 
     def _table(
         self,
-        kept: Kept,
+        result_store: ResultStore,
         name: str | None,
         prefix: str,
         functions: tuple[AnyFunction, AnyFunction],
     ) -> Table[Windowed[K], A]:
         window = self._window
         node = self._grouped.add_step(
-            kept, name, prefix, lambda state: window.operator(kept.spec, state, *functions)
+            result_store,
+            name,
+            prefix,
+            lambda state: window.operator(result_store.spec, state, *functions),
         )
         return Table(node)
 
@@ -106,8 +109,10 @@ class SessionWindowedStream(Generic[K, V]):
         """How many records each session has."""
         given = stored(**options)
         burn_store_name(self._grouped.node, given, AGGREGATE)
-        kept = self._keep(given.with_default_serdes(None, LongSerde()), AGGREGATE)
-        return self._table(kept, name, AGGREGATE, (count_initializer, count_adder, count_merger))
+        result_store = self._choose_store(given.with_default_serdes(None, LongSerde()), AGGREGATE)
+        return self._table(
+            result_store, name, AGGREGATE, (count_initializer, count_adder, count_merger)
+        )
 
     def reduce(
         self,
@@ -119,10 +124,10 @@ class SessionWindowedStream(Generic[K, V]):
         """All values of a session combined into one: reducer(old, new)."""
         check_function(reducer, "reducer")
         given = stored(**options).with_default_serdes(None, self._grouped.value_serde)
-        kept = self._keep(given, REDUCE)
+        result_store = self._choose_store(given, REDUCE)
         function = cast("AnyFunction", reducer)
         functions = (no_initial_value, reducing(function), merging(function))
-        return self._table(kept, name, REDUCE, functions)
+        return self._table(result_store, name, REDUCE, functions)
 
     def aggregate(
         self,
@@ -136,24 +141,27 @@ class SessionWindowedStream(Generic[K, V]):
         """All values of a session combined; merger(key, left, right) joins two sessions."""
         for function, kind in ((initializer, "initializer"), (adder, "adder"), (merger, "merger")):
             check_function(function, kind)
-        kept = self._keep(stored(**options), AGGREGATE)
+        result_store = self._choose_store(stored(**options), AGGREGATE)
         functions = cast(
             "tuple[AnyFunction, AnyFunction, AnyFunction]", (initializer, adder, merger)
         )
-        return self._table(kept, name, AGGREGATE, functions)
+        return self._table(result_store, name, AGGREGATE, functions)
 
-    def _keep(self, options: Stored, prefix: str) -> Kept:
-        return self._grouped.keep(options, prefix, self._window)
+    def _choose_store(self, options: Stored, prefix: str) -> ResultStore:
+        return self._grouped.choose_store(options, prefix, self._window)
 
     def _table(
         self,
-        kept: Kept,
+        result_store: ResultStore,
         name: str | None,
         prefix: str,
         functions: tuple[AnyFunction, AnyFunction, AnyFunction],
     ) -> Table[Windowed[K], A]:
         window = self._window
         node = self._grouped.add_step(
-            kept, name, prefix, lambda state: window.operator(kept.spec, state, *functions)
+            result_store,
+            name,
+            prefix,
+            lambda state: window.operator(result_store.spec, state, *functions),
         )
         return Table(node)

@@ -4,7 +4,7 @@ Held back (the store's caching is on and the application gives it room), only th
 each key goes on, when the task commits, in the order of the keys' last changes; or earlier, oldest
 first, when the room is used up. The old value is then the one that was emitted last.
 
-A join of two tables looks the other one up as it was emitted (`open_told`). Were it to
+A join of two tables looks the other one up as it was emitted (`open_emitted`). Were it to
 see what is held back, a change of both sides between two commits would go wrong: deleted on both
 sides, neither would find the other, and the result would stay for ever; and old results would be
 including ones that were never emitted. (Kafka Streams looks up what is newest.)
@@ -60,7 +60,7 @@ def open_emit(context: NodeContext, store: str, *, caching: bool, send_old: bool
     return emit
 
 
-def open_told(context: NodeContext, store: str, newest: Getter) -> Getter:
+def open_emitted(context: NodeContext, store: str, newest: Getter) -> Getter:
     """The value of a key that was emitted last if it is held back; its newest value otherwise."""
     if context.cache_bytes <= 0:
         return newest

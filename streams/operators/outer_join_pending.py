@@ -38,7 +38,7 @@ class Unmatched(NamedTuple):
     timestamp_ms: int
 
 
-class Pending:
+class PendingRecords:
     """What both sides of one join share in a task. Only the task's thread uses it."""
 
     __slots__ = ("_emit_at_ms", "_interval_ms", "_keys", "_lag_ms", "_queues", "_serdes", "_store")
@@ -154,11 +154,11 @@ class PendingSpec:
     left_serde: Serde[Any] | None = None
     right_serde: Serde[Any] | None = None
 
-    def open(self, context: NodeContext) -> Pending:
+    def open(self, context: NodeContext) -> PendingRecords:
         """The records that wait, inside one task; call it with the first record."""
         return context.shared(f"{self.store}-pending", lambda: self._make(context))
 
-    def _make(self, context: NodeContext) -> Pending:
+    def _make(self, context: NodeContext) -> PendingRecords:
         serdes = PendingSerdes(
             f"{context.application_id}-{self.store}-changelog",
             key_serde_or_default(context, self.key_serde),
@@ -170,4 +170,4 @@ class PendingSpec:
         given = context.setting(EMIT_INTERVAL_SETTING)
         interval_ms = EMIT_INTERVAL_MS if given is None else int(cast("int | str", given))
         store = cast("KeyValueStore[bytes, bytes]", context.store(self.store))
-        return Pending(store, serdes, lag_ms, interval_ms)
+        return PendingRecords(store, serdes, lag_ms, interval_ms)

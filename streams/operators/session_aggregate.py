@@ -13,7 +13,7 @@ from typing import cast
 
 from streams.operators.aggregate import NULL_KEY, Adder, Initializer, Merger, shared_emit
 from streams.operators.closing import EmitClosed, open_emit_closed
-from streams.operators.emitting import Emit, Getter, open_told
+from streams.operators.emitting import Emit, Getter, open_emitted
 from streams.operators.views import GetterAsOf
 from streams.operators.window_aggregate import emit_nothing, late
 from streams.processor import NodeContext, Process
@@ -130,7 +130,7 @@ class SessionView:
         """The store."""
         return (self.store,)
 
-    def open(self, context: NodeContext, *, told: bool = False) -> Getter:
+    def open(self, context: NodeContext, *, emitted: bool = False) -> Getter:
         """The value of a session of a key; its time is the session's end."""
         table = cast("SessionStore[object, object]", context.store(self.store))
 
@@ -139,7 +139,7 @@ class SessionView:
             value = table.get(plain, start_ms, end_ms)
             return None if value is None else (value, end_ms)
 
-        return open_told(context, self.store, get) if told else get
+        return open_emitted(context, self.store, get) if emitted else get
 
     def open_as_of(self, context: NodeContext) -> GetterAsOf:
         """Sessions have no history."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from streams.operators.joiner import Joiner, reversed_joiner
-from streams.operators.outer_join_pending import LEFT, RIGHT, Pending, PendingSpec, Unmatched
+from streams.operators.outer_join_pending import LEFT, RIGHT, PendingRecords, PendingSpec, Unmatched
 from streams.processor import NodeContext, Process
 from streams.record import Headers
 from streams.state.store import REFUSED, WindowStore
@@ -105,9 +105,9 @@ class StreamJoin:
         join, joiner = self._own_joiner(), self.joiner
         before_ms, after_ms = self._span()
         side, other_side = (LEFT, RIGHT) if self.left else (RIGHT, LEFT)
-        pending: Pending | None = None
+        pending: PendingRecords | None = None
 
-        def release(waiting: Pending, headers: Headers) -> None:
+        def release(waiting: PendingRecords, headers: Headers) -> None:
             for found in waiting.release(time.ms, now_ms()):
                 forward(found.key, _alone(joiner, found), found.timestamp_ms, headers)
 

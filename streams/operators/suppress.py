@@ -285,9 +285,11 @@ class SuppressedView:
         """The buffer, and the stores of the table above."""
         return (self.store, *self.parent.stores)
 
-    def open(self, context: NodeContext, *, told: bool = False) -> Getter:
+    def open(self, context: NodeContext, *, emitted: bool = False) -> Getter:
         """The value before the buffered one; the table's own when nothing is buffered."""
-        above: Callable[[object], tuple[object, int] | None] = self.parent.open(context, told=told)
+        above: Callable[[object], tuple[object, int] | None] = self.parent.open(
+            context, emitted=emitted
+        )
         buffer = shared_buffer(context, self.store, self.key_serde, self.value_serde)
 
         def get(key: object) -> tuple[object, int] | None:

@@ -43,7 +43,7 @@ class TableJoinSide:
 
     def open(self, context: NodeContext) -> Process:
         """The node's code, inside one task."""
-        forward, drop, get = context.forward, context.drop, self.other.open(context, told=True)
+        forward, drop, get = context.forward, context.drop, self.other.open(context, emitted=True)
         join = self.joiner if self.left else reversed_joiner(self.joiner)
         own_optional, other_optional = self.own_optional, self.other_optional
         send_old, latest_only = self.send_old, self.latest_only
@@ -147,9 +147,11 @@ class JoinedView:
         """The stores of both tables."""
         return tuple(dict.fromkeys(self.left.stores + self.right.stores))
 
-    def open(self, context: NodeContext, *, told: bool = False) -> Getter:
+    def open(self, context: NodeContext, *, emitted: bool = False) -> Getter:
         """The value that the join has now."""
-        get_left, get_right = (side.open(context, told=told) for side in (self.left, self.right))
+        get_left, get_right = (
+            side.open(context, emitted=emitted) for side in (self.left, self.right)
+        )
         join = self.joiner
         left_optional, right_optional = self.left_optional, self.right_optional
 

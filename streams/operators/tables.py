@@ -315,9 +315,9 @@ class TransformedView:
         """The stores of the table above, and those of the transformer."""
         return (*self.parent.stores, *self.used)
 
-    def open(self, context: NodeContext, *, told: bool = False) -> Getter:
+    def open(self, context: NodeContext, *, emitted: bool = False) -> Getter:
         """The transformed newest value."""
-        above = self.parent.open(context, told=told)
+        above = self.parent.open(context, emitted=emitted)
         transform = open_transformer(context, self.supplier)
 
         def get(key: object) -> tuple[object, int] | None:

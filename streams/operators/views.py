@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from streams.operators.emitting import Getter, open_told
+from streams.operators.emitting import Getter, open_emitted
 from streams.processor import NodeContext
 from streams.state.store import TimestampedKeyValueStore, VersionedStore
 
@@ -24,10 +24,10 @@ class TableView(Protocol):
         """Stores that a node must be connected to, to open the view."""
         ...
 
-    def open(self, context: NodeContext, *, told: bool = False) -> Getter:
+    def open(self, context: NodeContext, *, emitted: bool = False) -> Getter:
         """The look-up, inside one task.
 
-        `told`: the value that was emitted last, not one that is held back.
+        `emitted`: the value that was emitted last, not one that is held back.
         """
         ...
 
@@ -48,11 +48,11 @@ class StoreView:
         """The store."""
         return (self.store,)
 
-    def open(self, context: NodeContext, *, told: bool = False) -> Getter:
+    def open(self, context: NodeContext, *, emitted: bool = False) -> Getter:
         """The newest value, or the one that was emitted last."""
         if not self.versioned:
             store = cast("TimestampedKeyValueStore[object, object]", context.store(self.store))
-            return open_told(context, self.store, store.get) if told else store.get
+            return open_emitted(context, self.store, store.get) if emitted else store.get
         newest = cast("VersionedStore[object, object]", context.store(self.store)).get
 
         def get(key: object) -> tuple[object, int] | None:
@@ -93,9 +93,9 @@ class DerivedView:
         """The stores of the table above."""
         return self.parent.stores
 
-    def open(self, context: NodeContext, *, told: bool = False) -> Getter:
+    def open(self, context: NodeContext, *, emitted: bool = False) -> Getter:
         """The derived value of the newest."""
-        above, derive = self.parent.open(context, told=told), self.derive
+        above, derive = self.parent.open(context, emitted=emitted), self.derive
 
         def get(key: object) -> tuple[object, int] | None:
             found = above(key)

@@ -12,7 +12,7 @@ from typing import cast
 
 from streams.operators.aggregate import NULL_KEY, Adder, Initializer, shared_emit
 from streams.operators.closing import EmitClosed, open_emit_closed
-from streams.operators.emitting import Getter, open_told
+from streams.operators.emitting import Getter, open_emitted
 from streams.operators.views import GetterAsOf
 from streams.processor import NodeContext, Process
 from streams.record import Headers, Windowed
@@ -199,7 +199,7 @@ class WindowView:
         """The store."""
         return (self.store,)
 
-    def open(self, context: NodeContext, *, told: bool = False) -> Getter:
+    def open(self, context: NodeContext, *, emitted: bool = False) -> Getter:
         """The value of a window of a key."""
         table = cast("TimestampedWindowStore[object, object]", context.store(self.store))
 
@@ -207,7 +207,7 @@ class WindowView:
             plain, start_ms, _ = cast("Windowed[object]", key)
             return table.get(plain, start_ms)
 
-        return open_told(context, self.store, get) if told else get
+        return open_emitted(context, self.store, get) if emitted else get
 
     def open_as_of(self, context: NodeContext) -> GetterAsOf:
         """Windows have no history."""

@@ -62,8 +62,8 @@ class StateMachine:
         self._changed = concurrency.Condition()
         self._state = AppState.CREATED
         self._listeners: list[StateListener] = []
-        self._untold: deque[tuple[AppState, AppState]] = deque()
-        self._telling = False
+        self._pending: deque[tuple[AppState, AppState]] = deque()
+        self._notifying = False
 
     @property
     def state(self) -> AppState:
@@ -85,26 +85,26 @@ class StateMachine:
             if state is None or state not in NEXT[old]:
                 return False
             self._state = state
-            self._untold.append((state, old))
+            self._pending.append((state, old))
             self._changed.notify_all()
-        self._tell()
+        self._notify()
         return True
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         """Tell listeners of all changes, in their order: one thread at a time, the others go on."""
         while True:
             with self._changed:
-                if self._telling or not self._untold:
+                if self._notifying or not self._pending:
                     return
-                self._telling = True
-                new, old = self._untold.popleft()
+                self._notifying = True
+                new, old = self._pending.popleft()
             try:
-                self._tell_listeners(new, old)
+                self._notify_listeners(new, old)
             finally:
                 with self._changed:
-                    self._telling = False
+                    self._notifying = False
 
-    def _tell_listeners(self, new: AppState, old: AppState) -> None:
+    def _notify_listeners(self, new: AppState, old: AppState) -> None:
         for listener in list(self._listeners):
             try:
                 listener(new, old)

@@ -47,9 +47,9 @@ class TaskAssignment:
 
     def still_right(self, layout: Layout) -> bool:
         """Whether nothing has to be divided again because an instance is back after a crash."""
-        told = {task for host in self.hosts for task in host.active}
+        assigned = {task for host in self.hosts for task in host.active}
         unsettled = self.handing_over or self.probing or self.error or self.shutdown
-        return not unsettled and told == set(layout.tasks())
+        return not unsettled and assigned == set(layout.tasks())
 
 
 @dataclass(slots=True)
@@ -137,35 +137,35 @@ class TaskAssignor:
         self, members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]
     ) -> dict[str, MemberAssignment]:
         """Divide the tasks among all members."""
-        told = {member.member_id: _read_member(member) for member in members}
-        if any(data["shutdown"] for data in told.values()):
-            return _tell_all(told, {"shutdown": True})
+        reports = {member.member_id: _read_member(member) for member in members}
+        if any(data["shutdown"] for data in reports.values()):
+            return _send_to_all(reports, {"shutdown": True})
         try:
             layout = self._lay_out(partition_counts)
-            return self._divide(layout, members, told)
+            return self._divide(layout, members, reports)
         except MillstreamError as error:
-            return _tell_all(told, {"error": str(error)})
+            return _send_to_all(reports, {"error": str(error)})
 
     def _divide(
         self,
         layout: Layout,
         members: Sequence[MemberSubscription],
-        told: Mapping[str, dict[str, Any]],
+        reports: Mapping[str, dict[str, Any]],
     ) -> dict[str, MemberAssignment]:
         owners = _owners(layout, members)
         runners = [
             Runner(
                 member.member_id,
-                told[member.member_id]["process"],
+                reports[member.member_id]["process"],
                 frozenset(task for task, owner in owners.items() if owner == member.member_id),
-                frozenset(map(TaskId.parse, told[member.member_id]["standbys"])),
+                frozenset(map(TaskId.parse, reports[member.member_id]["standbys"])),
             )
             for member in members
         ]
         stateful = layout.stateful_tasks()
-        lags = self._lags(layout, stateful, told.values())
+        lags = self._lags(layout, stateful, reports.values())
         decided = assign(layout.tasks(), stateful, runners, lags, self._rules)
-        hosts = [_host(told, decided.shares, process) for process in _processes(told)]
+        hosts = [_host(reports, decided.shares, process) for process in _processes(reports)]
         answers = {}
         # What another still holds is given in the rebalance after it was given up.
         held = {
@@ -186,18 +186,18 @@ class TaskAssignor:
                 "warming": sorted(map(str, share.standby & decided.warming)),
                 "handing_over": bool(held),
                 "probing": bool(decided.warming),
-                "incarnation": told[member.member_id]["incarnation"],
+                "incarnation": reports[member.member_id]["incarnation"],
             }
             partitions = sorted({tp for task in active for tp in layout.inputs(task)})
             answers[member.member_id] = MemberAssignment(tuple(partitions), _encode(data))
         return answers
 
     def _lags(
-        self, layout: Layout, stateful: frozenset[TaskId], told: Iterable[dict[str, Any]]
+        self, layout: Layout, stateful: frozenset[TaskId], reports: Iterable[dict[str, Any]]
     ) -> dict[tuple[str, TaskId], int]:
         said = {
             (data["process"], TaskId.parse(task)): position
-            for data in told
+            for data in reports
             for task, position in data["positions"].items()
         }
         asked = {task for _, task in said if task in stateful}
@@ -224,30 +224,30 @@ def _owners(layout: Layout, members: Sequence[MemberSubscription]) -> dict[TaskI
     return {task: member_id for task, (_, member_id) in owners.items()}
 
 
-def _processes(told: Mapping[str, dict[str, Any]]) -> list[str]:
-    return sorted({data["process"] for data in told.values()})
+def _processes(reports: Mapping[str, dict[str, Any]]) -> list[str]:
+    return sorted({data["process"] for data in reports.values()})
 
 
 def _host(
-    told: Mapping[str, dict[str, Any]], shares: Mapping[str, Share], process: str
+    reports: Mapping[str, dict[str, Any]], shares: Mapping[str, Share], process: str
 ) -> dict[str, Any]:
-    members = [member for member, data in told.items() if data["process"] == process]
+    members = [member for member, data in reports.items() if data["process"] == process]
     return {
-        "host": next((told[m]["host"] for m in members if told[m]["host"]), ""),
+        "host": next((reports[m]["host"] for m in members if reports[m]["host"]), ""),
         "process": process,
         "active": sorted(str(task) for m in members for task in shares[m].active),
         "standby": sorted(str(task) for m in members for task in shares[m].standby),
     }
 
 
-def _tell_all(
-    told: Mapping[str, dict[str, Any]], data: dict[str, Any]
+def _send_to_all(
+    reports: Mapping[str, dict[str, Any]], data: dict[str, Any]
 ) -> dict[str, MemberAssignment]:
     return {
         member_id: MemberAssignment(
-            (), _encode({**data, "incarnation": told[member_id]["incarnation"]})
+            (), _encode({**data, "incarnation": reports[member_id]["incarnation"]})
         )
-        for member_id in told
+        for member_id in reports
     }
 
 

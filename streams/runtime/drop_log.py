@@ -16,26 +16,26 @@ class DropLog:
     It warns, unless the drop is expected: one that is part of how the operator works.
     """
 
-    __slots__ = ("_clock", "_current", "_log_at_ms", "_node", "_task_id", "_untold")
+    __slots__ = ("_clock", "_current", "_log_at_ms", "_node", "_task_id", "_unlogged")
 
     def __init__(self, node: str, task_id: str, current: Current, clock: Clock) -> None:
         self._node = node
         self._task_id = task_id
         self._current = current
         self._clock = clock
-        self._untold = {logging.WARNING: 0, logging.INFO: 0}
+        self._unlogged = {logging.WARNING: 0, logging.INFO: 0}
         self._log_at_ms: dict[int, int] = {}
 
     def add(self, reason: str, *, expected: bool = False) -> None:
         """The current record is dropped."""
         level = logging.INFO if expected else logging.WARNING
-        self._untold[level] = count = self._untold[level] + 1
+        self._unlogged[level] = count = self._unlogged[level] + 1
         now_ms = self._clock.monotonic_ms()
         number = "a record"
         if now_ms >= self._log_at_ms.get(level, now_ms):
             if count > 1:
                 number = f"{count} records since the last message"
-            self._untold[level] = 0
+            self._unlogged[level] = 0
             self._log_at_ms[level] = now_ms + QUIET_MS
         else:
             level = logging.DEBUG

@@ -257,9 +257,9 @@ class Instance:
         return found if timestamped else without_times(self._topology.store_spec(name).kind, found)
 
     def _views(self, name: str, partition: int | None, *, stale: bool) -> list[Any]:
-        around = self.check_running()
-        if name in around.global_stores:
-            return [around.global_stores[name]]
+        environment = self.check_running()
+        if name in environment.global_stores:
+            return [environment.global_stores[name]]
         self._topology.store_spec(name)
         if self._states.state is not AppState.RUNNING and not stale:
             raise StoreNotReady(

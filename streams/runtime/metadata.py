@@ -34,29 +34,29 @@ class StoreLag(NamedTuple):
         return max(0, self.end - self.position)
 
 
-def hosts_of(around: Environment, store: str | None = None) -> list[HostMetadata]:
+def hosts_of(environment: Environment, store: str | None = None) -> list[HostMetadata]:
     """All instances as of the last rebalance; those that have a store, if it is named."""
     if store is not None:
-        _check_store(around, store)
+        _check_store(environment, store)
     found = []
-    for host in around.hosts:
-        active = _partitions(around, host.active, store)
-        standby = _partitions(around, host.standby, store)
+    for host in environment.hosts:
+        active = _partitions(environment, host.active, store)
+        standby = _partitions(environment, host.standby, store)
         if store is None or active or standby:
             found.append(HostMetadata(host.host, host.process_id, active, standby))
     return found
 
 
-def key_host(around: Environment, store: str, key: object) -> tuple[HostMetadata | None, int]:
+def key_host(environment: Environment, store: str, key: object) -> tuple[HostMetadata | None, int]:
     """The instance whose active task has a key, and the key's partition."""
-    _check_store(around, store)
-    spec = around.topology.stores[store]
-    serde = spec.key_serde or around.config.default_key_serde
-    sub = next(sub for sub in around.topology.sub_topologies if store in sub.stores)
+    _check_store(environment, store)
+    spec = environment.topology.stores[store]
+    serde = spec.key_serde or environment.config.default_key_serde
+    sub = next(sub for sub in environment.topology.sub_topologies if store in sub.stores)
     data = serde.serialize(store, key)
     assert data is not None, "a key that is looked for is not null"
-    partition = partition_for_key(data, around.layout.task_count(sub.number))
-    for host in hosts_of(around, store):
+    partition = partition_for_key(data, environment.layout.task_count(sub.number))
+    for host in hosts_of(environment, store):
         if partition in host.active.get(store, ()):
             return host, partition
     return None, partition
@@ -64,31 +64,31 @@ def key_host(around: Environment, store: str, key: object) -> tuple[HostMetadata
 
 def store_lags(instance: "Instance") -> list[StoreLag]:
     """Positions and ends of all local copies."""
-    around = instance.check_running()
+    environment = instance.check_running()
     copies = [
         (store, tp, owned.positions.get(store, 0))
         for owned in instance.tasks()
         for store, tp in owned.changelogs.items()
     ]
-    bounds = around.bounds(tp for _, tp, _ in copies)
+    bounds = environment.bounds(tp for _, tp, _ in copies)
     return [
         StoreLag(store, tp.partition, position, bounds[tp][1]) for store, tp, position in copies
     ]
 
 
-def _check_store(around: Environment, store: str) -> None:
-    if store not in around.topology.stores:
+def _check_store(environment: Environment, store: str) -> None:
+    if store not in environment.topology.stores:
         raise StoreNotFound(
             f'there is no store "{store}"',
-            hint=f"stores are {', '.join(sorted(around.topology.stores)) or 'none'}",
+            hint=f"stores are {', '.join(sorted(environment.topology.stores)) or 'none'}",
         )
 
 
 def _partitions(
-    around: Environment, tasks: frozenset[TaskId], only: str | None
+    environment: Environment, tasks: frozenset[TaskId], only: str | None
 ) -> dict[str, frozenset[int]]:
     found: dict[str, set[int]] = {}
-    for sub in around.topology.sub_topologies:
+    for sub in environment.topology.sub_topologies:
         partitions = {task.partition for task in tasks if task.sub_topology == sub.number}
         for store in sub.stores:
             if partitions and only in (None, store):

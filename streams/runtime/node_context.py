@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True, kw_only=True)
-class Surroundings:
+class TaskContext:
     """What all nodes of a task share."""
 
     task_id: str
@@ -137,7 +137,7 @@ class TaskNodeContext:
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        surroundings: TaskContext,
         node: str,
         index: int,
         *,

@@ -10,7 +10,7 @@ from streams.processor import NodeContext, Process, ProcessRows, RowsOperator
 from streams.runtime.dead_letters import user_line
 from streams.runtime.guard import NodeFunction, counted, guarded
 from streams.runtime.input_buffer import FindHead, Run
-from streams.runtime.node_context import Surroundings, TaskNodeContext, forward_to_all
+from streams.runtime.node_context import TaskContext, TaskNodeContext, forward_to_all
 from streams.runtime.pulling import open_pulling
 from streams.runtime.sink import OpenSink, TakeRows, open_sink
 from streams.runtime.source import OpenSource
@@ -32,7 +32,7 @@ class OpenNodes:
     pulled: Mapping[str, TakeRows]  # of sources, and of nodes, whose records can be pulled
 
 
-def open_nodes(sub: SubTopology, surroundings: Surroundings, topic_of: TopicOf) -> OpenNodes:
+def open_nodes(sub: SubTopology, surroundings: TaskContext, topic_of: TopicOf) -> OpenNodes:
     """Open all nodes of a sub-topology in one task."""
     children = _children(sub)
     functions: list[tuple[str, NodeFunction]] = []
@@ -99,7 +99,7 @@ def _pulled_through(process_rows: ProcessRows, take_rows: TakeRows) -> TakeRows:
 
 
 def _open_sink(
-    node: SinkNode, context: TaskNodeContext, surroundings: Surroundings, topic_of: TopicOf
+    node: SinkNode, context: TaskNodeContext, surroundings: TaskContext, topic_of: TopicOf
 ) -> tuple[Process, TakeRows | None]:
     config = surroundings.config
     sink = OpenSink(
@@ -113,7 +113,7 @@ def _open_sink(
     return open_sink(node, topic_of, sink)
 
 
-def _as_called(node: Node, process: Process, surroundings: Surroundings) -> Process:
+def _as_called(node: Node, process: Process, surroundings: TaskContext) -> Process:
     """A node's code as its parents call it: guarded if the handler may go on after a failure."""
     config = surroundings.config
     called = process
@@ -128,7 +128,7 @@ def open_source(
     node: SourceNode,
     topic: str,
     nodes: OpenNodes,
-    surroundings: Surroundings,
+    surroundings: TaskContext,
     punctuate: Callable[[], object],
 ) -> tuple[Run, FindHead | None]:
     """The loop over a topic's records, and the way to the head's time if it must be looked for."""

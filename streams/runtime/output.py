@@ -31,18 +31,18 @@ class Output(Protocol):
 
 
 @runtime_checkable
-class OutputWithWays(Output, Protocol):
+class TopicOutput(Output, Protocol):
     """An Output with a shorter way to each topic."""
 
-    def way_to(self, topic: str) -> SendTo:
+    def sender_to(self, topic: str) -> SendTo:
         """What `send` does for records of one topic whose partition is not chosen."""
         ...
 
 
-def way_to(output: Output, topic: str) -> SendTo:
+def sender_to(output: Output, topic: str) -> SendTo:
     """The shortest way to a topic."""
-    if isinstance(output, OutputWithWays):
-        return output.way_to(topic)
+    if isinstance(output, TopicOutput):
+        return output.sender_to(topic)
     send, count_of = output.send, output.partition_count
 
     def send_to(

@@ -145,7 +145,7 @@ class OutputBuffer:
         lane.rows.append((key, value, headers, timestamp_ms))
         lane.room -= size
 
-    def way_to(self, topic: str) -> SendTo:
+    def sender_to(self, topic: str) -> SendTo:
         """As `send`, with as little as possible per record."""
         routes, open_route, send_rows = self._routes, self._route, self._send_rows
 

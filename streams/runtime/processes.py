@@ -53,7 +53,7 @@ class _Child:
     error: str = ""
     deaths: int = 0
     metrics: str = ""
-    told: concurrency.Condition = field(default_factory=lambda: concurrency.Condition())
+    reported: concurrency.Condition = field(default_factory=lambda: concurrency.Condition())
 
 
 class Processes:
@@ -158,12 +158,12 @@ class Processes:
         with self._lock:
             children = list(self._children.values())
         for child in children:
-            with child.told:
+            with child.reported:
                 child.metrics = ""
         self.tell_all("metrics")
         for child in children:
-            with child.told:
-                child.told.wait_for(lambda child=child: child.metrics, METRICS_TIMEOUT_S)  # type: ignore[misc]
+            with child.reported:
+                child.reported.wait_for(lambda child=child: child.metrics, METRICS_TIMEOUT_S)  # type: ignore[misc]
                 page.add_page(child.metrics, process=str(child.number))
         return page.text()
 
@@ -230,9 +230,9 @@ class Processes:
 
     def _take(self, child: _Child, message: dict[str, str]) -> None:
         if "metrics" in message:
-            with child.told:
+            with child.reported:
                 child.metrics = message["metrics"]
-                child.told.notify_all()
+                child.reported.notify_all()
         if "error" in message:
             child.error = message["error"]
         if "state" in message:

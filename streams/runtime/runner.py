@@ -25,7 +25,7 @@ class TaskRunner:
     def __init__(
         self,
         name: str,
-        around: Environment,
+        environment: Environment,
         *,
         on_state: Callable[["TaskRunner", RunnerState], None],
         on_error: Callable[["TaskRunner", BaseException], OnFailure],
@@ -40,9 +40,9 @@ class TaskRunner:
         self.metrics = RunnerMetrics()
         self.state = RunnerState.STARTING
         self.tasks: RunnerTasks | None = None
-        self._around = around
-        self._config = around.config
-        self._clock = around.clock
+        self._environment = environment
+        self._config = environment.config
+        self._clock = environment.clock
         self._on_state = on_state
         self._on_error = on_error
         self._on_end = on_end
@@ -97,7 +97,7 @@ class TaskRunner:
     # --- the thread ---------------------------------------------------------------------------
 
     @property
-    def takes_turns(self) -> bool:
+    def shares_thread(self) -> bool:
         """Whether it shares its thread and so never waits in it."""
         return self._shared is not None
 
@@ -127,7 +127,7 @@ class TaskRunner:
         error: BaseException | None = None
         answer: OnFailure | None = None
         try:
-            loop = RunnerLoop(self._around, self)
+            loop = RunnerLoop(self._environment, self)
             yield from loop.run()
         except GeneratorExit:
             return  # dropped with the threads that it shared: no listener is left

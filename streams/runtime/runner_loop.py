@@ -53,7 +53,7 @@ RESTORE_WAIT_MS = 10  # while other tasks could get records
 RESULTS_WAIT_MS = 100  # for more that fill their batch; "producer.linger_ms" says otherwise
 
 
-class Steering(Protocol):
+class RunnerControl(Protocol):
     """What the loop requires of its runner."""
 
     name: str
@@ -64,7 +64,7 @@ class Steering(Protocol):
     paused: concurrency.Event
 
     @property
-    def takes_turns(self) -> bool: ...
+    def shares_thread(self) -> bool: ...
 
     def news(self) -> None: ...
 
@@ -74,36 +74,36 @@ class Steering(Protocol):
 class RunnerLoop:
     """The life of a runner's thread: everything that is opened in it and closed by it."""
 
-    def __init__(self, around: Environment, runner: Steering) -> None:
-        config = around.config
+    def __init__(self, environment: Environment, runner: RunnerControl) -> None:
+        config = environment.config
         self._runner = runner
-        self._around = around
+        self._environment = environment
         self._config = config
-        self._clock = around.clock
+        self._clock = environment.clock
         self._metrics = runner.metrics
-        self._assignor = around.assignor()
+        self._assignor = environment.assignor()
         self._production = Production(
-            lambda: around.clients.producer(runner.name),
+            lambda: environment.clients.producer(runner.name),
             self._make_output,
             transactional=config.exactly_once,
-            clock=around.clock,
+            clock=environment.clock,
             timeout_ms=config.task_timeout_ms,
         )
-        self._consumer = around.clients.main_consumer(runner.name, self._assignor)
+        self._consumer = environment.clients.main_consumer(runner.name, self._assignor)
         runner.consumer = self._consumer
-        self._takes_turns = runner.takes_turns
-        if self._takes_turns:
+        self._shares_thread = runner.shares_thread
+        if self._shares_thread:
             self._consumer.on_news(runner.news)
-        self._restorer = Restorer(self._open_restore_consumer, around.bounds)
-        self._tasks = RunnerTasks(around, self._consumer, self._production, self._restorer)
+        self._restorer = Restorer(self._open_restore_consumer, environment.bounds)
+        self._tasks = RunnerTasks(environment, self._consumer, self._production, self._restorer)
         runner.tasks = self._tasks
         self._commit = Commit(
             self._consumer,
             self._production,
             exactly_once=config.exactly_once,
-            clock=around.clock,
+            clock=environment.clock,
             timeout_ms=config.task_timeout_ms,
-            fault=around.fault,
+            fault=environment.fault,
         )
         self._input = FetchedInput(config.buffered_records_per_partition)
         self._resting = False  # paused by the user
@@ -125,8 +125,8 @@ class RunnerLoop:
         self._bytes_max = config.state_buffer_max_bytes // config.num_stream_threads
 
     def _open_restore_consumer(self) -> Consumer:
-        consumer = self._around.clients.restore_consumer(self._runner.name)
-        if self._takes_turns:
+        consumer = self._environment.clients.restore_consumer(self._runner.name)
+        if self._shares_thread:
             consumer.on_news(self._runner.news)
         return consumer
 
@@ -135,7 +135,7 @@ class RunnerLoop:
             producer,
             handler=self._config.production_exception_handler,
             before_send=begin,
-            batch_limit=self._around.batch_limit,
+            batch_limit=self._environment.batch_limit,
             transactional=self._config.exactly_once,
             dead_letter_topic=self._config.errors_dead_letter_queue_topic_name,
         )
@@ -155,13 +155,13 @@ class RunnerLoop:
                 busy = self._turn(busy)
             except TaskMigrated as error:
                 self._start_again(error)
-            yield self._rest_ms() if self._takes_turns and not busy else 0
+            yield self._rest_ms() if self._shares_thread and not busy else 0
         self._runner.enter(RunnerState.STOPPING)
         self._leave_in_order()
 
     def tell_shutdown(self) -> None:
         """If all instances must stop, let the group know before this member leaves it."""
-        if not self._around.report.shutdown:
+        if not self._environment.report.shutdown:
             return
         deadline_ms = self._clock.monotonic_ms() + TELL_SHUTDOWN_MS
         self._consumer.enforce_rebalance("all instances must stop")
@@ -188,7 +188,7 @@ class RunnerLoop:
 
     def _subscribe(self) -> None:
         listener = RebalanceListener(self._assigned, self._revoked, self._lost)
-        self._consumer.subscribe(self._around.layout.subscription(), listener)
+        self._consumer.subscribe(self._environment.layout.subscription(), listener)
         self._runner.enter(RunnerState.REBALANCING)
 
     def _turn(self, busy: bool) -> bool:
@@ -197,7 +197,7 @@ class RunnerLoop:
             self._rest()
         elif self._resting:
             self._go_on()
-        self._poll(0 if busy or self._takes_turns else self._wait_ms(self._config.poll_ms))
+        self._poll(0 if busy or self._shares_thread else self._wait_ms(self._config.poll_ms))
         try:
             self._settle(busy)
             self._silent_since_ms = None
@@ -306,7 +306,7 @@ class RunnerLoop:
         self._assignor.standbys = received.standby
         probing_ms = self._config.probing_rebalance_interval_ms
         self._probe_at_ms = self._clock.monotonic_ms() + probing_ms if received.probing else None
-        self._around.report_hosts(received.hosts)
+        self._environment.report_hosts(received.hosts)
 
     def _take_over(self, received: TaskAssignment) -> TaskAssignment:
         """What of an assignment from before a crash can be done; the rest is divided again.
@@ -314,7 +314,7 @@ class RunnerLoop:
         The group has noticed neither the crash nor what may have changed since: other topics,
         another topology, a task that was just being handed over.
         """
-        layout = self._around.layout
+        layout = self._environment.layout
         if not received.still_right(layout):
             self._rejoin = True
         if received.active <= set(layout.tasks()) and (
@@ -325,16 +325,16 @@ class RunnerLoop:
 
     def _learn_layout(self, active: frozenset[TaskId]) -> None:
         """The leader may know topics or partitions that are new to us."""
-        layout = self._around.layout
+        layout = self._environment.layout
         known = set(layout.tasks())
         if not active <= known or set(topics_of_tasks(layout, active)) != (
             self._consumer.assignment()
         ):
-            self._around.renew_layout()
+            self._environment.renew_layout()
 
     def _reopen_changed(self) -> None:
         """Tasks that read more than before restart from their last commit."""
-        layout = self._around.layout
+        layout = self._environment.layout
         changed = [
             owned
             for owned in self._tasks.snapshot
@@ -406,7 +406,7 @@ class RunnerLoop:
         restorer = self._restorer
         if not restorer.is_idle:
             wait_ms = 0
-            if restorer.restoring and not busy and not self._takes_turns:
+            if restorer.restoring and not busy and not self._shares_thread:
                 wait_ms = RESTORE_WAIT_MS if tasks.running() else self._config.poll_ms
             restorer.step(wait_ms)
         for owned in tasks.settle():
@@ -429,7 +429,7 @@ class RunnerLoop:
         if not running:
             return False
         started_ns = perf_counter_ns()
-        rounds_ms = SHARED_ROUNDS_MS if self._takes_turns else ROUNDS_MS
+        rounds_ms = SHARED_ROUNDS_MS if self._shares_thread else ROUNDS_MS
         until_ms = self._clock.monotonic_ms() + rounds_ms
         total = 0
         while True:
@@ -544,7 +544,7 @@ class RunnerLoop:
         if now_ms < self._purge_at_ms:
             return
         self._purge_at_ms = now_ms + self._config.repartition_purge_interval_ms
-        internal = self._around.layout.repartition_topics
+        internal = self._environment.layout.repartition_topics
         before = {
             tp: offset
             for owned in self._tasks.running()
@@ -554,7 +554,7 @@ class RunnerLoop:
         if not before:
             return
         try:
-            errors = self._around.admin.delete_records(before).errors
+            errors = self._environment.admin.delete_records(before).errors
         except (RequestTimeout, ConnectionFailed) as silence:
             logger.warning("records of repartition topics are deleted later: %s", silence)
             return
@@ -582,11 +582,11 @@ class RunnerLoop:
         for owned in tasks.running():
             owned.note_ends(self._consumer)
         tasks.note_standby_positions()
-        self._around.clean_directories()
+        self._environment.clean_directories()
         try:
             if tasks.standbys():
                 self._look_after_standbys()
-            if now_ms >= self._patterns_at_ms and has_patterns(self._around.topology):
+            if now_ms >= self._patterns_at_ms and has_patterns(self._environment.topology):
                 self._patterns_at_ms = now_ms + self._topics_check_ms
                 self._match_patterns()
         except (RequestTimeout, ConnectionFailed) as error:
@@ -606,7 +606,9 @@ class RunnerLoop:
             for task in self._assignor.received.warming
             if (owned := self._tasks.owned(task)) is not None
         ]
-        ends = self._around.end_positions(self._around.layout, [each.task_id for each in warming])
+        ends = self._environment.end_positions(
+            self._environment.layout, [each.task_id for each in warming]
+        )
         acceptable = self._config.acceptable_recovery_lag
         if warming and all(
             ends[each.task_id] - each.position_sum() <= acceptable for each in warming
@@ -615,10 +617,13 @@ class RunnerLoop:
 
     def _match_patterns(self) -> None:
         """Read topics too that a pattern matches by now."""
-        counts = existing_topics(self._around.admin)
-        if self._around.layout_over(counts).subscription() != self._around.layout.subscription():
-            self._around.renew_layout()
-        wanted = self._around.layout.subscription()
+        counts = existing_topics(self._environment.admin)
+        if (
+            self._environment.layout_over(counts).subscription()
+            != self._environment.layout.subscription()
+        ):
+            self._environment.renew_layout()
+        wanted = self._environment.layout.subscription()
         if wanted != self._consumer.subscription():
             listener = RebalanceListener(self._assigned, self._revoked, self._lost)
             self._consumer.subscribe(wanted, listener)

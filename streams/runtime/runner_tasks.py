@@ -59,16 +59,16 @@ class RunnerTasks:
 
     def __init__(
         self,
-        around: Environment,
+        environment: Environment,
         consumer: Consumer,
         production: Production,
         restorer: Restorer,
     ) -> None:
-        self._around = around
+        self._environment = environment
         self._consumer = consumer
         self._production = production
         self._restorer = restorer
-        self._cache = cache_of_thread(around.config)
+        self._cache = cache_of_thread(environment.config)
         self._wanted_active: frozenset[TaskId] = frozenset()
         self._wanted_standby: frozenset[TaskId] = frozenset()
         self._owned: dict[TaskId, OwnedTask] = {}
@@ -170,7 +170,7 @@ class RunnerTasks:
             owned = self._open(task, phase)
         except StateDirectoryLocked as error:
             # Mostly another runner of this process that has not let go yet.
-            now_ms = self._around.clock.monotonic_ms()
+            now_ms = self._environment.clock.monotonic_ms()
             if now_ms - self._locked_since_ms.setdefault(task, now_ms) > LOCKED_WARNING_MS:
                 self._locked_since_ms[task] = now_ms
                 logger.warning("task %s waits for its state directory: %s", task, error)
@@ -180,12 +180,14 @@ class RunnerTasks:
         self._update_snapshot()
 
     def _open(self, task: TaskId, phase: Phase) -> OwnedTask:
-        around = self._around
-        layout, config, topology = around.layout, around.config, around.topology
+        environment = self._environment
+        layout, config, topology = environment.layout, environment.config, environment.topology
         stores = layout.sub_topology(task.sub_topology).stores
-        directory = around.directories.lock(task)
+        directory = environment.directories.lock(task)
         try:
-            state = open_state(layout, config, task, directory.path, databases_of(around.machine))
+            state = open_state(
+                layout, config, task, directory.path, databases_of(environment.machine)
+            )
         except BaseException:
             directory.release()
             raise
@@ -230,23 +232,23 @@ class RunnerTasks:
         active = self._wanted_active
         self.close(owned)
         self._wanted_active = active
-        self._around.directories.remove_task(owned.task_id)
-        self._around.report.forget(owned.task_id)
+        self._environment.directories.remove_task(owned.task_id)
+        self._environment.report.forget(owned.task_id)
 
     def _start(self, owned: OwnedTask) -> None:
-        around = self._around
+        environment = self._environment
         committed = self._consumer.committed(owned.inputs)
         metrics = self.metrics[owned.task_id] = TaskMetrics()
         task = Task(
-            around.topology,
-            around.layout.sub_topology(owned.task_id.sub_topology),
+            environment.topology,
+            environment.layout.sub_topology(owned.task_id.sub_topology),
             partition=owned.task_id.partition,
-            application_id=around.config.application_id,
+            application_id=environment.config.application_id,
             state=owned.state,
             output=self._production.output,
-            clock=around.clock,
-            config=around.config,
-            global_stores=around.global_stores,
+            clock=environment.clock,
+            config=environment.config,
+            global_stores=environment.global_stores,
             metrics=metrics,
             topics=[tp.topic for tp in owned.inputs],
             cache=self._cache,
@@ -280,7 +282,7 @@ class RunnerTasks:
             )
 
     def _reset_policy(self, task: TaskId, topic: str) -> str:
-        config, layout = self._around.config, self._around.layout
+        config, layout = self._environment.config, self._environment.layout
         if topic in layout.repartition_topics:
             return "earliest"
         for node in layout.sub_topology(task.sub_topology).nodes:
@@ -295,17 +297,17 @@ class RunnerTasks:
     def _note_position(self, owned: OwnedTask, *, running: bool) -> None:
         if owned.changelogs:
             position = RUNNING if running else owned.position_sum()
-            self._around.report.set_position(owned.task_id, position)
+            self._environment.report.set_position(owned.task_id, position)
 
     def _note_closed(self, owned: OwnedTask) -> None:
         """What is left of a task here: the stores on disk."""
-        stores = self._around.topology.stores
+        stores = self._environment.topology.stores
         on_disk = [store for store in owned.changelogs if stores[store].persistent]
         if on_disk:
             position = sum(owned.positions.get(store, 0) for store in on_disk)
-            self._around.report.set_position(owned.task_id, position)
+            self._environment.report.set_position(owned.task_id, position)
         else:
-            self._around.report.forget(owned.task_id)
+            self._environment.report.forget(owned.task_id)
 
     def note_standby_positions(self) -> None:
         """Tell the group how far standbys and restoring tasks are."""

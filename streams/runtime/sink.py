@@ -11,7 +11,7 @@ from streams.errors import StreamsError
 from streams.processor import NodeContext, Process, Rows
 from streams.record import Headers
 from streams.runtime.dead_letters import Failures
-from streams.runtime.output import Output, way_to
+from streams.runtime.output import Output, sender_to
 from streams.runtime.task_metrics import Counter
 from streams.serdes import SessionWindowedSerde, WindowedSerde, given_inner
 from streams.topology import Partitioner, SinkNode, TopicChooser
@@ -80,7 +80,7 @@ def _open_plain(node: SinkNode, topic: str, sink: OpenSink) -> tuple[Process, Ta
     """One topic, partitioned by the key."""
     encode_key = _encoder(sink.key_serde, topic)
     encode_value = _encoder(sink.value_serde, topic)
-    send_to = way_to(sink.output, topic)
+    send_to = sender_to(sink.output, topic)
     failures, processed = sink.failures, sink.processed
 
     def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
@@ -124,7 +124,7 @@ def _open_windowed(
     encode_inner = _encoder(given_inner(serde.inner), topic)
     encode_value = _encoder(sink.value_serde, topic)
     encode_window = serde.serialize_window
-    send_to = way_to(sink.output, topic)
+    send_to = sender_to(sink.output, topic)
     failures, processed = sink.failures, sink.processed
 
     def process(key: Any, value: object, timestamp_ms: int, headers: Headers) -> None:

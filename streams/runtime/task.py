@@ -21,7 +21,7 @@ from streams.processor import NO_TIME, CacheBudget, Punctuator
 from streams.record import Chunk, Position
 from streams.runtime.guard import SETTLED, find_failed
 from streams.runtime.input_buffer import InputBuffer, PartitionQueue
-from streams.runtime.node_context import Surroundings
+from streams.runtime.node_context import TaskContext
 from streams.runtime.opening import open_nodes, open_source
 from streams.runtime.output import Output
 from streams.runtime.task_metrics import COMMITS, ENFORCED, PUNCTUATED, TaskMetrics
@@ -63,7 +63,7 @@ class Task:
         self._topology = topology
         self._sub_topology = sub_topology
         self._application_id = application_id
-        self._with = Surroundings(
+        self._with = TaskContext(
             task_id=self.task_id,
             partition=partition,
             application_id=application_id,

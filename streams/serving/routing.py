@@ -1,4 +1,4 @@
-"""Routing: the instances that can answer a question, and asking them over HTTP."""
+"""Routing: the instances that can answer a query, and asking them over HTTP."""
 
 import http.client
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ class HostUnreachable(StreamsError):
 
 
 def ask(host: str, store: str, form: str, parameters: Mapping[str, str]) -> tuple[int, object]:
-    """Put a question to one instance, about what it has itself; status and JSON of its answer."""
+    """Put a query to one instance, about what it has itself; status and JSON of its answer."""
     query = urlencode({**parameters, "local": "true"}, errors="surrogateescape")
     name, _, port = host.rpartition(":")
     if not name or not port.isdecimal():

@@ -11,8 +11,8 @@
     GET /stores/{name}/versions    ?key=&from=&to=
     GET /topology  /metrics  /lags
 
-A question about a key is answered by the instance whose task has its partition; any other instance
-passes it on. A question about many keys is put to all instances and their answers are merged.
+A query about a key is answered by the instance whose task has its partition; any other instance
+passes it on. A query about many keys is put to all instances and their answers are merged.
 `local=true` asks only this instance; `stale=true` takes standbys and restoring stores, too.
 """
 
@@ -31,13 +31,13 @@ from broker.errors import ConfigError, ConnectionFailed, MillstreamError, Reques
 from broker.server.http_server import HttpServer, parse_listen
 from streams.app import StreamsApp
 from streams.errors import StoreNotFound, StoreNotReady, StreamsError
-from streams.serving.questions import (
-    BadQuestion,
+from streams.serving.queries import (
+    BadQuery,
     Entry,
-    Question,
+    StoreQuery,
     answer_many,
     answer_one,
-    read_question,
+    parse_query,
     to_json,
 )
 from streams.serving.routing import HostUnreachable, ask, holders
@@ -45,7 +45,7 @@ from streams.state.store import StoreKind, StoreSpec
 
 FORMS = ("get", "range", "prefix", "all", "windows", "sessions", "versions")
 STATUS: tuple[tuple[type[MillstreamError], int], ...] = (
-    (BadQuestion, 400),
+    (BadQuery, 400),
     (StoreNotFound, 404),
     (StoreNotReady, 503),
     (HostUnreachable, 502),
@@ -89,7 +89,7 @@ class QueryServer:
         self._server: HttpServer | None = None
 
     def start(self) -> None:
-        """Listen; returns when questions are taken."""
+        """Listen; returns when queries are taken."""
         server = HttpServer(
             self._routes(),
             listen=self._address,
@@ -124,7 +124,7 @@ class QueryServer:
             routes=[
                 Route("/", self._overview),
                 Route("/stores", self._stores),
-                Route("/stores/{name}/{form}", self._question),
+                Route("/stores/{name}/{form}", self._query),
                 Route("/topology", lambda _: PlainTextResponse(self._app.topology.describe())),
                 Route("/metrics", lambda _: PlainTextResponse(self._app.metrics_text())),
                 Route("/lags", self._lags),
@@ -173,40 +173,40 @@ class QueryServer:
             ]
         )
 
-    # --- questions ----------------------------------------------------------------------------
+    # --- queries ----------------------------------------------------------------------------
 
-    def _question(self, request: Request) -> Response:
+    def _query(self, request: Request) -> Response:
         name, form = request.path_params["name"], request.path_params["form"]
         if form not in FORMS:
-            raise BadQuestion(f'unknown query "{form}"', hint=f"queries are {', '.join(FORMS)}")
+            raise BadQuery(f'unknown query "{form}"', hint=f"queries are {', '.join(FORMS)}")
         spec = self._app.topology.store_spec(name)
         # Bytes that are no UTF-8 stay what they are: keys may be of any bytes.
         parameters = dict(
             parse_qsl(request.url.query, keep_blank_values=True, errors="surrogateescape")
         )
         serde = spec.key_serde or self._app.config.default_key_serde
-        question = read_question(form, parameters, serde)
+        query = parse_query(form, parameters, serde)
         local = parameters.pop("local", "false") == "true"
         stale = parameters.get("stale", "false") == "true"
         if local or name in self._app.topology.global_stores:
-            return self._here(question, spec, stale=stale)
-        if question.is_about_a_key:
-            return self._by_key(question, spec, parameters, stale=stale)
-        return self._everywhere(question, spec, parameters, stale=stale)
+            return self._here(query, spec, stale=stale)
+        if query.is_about_a_key:
+            return self._by_key(query, spec, parameters, stale=stale)
+        return self._everywhere(query, spec, parameters, stale=stale)
 
-    def _here(self, question: Question, spec: StoreSpec, *, stale: bool) -> Response:
+    def _here(self, query: StoreQuery, spec: StoreSpec, *, stale: bool) -> Response:
         store = self._app.store(spec.name, stale=stale, timestamped=True)
-        if question.form != "get":
-            return _json({"entries": answer_many(question, spec, store)})
-        entry = answer_one(question, spec, store)
+        if query.form != "get":
+            return _json({"entries": answer_many(query, spec, store)})
+        entry = answer_one(query, spec, store)
         if entry is None:
             return _json({"error": "there is no such entry", "store": spec.name}, status=404)
         return _json(entry)
 
     def _by_key(
-        self, question: Question, spec: StoreSpec, parameters: dict[str, str], *, stale: bool
+        self, query: StoreQuery, spec: StoreSpec, parameters: dict[str, str], *, stale: bool
     ) -> Response:
-        _, partition = self._app.metadata_for_key(spec.name, question.key)
+        _, partition = self._app.metadata_for_key(spec.name, query.key)
         hosts = holders(self._app.metadata(spec.name), spec.name, partition, stale=stale)
         failure: StreamsError = StoreNotReady(
             f'no instance has partition {partition} of store "{spec.name}" right now',
@@ -214,9 +214,9 @@ class QueryServer:
         )
         for host in hosts:
             if host == self._app.config.application_server:
-                return self._here(question, spec, stale=stale)
+                return self._here(query, spec, stale=stale)
             try:
-                status, answer = ask(host, spec.name, question.form, parameters)
+                status, answer = ask(host, spec.name, query.form, parameters)
             except HostUnreachable as error:
                 failure = error
                 continue
@@ -224,7 +224,7 @@ class QueryServer:
         raise failure
 
     def _everywhere(
-        self, question: Question, spec: StoreSpec, parameters: dict[str, str], *, stale: bool
+        self, query: StoreQuery, spec: StoreSpec, parameters: dict[str, str], *, stale: bool
     ) -> Response:
         answers: list[list[Entry]] = []
         missing: list[str] = []
@@ -233,10 +233,10 @@ class QueryServer:
                 continue
             if host.host == self._app.config.application_server:
                 store = self._app.store(spec.name, stale=stale, timestamped=True)
-                answers.append(answer_many(question, spec, store))
+                answers.append(answer_many(query, spec, store))
                 continue
             try:
-                status, answer = ask(host.host, spec.name, question.form, parameters)
+                status, answer = ask(host.host, spec.name, query.form, parameters)
             except HostUnreachable:
                 missing.append(host.host)
                 continue
@@ -244,15 +244,15 @@ class QueryServer:
                 missing.append(host.host)
             else:
                 answers.append(cast("dict[str, list[Entry]]", answer)["entries"])
-        order = self._order(spec, question)
-        backwards = question.is_backwards(spec.kind)
-        merged = list(merge(*answers, key=order, reverse=backwards))[: question.limit]
+        order = self._order(spec, query)
+        backwards = query.is_backwards(spec.kind)
+        merged = list(merge(*answers, key=order, reverse=backwards))[: query.limit]
         return _json({"entries": merged, "missing": missing})
 
-    def _order(self, spec: StoreSpec, question: Question) -> Callable[[Entry], tuple[Any, ...]]:
+    def _order(self, spec: StoreSpec, query: StoreQuery) -> Callable[[Entry], tuple[Any, ...]]:
         """The order that each instance's entries have: by serialised key, windows by time."""
         serde = spec.key_serde or self._app.config.default_key_serde
-        by_time = question.form in ("windows", "sessions")
+        by_time = query.form in ("windows", "sessions")
 
         def place(entry: Entry) -> tuple[Any, ...]:
             key = entry["key"]

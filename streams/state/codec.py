@@ -1,4 +1,4 @@
-"""Codec: keys and values of a store to bytes and back.
+"""StoreCodec: keys and values of a store to bytes and back.
 
 For serdes that we know, `encode_*` and `decode_*` are what the serde does inside, without the calls
 in between. They take no None, and what they raise is of no use to a user: callers catch it and ask
@@ -61,7 +61,7 @@ def _decoder(serde: Serde[Any], topic: str) -> Decode:
 
 
 @dataclass(frozen=True, slots=True)
-class Codec:
+class StoreCodec:
     """The serdes of a store, bound to its changelog topic."""
 
     store: str
@@ -74,10 +74,10 @@ class Codec:
     decode_value: Decode
 
     @staticmethod
-    def of(store: str, topic: str, key_serde: Serde[Any], value_serde: Serde[Any]) -> "Codec":
+    def of(store: str, topic: str, key_serde: Serde[Any], value_serde: Serde[Any]) -> "StoreCodec":
         """The codec of a store."""
         key, value = type(key_serde), type(value_serde)
-        return Codec(
+        return StoreCodec(
             store,
             topic,
             key_serde,

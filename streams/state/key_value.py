@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from streams.record import NO_HEADERS
-from streams.state.codec import Codec
+from streams.state.codec import StoreCodec
 from streams.state.expiry import Expiry
 from streams.state.key_layout import after_prefix, pack_long, unpack_long
 from streams.state.open_store import ChangelogRow, RestoredRow, StoreParts
@@ -29,7 +29,7 @@ SWEEP_ROWS_MAX = 10_000  # rows looked at per commit
 class KeyValueReads(Generic[K, R]):
     """Reads of a key-value store."""
 
-    def __init__(self, codec: Codec, rows: Reads, decode: Callable[[bytes], R | None]) -> None:
+    def __init__(self, codec: StoreCodec, rows: Reads, decode: Callable[[bytes], R | None]) -> None:
         """Read rows; `decode` gives what a stored value stands for, None if it is expired."""
         self._codec = codec
         self._raw_key = codec.raw_key
@@ -268,7 +268,7 @@ def restore_timed(parts: StoreParts, rows: Iterable[RestoredRow]) -> None:
 
 
 # Any below, because the types of a store's values are known to its user only.
-def decode_plain(codec: Codec) -> Callable[[bytes], Any]:
+def decode_plain(codec: StoreCodec) -> Callable[[bytes], Any]:
     """Values as they are."""
     value_of = codec.decode_value
 
@@ -281,7 +281,7 @@ def decode_plain(codec: Codec) -> Callable[[bytes], Any]:
     return decode
 
 
-def decode_timestamped(codec: Codec) -> Callable[[bytes], tuple[Any, int]]:
+def decode_timestamped(codec: StoreCodec) -> Callable[[bytes], tuple[Any, int]]:
     """(value, time)."""
     value_of = codec.decode_value
 

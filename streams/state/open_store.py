@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from streams.record import Headers
-from streams.state.codec import Codec
+from streams.state.codec import StoreCodec
 from streams.state.expiry import Expiry
 from streams.state.row_groups import RowGroups
 from streams.state.store import StoreSpec
@@ -36,7 +36,7 @@ class StoreParts:
     """What a store is made of."""
 
     spec: StoreSpec
-    codec: Codec
+    codec: StoreCodec
     buffer: WriteBuffer
     groups: RowGroups | None  # of stores that have segments
     expiry: Expiry

@@ -22,7 +22,7 @@ from streams.errors import StoreNotFound
 from streams.serdes import serde_or_default
 from streams.state.backing import Database, Databases, Write, fact_key
 from streams.state.changelog import changelog_name
-from streams.state.codec import Codec
+from streams.state.codec import StoreCodec
 from streams.state.expiry import NO_TIME, Expiry
 from streams.state.key_layout import (
     PAIR_SUFFIX_BYTES,
@@ -82,8 +82,8 @@ class TaskState:
         cache_bytes = buffer_bytes // max(1, len(self._specs))
         prefix = f"{application_id}-" if application_id else ""
 
-        def codec_of(spec: StoreSpec) -> Codec:
-            return Codec.of(
+        def codec_of(spec: StoreSpec) -> StoreCodec:
+            return StoreCodec.of(
                 spec.name,
                 prefix + changelog_name(spec.name),
                 serde_or_default(spec.key_serde, default_key_serde),
@@ -103,7 +103,7 @@ class TaskState:
             raise
 
     def _parts(
-        self, spec: StoreSpec, database: Database, codec: Codec, cache_bytes: int
+        self, spec: StoreSpec, database: Database, codec: StoreCodec, cache_bytes: int
     ) -> StoreParts:
         buffer = WriteBuffer(database.backing(spec.name), cache_bytes=cache_bytes)
         expiry = Expiry(_lifetime_ms(spec))

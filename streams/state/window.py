@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from streams.record import NO_HEADERS, Windowed
 from streams.state.clean_rows import ABSENT, ENTRY_BYTES
-from streams.state.codec import Codec
+from streams.state.codec import StoreCodec
 from streams.state.expiry import Expiry
 from streams.state.key_layout import (
     AFTER_SUFFIX,
@@ -55,7 +55,7 @@ class WindowReads(Generic[K, R]):
         self, parts: StoreParts, rows: Reads, groups: GroupReads, decode: Callable[[bytes], R]
     ) -> None:
         """Read rows; `decode` gives what a stored value stands for."""
-        self._codec: Codec = parts.codec
+        self._codec: StoreCodec = parts.codec
         self._expiry: Expiry = parts.expiry
         self._size_ms = 0 if parts.spec.window_size_ms == NO_LIMIT else parts.spec.window_size_ms
         self._duplicates = parts.spec.retain_duplicates
@@ -244,7 +244,7 @@ class _LastRow:
 
     __slots__ = ("_codec", "_interval_ms", "key", "prefix", "row", "start_ms", "suffix")
 
-    def __init__(self, codec: Codec, interval_ms: int) -> None:
+    def __init__(self, codec: StoreCodec, interval_ms: int) -> None:
         self._codec = codec
         self._interval_ms = interval_ms
         self.key: object = ABSENT

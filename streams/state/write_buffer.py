@@ -7,7 +7,7 @@
 
 `dirty` holds rows since the last commit, None for deleted ones. `clean` remembers committed rows
 that were read or written lately, within a budget of bytes. Only the task's thread uses a
-WriteBuffer; other threads read through a SharedReads, which sees the same rows and touches nothing.
+WriteBuffer; other threads read through ConcurrentReads, which see the same rows and change nothing.
 """
 
 from collections.abc import Iterable, Iterator
@@ -162,9 +162,9 @@ class WriteBuffer:
         """Forget what was written since the last commit."""
         self._forget_dirty()
 
-    def shared(self) -> "SharedReads":
+    def shared(self) -> "ConcurrentReads":
         """The same rows, for other threads."""
-        return SharedReads(self._dirty, self._backing)
+        return ConcurrentReads(self._dirty, self._backing)
 
     def _forget_dirty(self) -> None:
         # Readers of other threads hold on to this dict, so it is emptied and not replaced.
@@ -173,7 +173,7 @@ class WriteBuffer:
         self.dirty_bytes = 0
 
 
-class SharedReads:
+class ConcurrentReads:
     """The rows of a store as other threads see them: the last commit and what came after it.
 
     Looks into `dirty` first and the backing second. A commit writes the backing before it empties

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from broker.client.api import GroupMetadata, JoinedMember
-from broker.client.classic_group_member import ClassicGroupMember, GroupConfig, MemberState
+from broker.client.classic_group_member import ClassicGroupMember, GroupConfig, MembershipState
 from broker.client.cluster import Cluster
 from broker.clock import ManualClock
 from broker.errors import BrokerError, ConfigError, ConnectionFailed, ErrorCode
@@ -162,7 +162,7 @@ def static() -> Iterator[Setting]:
 
 def test_a_member_finds_its_coordinator_joins_and_syncs(setting: Setting) -> None:
     setting.join()
-    assert setting.member.state is MemberState.STABLE
+    assert setting.member.state is MembershipState.STABLE
     assert setting.member.metadata == GroupMetadata("g", 1, "m-1", None)
     joins = setting.transport.requests(JoinGroupRequest)
     assert [join.member_id for join in joins] == ["", "m-1"]
@@ -233,7 +233,7 @@ def test_what_cannot_pass_is_raised_by_every_poll(
         with pytest.raises(BrokerError) as caught:
             setting.join()
         assert caught.value.code is code
-    assert setting.member.state is MemberState.FAILED
+    assert setting.member.state is MembershipState.FAILED
 
 
 def test_an_unknown_member_joins_as_a_new_one(setting: Setting) -> None:
@@ -294,7 +294,7 @@ def test_a_heartbeat_of_a_generation_that_is_over_means_nothing(setting: Setting
 def test_a_member_that_is_not_polled_leaves_and_loses_what_it_held(setting: Setting) -> None:
     setting.join()
     setting.clock.advance(300_000)
-    wait_until(lambda: setting.member.state is MemberState.UNJOINED, "the member to give up")
+    wait_until(lambda: setting.member.state is MembershipState.UNJOINED, "the member to give up")
     leave = setting.transport.requests(LeaveGroupRequest)[0]
     assert [member.member_id for member in leave.members] == ["m-1"]
     assert setting.workers.told[-1] == ("take", "v2", b"share", 1), "callbacks wait for poll"
@@ -343,7 +343,7 @@ def test_a_member_stays_if_it_is_told_to() -> None:
 def test_a_member_that_left_joins_anew_at_the_next_poll(setting: Setting) -> None:
     setting.join()
     setting.member.leave()
-    assert setting.member.state is MemberState.LEFT
+    assert setting.member.state is MembershipState.LEFT
     assert setting.member.metadata == GroupMetadata("g")
     setting.join()
     joins = setting.transport.requests(JoinGroupRequest)
@@ -361,7 +361,7 @@ def test_the_protocol_can_ask_for_a_rebalance(setting: Setting) -> None:
 def test_poll_returns_in_time_when_the_group_does_not_complete(setting: Setting) -> None:
     setting.transport.answer(JoinGroupRequest, lambda _: None)
     assert setting.member.poll(0) is False
-    assert setting.member.state is MemberState.JOINING
+    assert setting.member.state is MembershipState.JOINING
     waiting = setting.transport.waiting(JoinGroupRequest)[0]
     assert waiting.timeout_ms == 305_000
     waiting.future.set_result(setting.coordinator.join(JoinGroupRequest(member_id="m-9")))

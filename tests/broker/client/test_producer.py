@@ -10,7 +10,7 @@ import pytest
 
 from broker.batch.codec import encode_batch
 from broker.client import producer
-from broker.client.accumulator import PartitionQueue
+from broker.client.accumulator import BatchQueue
 from broker.client.api import RecordMetadata
 from broker.client.cluster import Cluster
 from broker.client.opening import Target
@@ -103,7 +103,7 @@ def test_threads_that_learn_of_a_topic_at_once_find_each_partition_once(
     refresh = threading.Thread(target=out._update_routes)
     find = out._accumulator.queue
 
-    def find_while_another_does(tp: TopicPartition) -> PartitionQueue:
+    def find_while_another_does(tp: TopicPartition) -> BatchQueue:
         if refresh.ident is None:
             refresh.start()
             refresh.join(0.05)  # it must wait for us; if it does not, it is over by then

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.storage.retention import Step, apply_retention, expired_segments
+from broker.storage.retention import RetentionStep, apply_retention, expired_segments
 from tests.broker.storage.compaction_support import Cleaned
 
 SETTINGS: dict[str, object] = {
@@ -24,10 +24,10 @@ def log_of(folder: Path, segments: int, **settings: object) -> Cleaned:
 
 def apply(log: Cleaned) -> list[int]:
     """Apply retention; the base offsets of what is left."""
-    while (step := apply_retention(log.log, log.clock.now_ms())) is not Step.DONE:
-        if step is Step.FLUSH:
+    while (step := apply_retention(log.log, log.clock.now_ms())) is not RetentionStep.DONE:
+        if step is RetentionStep.FLUSH:
             log.log.flush()
-        elif step is Step.CHECKPOINT:
+        elif step is RetentionStep.CHECKPOINT:
             log.log.checkpointed_offset = log.log.recovery_point
     return [segment.base_offset for segment in log.log.segments]
 

@@ -119,7 +119,7 @@ def test_the_way_to_a_topic_leads_where_send_does(broker: Broker) -> None:
     make_topics(broker, out=3)
     with producer(broker) as out:
         buffer = OutputBuffer(out, handler=log_and_fail, batch_limit=lambda topic: 150)
-        send_to = buffer.way_to("out")
+        send_to = buffer.sender_to("out")
         for number in range(20):
             inner = b"k%d" % number
             send_to(inner, inner + b"-window", b"v%d" % number, 1000, NO_HEADERS)

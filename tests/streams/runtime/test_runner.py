@@ -19,7 +19,7 @@ from streams.runtime.runner_state import OnFailure
 class Loop:
     """Takes turns without end, or fails."""
 
-    def __init__(self, around: Environment, runner: TaskRunner) -> None:
+    def __init__(self, environment: Environment, runner: TaskRunner) -> None:
         self.runner = runner
 
     def run(self) -> Iterator[int]:
@@ -41,8 +41,8 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def runner_of(told: list[str]) -> TaskRunner:
-    # Any: the loop asks nothing of what is around it.
-    around: Any = SimpleNamespace(config=told, clock=None)
+    # Any: the loop asks nothing of its environment.
+    environment: Any = SimpleNamespace(config=told, clock=None)
 
     def on_error(runner: TaskRunner, error: BaseException) -> OnFailure:
         told.append(f"asked about {error}")
@@ -50,7 +50,7 @@ def runner_of(told: list[str]) -> TaskRunner:
 
     return TaskRunner(
         "runner-1",
-        around,
+        environment,
         on_state=lambda runner, state: told.append(state.name),
         on_error=on_error,
         on_end=lambda runner, error, answer: told.append(f"ended by {error}: {answer}"),

@@ -15,7 +15,7 @@ from broker.client.serde import JsonSerde, LongSerde, StringSerde
 from streams import AppState, StreamsApp, StreamsBuilder, session, tumbling
 from streams.errors import StreamsError
 from streams.serving import QueryServer
-from streams.serving.questions import BadQuestion, parse_key, read_question
+from streams.serving.queries import BadQuery, parse_key, parse_query
 from streams.topology import Topology
 from tests.streams.runtime.apps import DEADLINE_MS, make_topics
 from tests.support.peer import wait_until
@@ -195,5 +195,5 @@ def test_keys_are_read_as_the_store_writes_them() -> None:
     assert parse_key("12", StringSerde()) == "12"
     assert parse_key("12", LongSerde()) == 12
     assert parse_key('{"a": 1}', JsonSerde()) == {"a": 1}
-    with pytest.raises(BadQuestion, match="not a key of this store"):
-        read_question("get", {"key": "twelve"}, LongSerde())
+    with pytest.raises(BadQuery, match="not a key of this store"):
+        parse_query("get", {"key": "twelve"}, LongSerde())

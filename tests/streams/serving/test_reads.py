@@ -1,4 +1,4 @@
-"""Stores as an application reads them itself, and bad questions over HTTP."""
+"""Stores as an application reads them itself, and bad queries over HTTP."""
 
 import socket
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from streams import AppState, StreamsApp, StreamsBuilder, session, tumbling
 from streams.errors import StoreNotFound, StreamsError
 from streams.serdes import serde_of
 from streams.serving import QueryServer
-from streams.serving.questions import BadQuestion, read_question
+from streams.serving.queries import BadQuery, parse_query
 from streams.serving.routing import HostUnreachable, ask
 from streams.state.store import StoreKind
 from tests.streams.runtime.apps import DEADLINE_MS, make_topics
@@ -150,15 +150,15 @@ def test_entries_in_reverse_and_by_prefix_keep_their_order(asked: Asked) -> None
 
 def test_keys_that_the_store_cannot_have_are_refused() -> None:
     for key, kind in (("9" * 30, int), ("9" * 5000, int), ("null", dict), ("{", dict)):
-        with pytest.raises(BadQuestion, match="not a key of this store") as refused:
-            read_question("get", {"key": key}, serde_of(kind))
+        with pytest.raises(BadQuery, match="not a key of this store") as refused:
+            parse_query("get", {"key": key}, serde_of(kind))
         assert len(str(refused.value)) < 300
 
 
 def test_only_maps_are_read_backwards() -> None:
-    question = read_question("all", {"reverse": "true"}, serde_of(str))
-    assert question.is_backwards(StoreKind.TIMESTAMPED_KEY_VALUE)
-    assert not question.is_backwards(StoreKind.TIMESTAMPED_WINDOW)
+    query = parse_query("all", {"reverse": "true"}, serde_of(str))
+    assert query.is_backwards(StoreKind.TIMESTAMPED_KEY_VALUE)
+    assert not query.is_backwards(StoreKind.TIMESTAMPED_WINDOW)
 
 
 def test_a_port_that_is_taken_is_named(broker: Broker, tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ class AvroReading(Conversion):
 
     def enum(self, shape: EnumShape, x: str) -> str:
         """The member with the symbol."""
-        members = values.Members(shape.cls.__name__, shape.cls.__members__)
+        members = values.EnumMembers(shape.cls.__name__, shape.cls.__members__)
         return f"{self.program.constant('members', members)}[{x}]"
 
     def model(self, shape: ModelShape) -> list[str]:

@@ -79,7 +79,7 @@ class _Parsing:
             case EnumShape():
                 yield from self._base("long", x)
                 members = dict(enumerate(shape.cls))
-                found = values.Members(shape.cls.__name__, members)
+                found = values.EnumMembers(shape.cls.__name__, members)
                 yield f"{x} = {self.program.constant('members', found)}[{x}]"
             case LiteralShape():
                 yield from self._base(BASE[shape.scalar], x)

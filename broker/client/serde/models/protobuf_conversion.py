@@ -177,7 +177,7 @@ class ProtobufReading(Conversion):
     def enum(self, shape: EnumShape, x: str) -> str:
         """The member with the number."""
         cls = shape.cls
-        members = values.Members(
+        members = values.EnumMembers(
             cls.__name__, {number: cls[name] for name, number in enum_numbers(shape).items()}
         )
         return f"{self.program.constant('members', members)}[{x}]"

@@ -164,7 +164,7 @@ def scaled(digits: int, scale: int) -> Decimal:
     return Decimal(digits).scaleb(-scale, WIDE)
 
 
-class Members(dict[object, Enum]):
+class EnumMembers(dict[object, Enum]):
     """Members of an Enum by what stands for them in bytes."""
 
     def __init__(self, name: str, members: Mapping[str, Enum] | Mapping[int, Enum]) -> None:

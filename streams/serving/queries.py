@@ -1,6 +1,6 @@
 """Questions about a store, as an URL asks them, and their answers from what is here.
 
-A question is read once, checked against the kind of the store, and answered either as one entry or
+A query is read once, checked against the kind of the store, and answered either as one entry or
 as a list of entries. An entry is JSON: key, value, and what the kind adds (times of the window or
 session, the timestamp, the validity of a version).
 """
@@ -44,12 +44,12 @@ _WHOLE = (ShortSerde, IntegerSerde, LongSerde)
 _REAL = (FloatSerde, DoubleSerde)
 
 
-class BadQuestion(StoreError):
-    """The question makes no sense for this store."""
+class BadQuery(StoreError):
+    """The query makes no sense for this store."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class StoreQuery:
     """What is asked of one store; None is left open."""
 
     form: str  # "get", "range", "prefix", "all", "windows", "sessions", "versions"
@@ -72,15 +72,15 @@ class Question:
         return self.reverse and self.form in ("all", "range") and _is_map(kind)
 
 
-def read_question(form: str, parameters: Mapping[str, str], serde: Serde[Any]) -> Question:
-    """The question of an URL; BadQuestion when a parameter is missing or wrong."""
+def parse_query(form: str, parameters: Mapping[str, str], serde: Serde[Any]) -> StoreQuery:
+    """The query of an URL; BadQuery when a parameter is missing or wrong."""
     if form in ("get", "versions") and "key" not in parameters:
-        raise BadQuestion(f'"{form}" needs a key', hint="add ?key=...")
+        raise BadQuery(f'"{form}" needs a key', hint="add ?key=...")
     if form == "prefix" and "prefix" not in parameters:
-        raise BadQuestion('"prefix" needs a prefix', hint="add ?prefix=...")
+        raise BadQuery('"prefix" needs a prefix', hint="add ?prefix=...")
     first = "from" if form == "range" else "key"
     ranged = form != "range"
-    return Question(
+    return StoreQuery(
         form,
         key=_key(parameters, first, serde),
         last=None if ranged else _key(parameters, "to", serde),
@@ -103,7 +103,7 @@ def _key(parameters: Mapping[str, str], name: str, serde: Serde[Any]) -> object:
             raise ValueError("null is not a key")
     except (ValueError, SerdeError) as error:
         shown = text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "..."
-        raise BadQuestion(
+        raise BadQuery(
             f'"{name}" is {shown!r}, which is not a key of this store',
             hint="give a number for number keys, JSON for keys that are JSON",
         ) from error
@@ -134,57 +134,55 @@ def _number(parameters: Mapping[str, str], name: str, default: int) -> int:
         return default
     if not text.isdecimal() or len(text) > DIGITS_MAX or int(text) > TIME_MAX:
         shown = text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "..."
-        raise BadQuestion(
-            f'"{name}" is {shown!r}', hint=f"give a whole number from 0 to {TIME_MAX}"
-        )
+        raise BadQuery(f'"{name}" is {shown!r}', hint=f"give a whole number from 0 to {TIME_MAX}")
     return int(text)
 
 
 # Any: the store is whatever reads `StreamsApp.store` gives for its kind.
-def answer_one(question: Question, spec: StoreSpec, store: Any) -> Entry | None:
+def answer_one(query: StoreQuery, spec: StoreSpec, store: Any) -> Entry | None:
     """The one entry that a "get" is about; None when there is none."""
     kind = spec.kind
     if kind in _WINDOWS:
-        found = store.get(question.key, question.from_ms)
-        end_ms = question.from_ms + max(0, spec.window_size_ms)
-        return _entry(kind, Windowed(question.key, question.from_ms, end_ms), found)
+        found = store.get(query.key, query.from_ms)
+        end_ms = query.from_ms + max(0, spec.window_size_ms)
+        return _entry(kind, Windowed(query.key, query.from_ms, end_ms), found)
     if kind is StoreKind.SESSION:
-        found = store.get(question.key, question.from_ms, question.to_ms)
-        return _entry(kind, Windowed(question.key, question.from_ms, question.to_ms), found)
-    if kind is StoreKind.VERSIONED and question.as_of_ms is not None:
-        return _entry(kind, question.key, store.get_as_of(question.key, question.as_of_ms))
-    return _entry(kind, question.key, store.get(question.key))
+        found = store.get(query.key, query.from_ms, query.to_ms)
+        return _entry(kind, Windowed(query.key, query.from_ms, query.to_ms), found)
+    if kind is StoreKind.VERSIONED and query.as_of_ms is not None:
+        return _entry(kind, query.key, store.get_as_of(query.key, query.as_of_ms))
+    return _entry(kind, query.key, store.get(query.key))
 
 
-def answer_many(question: Question, spec: StoreSpec, store: Any) -> list[Entry]:
-    """The entries of every other question, at most `limit` of them."""
+def answer_many(query: StoreQuery, spec: StoreSpec, store: Any) -> list[Entry]:
+    """The entries of every other query, at most `limit` of them."""
     entries = (
         entry
-        for key, value in _rows(question, spec, store)
+        for key, value in _rows(query, spec, store)
         if (entry := _entry(spec.kind, key, value)) is not None
     )
-    return list(islice(entries, question.limit))
+    return list(islice(entries, query.limit))
 
 
-def _rows(question: Question, spec: StoreSpec, store: Any) -> Iterator[tuple[object, object]]:
-    kind, form = spec.kind, question.form
+def _rows(query: StoreQuery, spec: StoreSpec, store: Any) -> Iterator[tuple[object, object]]:
+    kind, form = spec.kind, query.form
     if form == "all":
-        reads = store.reverse_all if question.is_backwards(kind) else store.all
+        reads = store.reverse_all if query.is_backwards(kind) else store.all
         yield from reads()
     elif form == "range" and _is_map(kind):
-        reads = store.reverse_range if question.reverse else store.range
-        yield from reads(question.key, question.last)
+        reads = store.reverse_range if query.reverse else store.range
+        yield from reads(query.key, query.last)
     elif form == "prefix" and _is_map(kind):
-        yield from store.prefix_scan(question.prefix.encode("utf-8", "surrogateescape"))
+        yield from store.prefix_scan(query.prefix.encode("utf-8", "surrogateescape"))
     elif form == "windows" and kind in _WINDOWS:
-        yield from _windows(question, spec, store)
+        yield from _windows(query, spec, store)
     elif form == "sessions" and kind is StoreKind.SESSION:
-        yield from _sessions(question, store)
+        yield from _sessions(query, store)
     elif form == "versions" and kind is StoreKind.VERSIONED:
-        for version in store.versions(question.key, question.from_ms, question.to_ms):
-            yield question.key, version
+        for version in store.versions(query.key, query.from_ms, query.to_ms):
+            yield query.key, version
     else:
-        raise BadQuestion(
+        raise BadQuery(
             f'"{form}" is not supported by "{spec.name}", a {kind.value} store',
             hint="key-value: get, range, prefix, all; window: get, windows, all; "
             "session: get, sessions, all; versioned: get, versions, all",
@@ -192,22 +190,22 @@ def _rows(question: Question, spec: StoreSpec, store: Any) -> Iterator[tuple[obj
 
 
 def _windows(
-    question: Question, spec: StoreSpec, store: Any
+    query: StoreQuery, spec: StoreSpec, store: Any
 ) -> Iterator[tuple[Windowed[object], object]]:
-    if question.key is None:
-        yield from store.fetch_all(question.from_ms, question.to_ms)
+    if query.key is None:
+        yield from store.fetch_all(query.from_ms, query.to_ms)
         return
-    fetch = store.backward_fetch if question.reverse else store.fetch
+    fetch = store.backward_fetch if query.reverse else store.fetch
     size_ms = max(0, spec.window_size_ms)
-    for start_ms, value in fetch(question.key, question.from_ms, question.to_ms):
-        yield Windowed(question.key, start_ms, start_ms + size_ms), value
+    for start_ms, value in fetch(query.key, query.from_ms, query.to_ms):
+        yield Windowed(query.key, start_ms, start_ms + size_ms), value
 
 
-def _sessions(question: Question, store: Any) -> Iterator[tuple[Windowed[object], object]]:
-    if question.key is None:
-        yield from store.sessions_ended(question.from_ms, question.to_ms)
+def _sessions(query: StoreQuery, store: Any) -> Iterator[tuple[Windowed[object], object]]:
+    if query.key is None:
+        yield from store.sessions_ended(query.from_ms, query.to_ms)
     else:
-        yield from store.find_sessions(question.key, question.from_ms, question.to_ms)
+        yield from store.find_sessions(query.key, query.from_ms, query.to_ms)
 
 
 def _is_map(kind: StoreKind) -> bool:
