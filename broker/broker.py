@@ -94,7 +94,7 @@ class Broker:
         return self.state.cluster_id
 
     def start(self, *, progress: Callable[[int, int], None] = lambda *_: None) -> Self:
-        """Open the data directory and recover; `progress` hears of partitions done and to do."""
+        """Open the data directory and recover; `progress` gets the partitions done and in all."""
         assert self._state is None, "the broker is running"
         self.never_started = False
         path = self.config.data_directory
@@ -301,7 +301,7 @@ class Broker:
         return pending
 
     def _settled(self, pending: Pending[object]) -> object:
-        """Without threads, what waits for the topic catalog is done by who asks."""
+        """Without threads, the caller does the pending writes of the topic catalog."""
         self._running().topics.write_changes()
         return pending.value if pending.done else pending
 

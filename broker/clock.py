@@ -63,7 +63,7 @@ class ManualClock:
         return self._now_ms + self._wall_ahead_ms
 
     def set_wall_clock(self, now_ms: int) -> None:
-        """Set the time of day, also back; monotonic time goes on as if nothing had happened."""
+        """Set the time of day, also back; monotonic time continues as if nothing had happened."""
         self._wall_ahead_ms = now_ms - self._now_ms
 
     def monotonic_ms(self) -> int:
@@ -74,7 +74,7 @@ class ManualClock:
         return now_ms
 
     def advance(self, milliseconds: int) -> None:
-        """Move time forward and wake those who wait for it."""
+        """Move time forward and wake the waiting threads."""
         assert milliseconds >= 0, "time does not go back"
         with self._lock:
             self._now_ms += milliseconds

@@ -8,7 +8,7 @@ MillstreamError                 what, where, what to do
 │   └── UnsupportedVersion      a version of an API that we do not answer
 ├── ConfigError                 an unknown or wrong setting
 ├── StorageError                the disk refused, or files are not what they should be
-├── ClientError                 the client cannot go on: closed, no broker, wrong use
+├── ClientError                 the client cannot continue: closed, no broker, wrong use
 │   ├── RequestTimeout          no answer in time
 │   ├── ConnectionFailed        the broker cannot be reached, or the connection broke
 │   ├── BrokersUnreachable      no broker has ever answered, at the addresses we were given
@@ -253,7 +253,7 @@ class CorruptBatch(BrokerError):
 
 
 class CorruptBatchError(CorruptBatch):
-    """A consumer met a batch that it cannot read; `seek` to `next_offset` to go on without it.
+    """A consumer met a batch that it cannot read; `seek` to `next_offset` to continue without it.
 
     `offset` is the first one that could not be read. Reading again gives the same bytes, so the
     error is not retriable and every poll raises it until the caller seeks.
@@ -294,7 +294,7 @@ class StorageError(MillstreamError):
 
 
 class ClientError(MillstreamError):
-    """A client cannot go on: closed, unreachable broker, wrong use."""
+    """A client cannot continue: closed, unreachable broker, wrong use."""
 
 
 class RequestTimeout(ClientError):

@@ -189,7 +189,7 @@ class Holder(Protocol):
 
 
 class OpenFiles:
-    """Keeps at most so many files open: those not used lately are let go first.
+    """Keeps at most so many files open: those not used recently are closed first.
 
     Using an open file costs setting one flag; only opening one looks for another to close.
     """
@@ -215,7 +215,7 @@ class OpenFiles:
         self._holders[holder] = None
 
     def release_some(self) -> bool:
-        """Close those not used lately; whether there were any."""
+        """Close those not used recently; whether there were any."""
         count = min(len(self._holders), RELEASED_AT_ONCE)
         for _ in range(count):
             oldest, _ = self._holders.popitem(last=False)

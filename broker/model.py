@@ -42,7 +42,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class OpenFile:
-    """A file descriptor that closes when the last one who holds it lets go.
+    """A file descriptor that closes when its last holder releases it.
 
     Readers keep slices of a segment that is already deleted; the kernel keeps the bytes.
     """

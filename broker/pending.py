@@ -9,7 +9,7 @@ T = TypeVar("T")
 class Pending(Generic[T]):
     """A response that will be there once data arrives, a group is complete or time is up.
 
-    Completed under the broker's lock, once; who waits is called at once, in the completing thread.
+    Completed under the broker's lock, once; waiters are called at once, in the completing thread.
     A caller that no longer wants the answer abandons it, so that its resources are released.
     """
 

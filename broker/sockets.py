@@ -52,7 +52,7 @@ class Socket(Protocol):
         ...
 
     def recv(self, size: int, flags: int = ..., /) -> bytes:
-        """Receive at most so many bytes; none at the end of the stream."""
+        """Receive up to this many bytes; none at the end of the stream."""
         ...
 
     def recv_into(self, buffer: memoryview, /) -> int:

@@ -64,7 +64,7 @@ class Timers:
         self.schedule(interval_ms, run)
 
     def run_in_parts(self, parts: Iterator[object]) -> None:
-        """Work for a while, and go on later: who holds the lock for timers lets go in between."""
+        """Work for a while, and continue later: the lock for timers is released in between."""
         ends_ms = self._clock.monotonic_ms() + PART_MS
         for _ in parts:
             if self._clock.monotonic_ms() >= ends_ms:
@@ -111,7 +111,7 @@ class Timers:
             self._woken = False
 
     def wake(self) -> None:
-        """Wake who waits, or let the next wait return at once, to stop for example."""
+        """Wake the waiting threads, or let the next wait return at once, to stop for example."""
         with self._changed:
             self._woken = True
             self._changed.notify_all()

@@ -218,7 +218,7 @@ class StreamsApp:
 
     # --- stores -------------------------------------------------------------------------------
 
-    # Any: who asks for a store knows its kind by its name.
+    # Any: the caller knows the kind of a store by its name.
     def store(
         self,
         name: str,

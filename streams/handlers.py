@@ -69,7 +69,7 @@ class Answer(Enum):
     """What a handler may answer."""
 
     FAIL = "fail"  # stop the application
-    CONTINUE = "continue"  # drop the record at the node where it failed, and go on
+    CONTINUE = "continue"  # drop the record at the node where it failed, and continue
     DEAD_LETTER = "dead_letter"  # as CONTINUE, and write it to the dead-letter topic
     RETRY = "retry"  # only when the broker refused a record: send it again; else as FAIL
 
@@ -92,7 +92,7 @@ def log_and_fail(failure: Failure) -> Answer:
 
 
 def log_and_continue(failure: Failure) -> Answer:
-    """Say so in the log, drop the record and go on."""
+    """Log the failure, drop the record and continue."""
     logger.warning("%s failed: %s", failure.kind.value, failure.at, exc_info=failure.error)
     return Answer.CONTINUE
 
@@ -104,7 +104,7 @@ class DeadLetterHandler:
     topic: str
 
     def __call__(self, failure: Failure) -> DeadLetter:
-        """Write it there and go on."""
+        """Write it there and continue."""
         logger.warning(
             '%s failed: %s; the record goes to "%s": %s',
             failure.kind.value,

@@ -126,7 +126,7 @@ class NodeContext(Protocol):
         ...
 
     def shared(self, name: str, make: Callable[[], T]) -> T:
-        """An object that nodes of the task share by name; made by the first who asks."""
+        """An object that nodes of the task share by name; created on first use."""
         ...
 
     @property

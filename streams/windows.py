@@ -5,7 +5,7 @@
     hopping    [start, start+size)  up to ceil(size / advance)          the same, window by window
     sliding    [t-d, t] inclusive   those ending at, or 1 ms after, ... end < stream time - grace
     session    [first, last]        one, merged of all within the gap   end + gap < time - grace
-    unlimited  [start, for ever)    one                                 never
+    unlimited  [start, forever)    one                                 never
 
 Durations are milliseconds or timedelta.
 """
@@ -71,7 +71,7 @@ class TimeWindows:
 
 @dataclass(frozen=True, slots=True)
 class UnlimitedWindows:
-    """One window from a start on, for ever."""
+    """One window from a start on, forever."""
 
     start_ms: int = 0
 

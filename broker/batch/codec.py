@@ -274,7 +274,7 @@ def decode_rows(
     *,
     bytes_max: int | None = None,
 ) -> list[T]:
-    """As `decode_records`, to named tuples that begin with `prefix` and go on as Record does."""
+    """As `decode_records`, to named tuples that begin with `prefix` and continue as Record does."""
     header, data = _section(view, position, bytes_max)
     try:
         return _native.decode_rows(data, _surroundings(header), row_type, prefix)

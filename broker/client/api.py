@@ -238,7 +238,7 @@ class Consumer(Protocol):
         """Records that are there, or that come before the time is up.
 
         A batch that cannot be read raises CorruptBatchError, after the records before it and until
-        the caller seeks to its `next_offset`; other partitions go on.
+        the caller seeks to its `next_offset`; other partitions continue.
         """
         ...
 
@@ -284,7 +284,7 @@ class Consumer(Protocol):
         ...
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Give out nothing of these partitions until they are resumed; they stay assigned."""
+        """Return no records of these partitions until they are resumed; they stay assigned."""
         ...
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
@@ -460,7 +460,7 @@ class Admin(Protocol):
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Results[str, None]:
-        """Let topics have so many partitions in all."""
+        """Increase the partition count of topics to these totals."""
         ...
 
     def delete_records(
@@ -574,7 +574,7 @@ class Admin(Protocol):
         *,
         timeout_ms: int | None = None,
     ) -> Results[TopicPartition, int]:
-        """Let a group that has no members go on at times: -2 the earliest, -1 the latest."""
+        """Reset the offsets of a group without members to times: -2 the earliest, -1 the latest."""
         ...
 
     def list_transactions(

@@ -11,7 +11,7 @@
       └──── rebalance, kicked out, ◄─── STABLE
             poll too late, metadata changed
 
-    any ──► FAILED   fenced by another with the same instance id, or refused for good
+    any ──► FAILED   fenced by another with the same instance id, or refused permanently
     any ──► LEFT     left on request; the next poll joins again
 
 The caller's thread joins, syncs and runs callbacks, inside `poll`. A thread of its own sends

@@ -220,7 +220,7 @@ class Cluster:
 
     def _unreachable(self, error: RequestTimeout, waited_ms: int) -> BrokersUnreachable:
         last = error.__cause__
-        # A call whose time ends between two attempts to connect does not hear why they fail.
+        # A call that times out between two attempts to connect does not know why they fail.
         why = self._not_connected or f"timed out after {waited_ms} ms"
         if isinstance(last, MillstreamError) and not isinstance(last, RequestTimeout):
             why = last.message
@@ -539,7 +539,7 @@ def find_coordinator(kind: CoordinatorKind, key: str) -> FindCoordinatorRequest:
 
 
 def read_coordinator(response: FindCoordinatorResponse) -> Coordinator:
-    """The one coordinator of an answer, whichever version it came in."""
+    """The one coordinator of a response, in any version."""
     if response.coordinators:
         return response.coordinators[0]
     return Coordinator(

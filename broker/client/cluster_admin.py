@@ -86,7 +86,7 @@ class ClusterAdmin:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Results[str, None]:
-        """Let topics have so many partitions in all."""
+        """Increase the partition count of topics to these totals."""
         return topics.create_partitions(
             self._cluster, totals, validate_only=validate_only, timeout_ms=self._limit(timeout_ms)
         )
@@ -229,9 +229,9 @@ class ClusterAdmin:
         *,
         timeout_ms: int | None = None,
     ) -> Results[TopicPartition, int]:
-        """Let a group that has no members go on at times: -2 the earliest, -1 the latest.
+        """Reset the offsets of a group without members to times: -2 the earliest, -1 the latest.
 
-        Where all records are older than the time, the group goes on at the end. The values are the
+        Where all records are older than the time, the group is set to the end. The values are the
         new offsets.
         """
         found = self.list_offsets(timestamps, timeout_ms=timeout_ms)

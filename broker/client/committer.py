@@ -122,7 +122,7 @@ class Committer:
         return self._cluster.config.request_timeout_ms
 
     def finish(self, timeout_ms: int) -> None:
-        """Wait for the commits under way, for so long at most; those not sent yet have failed."""
+        """Wait for pending commits up to a time limit; those not sent yet have failed."""
         deadline_ms = self._cluster.clock.monotonic_ms() + timeout_ms
         while self._pending:
             pending = self._pending.popleft()

@@ -62,7 +62,7 @@ class EmbeddedTransport:
         self._broker = broker
         self._connection = ConnectionInfo(client_id=client_id)
         self._nodes: list[Node] = []
-        self._shares_answering = response_thread is not None
+        self._shares_thread = response_thread is not None
         self._response_thread = response_thread or ResponseThread(clock)
         self._response_thread.join(self)
         self._closed = False
@@ -115,7 +115,7 @@ class EmbeddedTransport:
     def close(self) -> None:
         """Fail what still waits."""
         self._closed = True
-        if self._shares_answering:
+        if self._shares_thread:
             self._response_thread.leave(self)
         else:
             self._response_thread.close()

@@ -1,4 +1,4 @@
-"""FetchedRun: what one fetch brought of one partition, taken batch by batch without its records.
+"""FetchedRun: the batches of one partition from one fetch, taken without decoding records.
 
 Readers of committed data leave out aborted transactions by batch headers alone: the broker lists
 the aborted transactions of the run by producer and first offset, and each ends at its marker.
@@ -27,7 +27,7 @@ from broker.model import AbortedTransaction, TopicPartition
 
 @dataclass(slots=True)
 class FetchedBatch:
-    """One record batch as it lies in the log; `data` keeps the whole answer it came in alive.
+    """One record batch as it lies in the log; `data` keeps the whole response alive.
 
     Records below `start_offset` were taken before, or lie before the place sought. The records of
     a batch that cannot be read raise CorruptBatchError.

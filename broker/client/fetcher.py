@@ -310,7 +310,7 @@ class Fetcher:
                 raise error
 
     def take_records(self, count_max: int) -> list[ConsumerRecord]:
-        """Records of partitions in turn, at most so many."""
+        """Records of partitions in turn, up to a maximum."""
         found: list[ConsumerRecord] = []
         for state in self._positions.states():
             if len(found) >= count_max:

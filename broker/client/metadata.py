@@ -13,7 +13,7 @@ NO_LEADER = -1
 
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
-    """One partition: who leads it, who holds it."""
+    """One partition: its leader and replicas."""
 
     partition: int
     leader: int
@@ -40,7 +40,7 @@ def read_brokers(response: MetadataResponse) -> list[Node]:
 
 
 def read_topic(topic: MetadataResponseTopic, known: TopicInfo | None) -> TopicInfo:
-    """A topic of a metadata response, beside what was known of it."""
+    """A topic of a metadata response, and what was known of it before."""
     partitions = {
         item.partition_index: PartitionInfo(
             item.partition_index,

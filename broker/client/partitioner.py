@@ -64,7 +64,7 @@ class StickyPartitioner:
     ) -> None:
         """Count bytes that went to the current partition.
 
-        The switch waits for a batch to close, lest a small rest be left behind; not for ever.
+        The switch waits for a batch to close, so that no small rest is left behind; not forever.
         """
         current = self._current.get(topic)
         if current is None:

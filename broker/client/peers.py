@@ -81,7 +81,7 @@ class Peers:
         selector: BaseSelector,
         on_break: Callable[[int], None] | None = None,
     ) -> None:
-        """Only the bootstrap addresses are known; `on_break` hears whose connections break."""
+        """Only the bootstrap addresses are known; `on_break` is called when a connection breaks."""
         self._config = config
         self._on_break = on_break
         self._sockets = machine.sockets

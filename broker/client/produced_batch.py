@@ -43,7 +43,7 @@ class Outcomes:
         self._changed = concurrency.Condition()
 
     def settle(self, action: Callable[[], None]) -> None:
-        """Set the outcome of a batch by an action and wake who waits."""
+        """Set the outcome of a batch by an action and wake the waiters."""
         with self._changed:
             action()
             self._changed.notify_all()
@@ -268,7 +268,7 @@ HEADER_OVERHEAD_BYTES = 10
 
 
 def row_bytes(row: Row) -> int:
-    """At most so many bytes has a record before compression."""
+    """Maximum size of a record before compression."""
     key, value, headers, _ = row
     size = RECORD_OVERHEAD_BYTES
     if key is not None:
@@ -279,7 +279,7 @@ def row_bytes(row: Row) -> int:
 
 
 def headers_bytes(headers: Sequence[tuple[str, bytes | bytearray | memoryview | None]]) -> int:
-    """At most so many bytes have the headers of a record."""
+    """Maximum size of the headers of a record."""
     return sum(
         HEADER_OVERHEAD_BYTES + 3 * len(name) + (0 if data is None else len(data))
         for name, data in headers

@@ -162,7 +162,7 @@ class RecordConsumer:
             raise ClientError(
                 "this consumer has nothing to read", hint="subscribe to topics or assign partitions"
             )
-        # Raised before anything is taken: records of other partitions must not hide it for ever.
+        # Raised before anything is taken: records of other partitions must not hide it forever.
         self._fetcher.raise_error()
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while True:
@@ -200,7 +200,7 @@ class RecordConsumer:
     def on_news(self, listener: Callable[[], None]) -> None:
         """Call a function whenever a poll may bring something new, from any thread.
 
-        For who polls many consumers without waiting; `rest_ms` is when to poll without news.
+        For callers that poll many consumers without waiting; `rest_ms` is when to poll next.
         """
         self._signal.listener = listener
 
@@ -263,7 +263,7 @@ class RecordConsumer:
         return self._positions.state(tp).has_append_time
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Give out nothing of these partitions until they are resumed; they stay assigned."""
+        """Return no records of these partitions until they are resumed; they stay assigned."""
         self._set_paused(partitions, paused=True)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:

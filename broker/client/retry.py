@@ -28,7 +28,7 @@ class Backoff:
         self._random = random
 
     def delay_ms(self, failures: int) -> int:
-        """How long to wait after so many failures in a row (1, 2, ...)."""
+        """How long to wait after a number of failures in a row (1, 2, ...)."""
         base_ms = min(self._first_ms * 2 ** min(failures - 1, 20), self._longest_ms)
         return int(base_ms * self._random.uniform(1 - JITTER, 1 + JITTER))
 

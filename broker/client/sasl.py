@@ -22,7 +22,7 @@ Conversation = Generator[bytes, bytes, None]
 
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 ITERATIONS_MIN = 4096
-ITERATIONS_MAX = 10_000_000  # a lying broker must not keep us hashing for ever
+ITERATIONS_MAX = 10_000_000  # a lying broker must not keep us hashing forever
 
 
 def converse(

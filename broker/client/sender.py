@@ -84,7 +84,7 @@ class Guard(Protocol):
     """What decides, besides the queues, what may be sent: the transaction."""
 
     def failure(self) -> MillstreamError | None:
-        """Why nothing of what waits may be sent any more."""
+        """Why pending batches must not be sent."""
         ...
 
     def is_prepared(self, tp: TopicPartition) -> bool:
@@ -199,7 +199,7 @@ class Sender:
             return None
 
     def _ends_with(self, error: BaseException) -> bool:
-        """Give everything up; whether the error only came because the producer was closed."""
+        """Fail everything; whether the error only occurred because the producer was closed."""
         expected = self._stopping and isinstance(error, MillstreamError)
         self._drop_left(CLOSED if expected else f"the producer failed: {error!r}")
         return expected
@@ -442,7 +442,7 @@ class Sender:
             if not self._accumulator.queue_of(batch).is_oldest(batch):
                 return True  # one before it must come first
         if code is ErrorCode.UNKNOWN_PRODUCER_ID and self._guard is None:
-            # Retention removed all that the broker knew of us; nothing of ours is in question.
+            # Retention removed everything of this producer; its batches are not in question.
             self._sequences.restart_wanted = True
             return True
         return False

@@ -5,7 +5,7 @@
       ▲                                                             │
       └─── fenced, unknown, poll too late, left (partitions lost) ──┘
 
-    any ──► FAILED   refused for good
+    any ──► FAILED   refused permanently
 
 There is no barrier: every heartbeat carries what has changed on this side (topics, partitions
 held), every answer what has changed on the other (epoch, assignment). All heartbeats are sent by a

@@ -29,7 +29,7 @@ HANDSHAKE_VERSION = 1  # v0 would send the tokens without frames
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The versions a broker answers, and how long it lets us in (0: for ever)."""
+    """The versions a broker answers, and how long it lets us in (0: forever)."""
 
     versions: dict[int, Versions]
     lifetime_ms: int = 0

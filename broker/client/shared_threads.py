@@ -82,7 +82,7 @@ class SharedThreads:
         self._order = itertools.count()
         self._threads: list[concurrency.Thread] = []
         self._idle = 0
-        self._keeps_time_ms = NEVER  # until when an idle thread waits; the others wait for ever
+        self._keeps_time_ms = NEVER  # until when an idle thread waits; the others wait forever
         self._closed = False
 
     def run(self, turn: Turn) -> Work:

@@ -224,7 +224,7 @@ class Transaction:
     # --- the sender's thread ------------------------------------------------------------------
 
     def failure(self) -> MillstreamError | None:
-        """Why nothing of what waits may be sent any more."""
+        """Why pending batches must not be sent."""
         if self._state is State.ABORTING:
             return ClientError(f'the transaction of "{self._id}" was aborted')
         return self._error

@@ -399,7 +399,7 @@ class ConsumerGroup:
                 self._resolve(member)
 
     def _look_at_topics(self) -> bool:
-        """Whether a subscribed topic came, went or grew since the last look."""
+        """Whether a subscribed topic was created, deleted or extended since the last check."""
         if not self._look_again:
             return False
         self._look_again = False

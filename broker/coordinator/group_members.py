@@ -35,7 +35,7 @@ class ClassicMember:
     def waits(self) -> bool:
         """Whether we owe it an answer, so that it cannot send heartbeats.
 
-        A member that never got an answer may be gone for good: it has a deadline all the same.
+        A member that never got a response may be gone: it still has a deadline.
         """
         return not self.is_new and (self.joining is not None or self.syncing is not None)
 
@@ -45,7 +45,7 @@ class ClassicMember:
 
 
 class Members:
-    """The members by id, in the order they came; static ones also by instance id."""
+    """The members by id, in the order they joined; static ones also by instance id."""
 
     def __init__(self) -> None:
         self._members: dict[str, ClassicMember] = {}
@@ -56,7 +56,7 @@ class Members:
         return len(self._members)
 
     def __iter__(self) -> Iterator[ClassicMember]:
-        """In the order they came."""
+        """In the order they joined."""
         return iter(list(self._members.values()))
 
     def __contains__(self, member_id: str) -> bool:

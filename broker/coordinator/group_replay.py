@@ -44,7 +44,7 @@ class GroupReplay:
                         self._end_transaction(batch.partition, header.producer_id, item)
                     else:
                         self._take_record(item, header.producer_id)
-                except Exception as error:  # whatever the bytes are, the start goes on
+                except Exception as error:  # whatever the bytes are, the start continues
                     self._skip(batch.partition, item, error)
             return
         latest = self._latest
@@ -60,7 +60,7 @@ class GroupReplay:
         for partition, item in waiting.values():
             try:
                 self._take_record(item, None)
-            except Exception as error:  # whatever the bytes are, the start goes on
+            except Exception as error:  # whatever the bytes are, the start continues
                 self._skip(partition, item, error)
 
     def _skip(self, partition: int, item: Record, error: Exception) -> None:

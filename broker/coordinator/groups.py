@@ -282,7 +282,7 @@ class GroupCoordinator:
     def _consumer_group(
         self, request: consumer_wire.ConsumerGroupHeartbeatRequest
     ) -> tuple[ConsumerGroup, list[CoordinatorRecord]]:
-        """The group, new if need be, and what ends the classic group it was."""
+        """The group, new if necessary, and what ends the classic group it was."""
         group_id = request.group_id
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup):
@@ -528,7 +528,7 @@ class GroupCoordinator:
     # --- time ---------------------------------------------------------------------------------
 
     def _arm(self, group: Group) -> None:
-        """See to it that the group's next deadline is kept."""
+        """Schedule the group's next deadline."""
         group_id = group.group_id
         if self._groups.get(group_id) is not group:
             return

@@ -255,7 +255,7 @@ class InternalLog:
             records: list[Record] = []
             try:
                 records = decode_records(view, position)
-            except Exception as error:  # whatever the bytes are, the start goes on
+            except Exception as error:  # whatever the bytes are, the start continues
                 self.skip(partition, header.base_offset, f"unreadable batch: {error!r}")
             yield header, records
             position += header.size

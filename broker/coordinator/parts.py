@@ -1,7 +1,7 @@
 """Work in parts: a request that asks for much is answered bit by bit, with others in between.
 
 A function that yields is run by `Broker.handle`, which releases the broker's lock now and then
-where it yields; what it knew before may have changed when it goes on. So no request holds the lock
+where it yields; what it knew before may have changed when it resumes. So no request holds the lock
 for long, whatever its size.
 """
 

@@ -90,7 +90,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class StagedChange:
-    """Topics as they will be, None for those that go; what they were; and who waits for it."""
+    """Topics as they will be, None for deleted ones; what they were; and the waiters."""
 
     after: dict[str, Topic | None]
     before: dict[str, Topic | None]
@@ -98,7 +98,7 @@ class StagedChange:
     settled: concurrency.Event = field(default_factory=lambda: concurrency.Event())
 
     def settle(self, error: StorageError | None) -> None:
-        """Tell who waits."""
+        """Notify the waiters."""
         self.pending.complete(Outcome(error))
         self.settled.set()
 
@@ -130,7 +130,7 @@ class PartitionStore(Protocol):
 
 
 class TopicCatalog:
-    """All topics by name and by id. Listeners hear of each change after it is on disk."""
+    """All topics by name and by id. Listeners are called for each change once it is on disk."""
 
     def __init__(
         self,

@@ -92,7 +92,7 @@ class Transaction:
 
     @property
     def visible_producer(self) -> ProducerIdentity:
-        """Id and epoch the client goes on with: when the epochs ran out, those of the next id."""
+        """Id and epoch the client continues with: when the epochs ran out, those of the next id."""
         if self.next_producer_id != NO_PRODUCER_ID:
             return ProducerIdentity(self.next_producer_id, 0)
         return self.producer

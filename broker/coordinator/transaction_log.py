@@ -43,7 +43,7 @@ def read_transactions(log: InternalLog) -> dict[str, Transaction]:
         for record in batch.records:
             try:
                 _take_record(found, record)
-            except Exception as error:  # whatever the bytes are, the start goes on
+            except Exception as error:  # whatever the bytes are, the start continues
                 log.skip(batch.partition, record.offset, f"{error!r}, key {record.key!r:.100}")
     log.report_skipped()
     return found

@@ -68,7 +68,7 @@ class OffsetsOfTransactions(Protocol):
 
 @dataclass(slots=True)
 class _Entry:
-    """A transactional id, its newest record, and who waits for the end of its transaction."""
+    """A transactional id, its newest record, and the waiters for the end of its transaction."""
 
     transaction: Transaction
     written: Written | None = None
@@ -205,7 +205,7 @@ class TransactionCoordinator:
         commit: bool,
         client_version: int = machine.TRANSACTIONS_V1,
     ) -> Answer[ProducerIdentity]:
-        """Commit or abort; answers id and epoch to go on with, when the next one may begin."""
+        """Commit or abort; returns the id and epoch for the next transaction."""
         entry = self._entry(transactional_id)
         after = machine.end(
             entry.transaction,

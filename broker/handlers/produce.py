@@ -149,7 +149,7 @@ def _write_unanswered(state: BrokerState, request: ProduceRequest, context: Requ
     writer = _Writer(state, request, context)
     writer.write_topics()
     if writer.failure is not None:
-        # The producer hears of nothing: a closed connection makes it ask for metadata again.
+        # The producer gets no response: a closed connection makes it ask for metadata again.
         raise writer.failure
 
 

@@ -47,7 +47,7 @@ HANDLERS: dict[ApiKey, Handler] = {
 
 VERSIONS = VersionTable({*HANDLERS, ApiKey.API_VERSIONS})
 HANDLERS[ApiKey.API_VERSIONS] = VERSIONS.api_versions
-# Refused, so that a client set up for authentication hears why; therefore not announced.
+# Refused, so that a client set up for authentication gets the reason; therefore not announced.
 HANDLERS.update(sasl.HANDLERS)
 
 # What is done before the lock is taken, by API: reads the catalog, makes internal topics.

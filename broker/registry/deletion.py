@@ -1,4 +1,4 @@
-"""Deleting: first softly, when clients can still read by id, then for good."""
+"""Deleting: first softly, when clients can still read by id, then permanently."""
 
 from dataclasses import replace
 

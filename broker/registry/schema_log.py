@@ -4,7 +4,7 @@
     append  one transaction for all records of a change; acknowledged by all replicas in sync
 
 The transactional id is the topic's name: opening a second registry on the topic fences the first,
-whose next write then fails for good (50004). It is taken over before the topic is read, so that
+whose next write then fails permanently (50004). It is taken over before the topic is read, so that
 nothing can come after the end that was read. A write whose fate is unknown is found out by the
 next one: it opens the log again, where it had stopped reading.
 """
@@ -188,7 +188,7 @@ class SchemaLog:
         try:
             record = decode(key, value)
             self._apply(record)
-        except Exception as error:  # whatever the bytes are, the start goes on
+        except Exception as error:  # whatever the bytes are, the start continues
             shown = error if isinstance(error, BadRecord) else repr(error)
             logger.warning('skipped topic "%s" offset %d: %s', self._topic, offset, shown)
             return

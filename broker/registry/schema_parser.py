@@ -1,7 +1,7 @@
 """SchemaParser: parses schemas with the schemas they refer to.
 
 Nothing is parsed before it is needed: a registry of many schemas starts without parsing one. What
-was parsed lately is kept.
+was parsed recently is kept.
 """
 
 from collections import OrderedDict

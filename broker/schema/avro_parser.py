@@ -246,7 +246,7 @@ def text_or_none(value: object) -> str | None:
 
 
 def properties(value: Json, reserved: frozenset[str]) -> Json:
-    """What a schema says beside Avro's own words."""
+    """The properties of a schema that are not Avro's own."""
     return {key: each for key, each in value.items() if key not in reserved}
 
 

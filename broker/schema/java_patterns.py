@@ -253,7 +253,7 @@ class _Translator:
         return re.escape(self._sign())
 
     def _sign(self) -> str:
-        """The sign that an escape stands for."""
+        """The character that an escape stands for."""
         found = CODE.match(self._pattern, self._place)
         if found is not None:
             self._place = found.end()
@@ -303,7 +303,7 @@ class _Translator:
         return negated(whole) if negate else whole
 
     def _range(self, flags: frozenset[str]) -> str:
-        """One sign, two with a hyphen between them, or a class that an escape stands for."""
+        """One character, two with a hyphen between them, or a class that an escape stands for."""
         low = self._member(flags)
         if len(low) > 1:
             return low

@@ -45,7 +45,7 @@ class EventLoop(Protocol):
         ...
 
     def remove_reader(self, fd: Socket, /) -> bool:
-        """Do not call back any more."""
+        """Stop calling back."""
         ...
 
     def add_writer(self, fd: Socket, callback: Callable[[], object], /) -> None:
@@ -53,7 +53,7 @@ class EventLoop(Protocol):
         ...
 
     def remove_writer(self, fd: Socket, /) -> bool:
-        """Do not call back any more."""
+        """Stop calling back."""
         ...
 
     def call_soon(self, callback: Callable[..., object], /, *args: object) -> object:
@@ -65,7 +65,7 @@ class EventLoop(Protocol):
         ...
 
     def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> object:
-        """Call back after so many seconds."""
+        """Call back after a delay in seconds."""
         ...
 
 
@@ -85,7 +85,7 @@ class ConnectionContext:
     now_ns: Callable[[], int] = perf_counter_ns
     # Connections that may not receive before others have released memory.
     held: deque["Connection"] = field(default_factory=deque)
-    # The one that goes on although memory is full, so that a request is completed and releases it.
+    # The one that runs on although memory is full, so that a request is completed and releases it.
     completing: "Connection | None" = None
 
     def memory_is_full(self) -> bool:
@@ -281,7 +281,7 @@ class Connection:
         return False
 
     def _go_on(self) -> None:
-        """After an answer was sent: handle what came meanwhile, and listen again."""
+        """After an answer was sent: handle what arrived meanwhile, and listen again."""
         if self.closed or self.busy:
             return
         if self._closing:

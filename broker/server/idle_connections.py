@@ -50,7 +50,7 @@ class IdleConnections:
                 self._close(connection)
 
     def make_room(self, connections: Collection[Connection]) -> None:
-        """Before another one is added: close the one that has been idle longest, if need be."""
+        """Before another one is added: close the one that has been idle longest, if necessary."""
         if len(connections) < self._connections_max:
             return
         self._look(connections)

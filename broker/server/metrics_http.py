@@ -62,7 +62,7 @@ class MetricsPage:
         try:
             async with asyncio.timeout(REQUEST_SECONDS_MAX):
                 head = await reader.readuntil(b"\r\n\r\n")
-                # With thousands of partitions the text takes a while: requests go on meanwhile.
+                # With thousands of partitions the text takes a while: requests continue meanwhile.
                 writer.write(await asyncio.to_thread(self._respond, head))
                 await writer.drain()
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):

@@ -65,7 +65,7 @@ class FrameReader:
 
     `space()` is where to receive next, `received(count)` says how much came, `next_frame()` gives
     the complete frames one by one. To stop early, call `keep()`, which saves the rest from
-    the shared buffer, and goes on with `next_frame()` later.
+    the shared buffer, and continues with `next_frame()` later.
     """
 
     __slots__ = (

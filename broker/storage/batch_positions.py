@@ -11,7 +11,7 @@ BatchPosition = tuple[Segment, int]  # a segment, and a position in it where a b
 
 
 class BatchPositions:
-    """Finds the batch of an offset; knows without looking where recent readers will go on."""
+    """Finds the batch of an offset; knows without looking where recent readers will continue."""
 
     __slots__ = ("_hints",)
 

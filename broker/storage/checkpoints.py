@@ -4,7 +4,7 @@
 leader-epoch-checkpoint    0 \\n count \\n (epoch start-offset \\n)*
 partition.metadata         version: 0 \\n topic_id: base64 \\n
 meta.properties            key=value lines: version, cluster.id, node.id, directory.id
-.kafka_cleanshutdown       JSON; its presence says that the logs were closed in order
+.kafka_cleanshutdown       JSON; its presence says that the logs were closed cleanly
 """
 
 import base64

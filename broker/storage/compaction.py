@@ -11,7 +11,7 @@ group by group of neighbouring segments, leaving out
       set, delete.retention.ms ahead, by the first round that meets them
 
 Offsets, producers and sequences stay. A batch that keeps all its records is copied as it is. A
-producer's last batch stays, empty if need be, for the sake of its sequence; so does the last batch
+producer's last batch stays, empty if necessary, because of its sequence; so does the last batch
 of a group, so that a segment itself shows how far it reaches.
 
 The work is done without the broker's lock, on segments that are no longer written to; it is taken

@@ -216,7 +216,7 @@ class DataDirectory:
     def open(
         self, expected: Expected, *, progress: Callable[[int, int], None] = lambda *_: None
     ) -> None:
-        """Open the logs that should be there; `progress` hears how many of how many are done."""
+        """Open the logs that should be there; `progress` gets the number done and the total."""
         self._files.make_folder(self.path)
         self._take_lock()
         is_new = self._read_meta()
@@ -334,7 +334,7 @@ class DataDirectory:
         )
 
     def close(self) -> None:
-        """Flush all logs and leave the marker of a stop in order. Called without the lock."""
+        """Flush all logs and write the clean-shutdown marker. Called without the lock."""
         if self._lock_file is None:
             return
         self._closing = True

@@ -1,4 +1,4 @@
-"""Flusher: fsyncs logs outside the broker's lock; one fsync serves all who wait for it."""
+"""Flusher: fsyncs logs outside the broker's lock; one fsync serves all waiting requests."""
 
 import logging
 from collections import deque
@@ -21,7 +21,7 @@ Failed = Callable[[StorageError], None]
 
 
 class Flusher:
-    """Knows the logs with something to flush, and who waits for it.
+    """Knows the logs with something to flush, and the requests that wait for it.
 
     With a thread (`start`) every append is fsynced as soon as the one before it is done: group
     commit. Without, `flush` is called when the policy of the logs says so, and a thread is started
@@ -169,7 +169,7 @@ class Flusher:
     def _finish(self, ticket: FlushTicket, error: OSError | None) -> None:
         with self._changed:
             log = ticket.log
-            self._changed.notify_all()  # who waits for the ticket to be back
+            self._changed.notify_all()  # wakes threads that wait for the ticket
             if isinstance(error, NotOpened):
                 self._postpone(ticket, error)
                 return
@@ -179,7 +179,7 @@ class Flusher:
             try:
                 log.flushing.finish(ticket)
             except Exception:
-                # One who listens has failed; those who wait are answered all the same.
+                # A listener has failed; the waiters are answered nevertheless.
                 LOGGER.exception(
                     "cannot notify all waiters of what is durable in %s", log.topic_partition
                 )
@@ -193,7 +193,7 @@ class Flusher:
             try:
                 callback()
             except Exception:
-                # The thread that all others wait for must go on.
+                # The thread that all others wait for must continue.
                 LOGGER.exception(
                     "cannot complete requests that wait for %s to be durable", log.topic_partition
                 )
@@ -201,7 +201,7 @@ class Flusher:
             self._waiters.pop(log, None)
 
     def _postpone(self, ticket: FlushTicket, error: NotOpened) -> None:
-        """Nothing is known to be lost; those who wait go on waiting."""
+        """Nothing is known to be lost; the waiters continue to wait."""
         log = ticket.log
         log.flushing.abandon(ticket)
         if log.failure is None:

@@ -97,7 +97,7 @@ class LogFlushing:
             self._log.context.needs_flush(self._log)
 
     def wrote(self, count: int) -> bool:
-        """So many records were written; True when flush.messages asks for a flush now."""
+        """Count written records; True when flush.messages requires a flush now."""
         self._messages += count
         if not self._announced:
             self.announce()

@@ -1,6 +1,6 @@
 """LeaderEpochs: where each epoch of a log's leader begins, so that readers notice a lost tail.
 
-The epoch moves whenever the broker starts after a crash, because the crash may have cost the end of
+The epoch moves whenever the broker starts after a crash, because the crash may have lost the end of
 a log, and other records may get the offsets that a reader has seen. Each batch carries the epoch in
 which it was appended. A reader who had records of epoch 3 up to an offset asks where epoch 3 ended:
 if that is before its offset, what it read is no longer there.

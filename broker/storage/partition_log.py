@@ -555,7 +555,7 @@ class PartitionLog:
         self._context.discarded.extend((due_ms, path) for path in segment.rename(DELETED))
 
     def truncate_to(self, offset: int) -> None:
-        """Remove all from an offset on, and the whole batch that holds it, for good."""
+        """Remove all from an offset on, and the whole batch that holds it, permanently."""
         if offset >= self.end_offset:
             return
         if self.failure is not None:
@@ -637,7 +637,7 @@ class PartitionLog:
     def flush(self) -> None:
         """Have everything on the disk when this returns; StorageError when that fails.
 
-        It holds up who holds the lock: a broker that runs leaves this to its flusher.
+        It blocks the owner of the lock: a running broker leaves this to its flusher.
         """
         ticket = self.flushing.begin()
         if ticket is None:
@@ -665,7 +665,7 @@ class PartitionLog:
             self._context.files.unlink(os.path.join(self.folder, file_name(previous, SNAPSHOT)))
 
     def seal(self) -> None:
-        """Write indexes and producers down, so that nothing need be scanned when opened again."""
+        """Write indexes and producers, so that nothing must be scanned when the log is reopened."""
         if self.failure is not None:
             raise self.failure
         if not self.segments or self.segments[-1].sealed:
@@ -673,7 +673,7 @@ class PartitionLog:
         try:
             self.segments[-1].seal()
             self.write_snapshot()
-            self.flushing.add_folder(self.folder)  # names of the indexes, which nothing else tells
+            self.flushing.add_folder(self.folder)  # names of indexes, flushed nowhere else
         except OSError as error:
             raise StorageError(f"cannot close: {error.strerror}", at=self.folder) from error
 

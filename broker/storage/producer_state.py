@@ -200,7 +200,7 @@ class ProducerStates:
         return min(stable, high_watermark)
 
     def expire(self, now_ms: int, after_ms: int) -> None:
-        """Forget producers that have written nothing for so long, unless a transaction is open.
+        """Forget producers that were inactive for this long, unless a transaction is open.
 
         By the broker's clock, not by the records' times as Kafka does it: a producer of old records
         would be forgotten at once, and its next retry would be taken for something new.

@@ -1,6 +1,6 @@
 """Opening a log: leftovers of a crash are removed, torn batches cut off, lost state made again.
 
-After a stop in order nothing is scanned but the few batches behind the last index entry. After a
+After a clean stop nothing is scanned but the few batches behind the last index entry. After a
 crash every batch from the recovery point's segment on is checked, and the log ends before the
 first that is torn or fails its checksum. Indexes and producers are made again on the way.
 """
@@ -144,7 +144,7 @@ def _replace_lone_indexes(
     """Make transaction indexes again for segments beside which a lone index has suffix .swap.
 
     A loss of power keeps renames in any order. Either the log was renamed and its indexes were not,
-    or the log never got its suffix. Nobody can tell, but the batches say what is aborted.
+    or the log never got its suffix. Which one is unknown, but the batches show what is aborted.
     """
     files, bases = log.context.files, {int(name[:20]) for name in lone_indexes}
     for segment in segments:
@@ -353,7 +353,7 @@ def _size_at(chunk: memoryview) -> int:
 
 
 def _continue_at(log: PartitionLog, offset: int) -> None:
-    """Let the log go on at an offset beyond its end; retention removes what is before."""
+    """Let the log continue at an offset beyond its end; retention removes what is before."""
     last = log.segments[-1]
     last.next_offset = offset
     with contextlib.suppress(OSError):  # a full disk: its indexes stay in memory

@@ -18,8 +18,8 @@ class RetentionStep(Enum):
 
     DONE = "done"
     MORE = "more"
-    FLUSH = "flush"  # of the log, without the lock; then go on
-    CHECKPOINT = "checkpoint"  # of all logs, without the lock; then go on
+    FLUSH = "flush"  # of the log, without the lock; then continue
+    CHECKPOINT = "checkpoint"  # of all logs, without the lock; then continue
 
 
 def apply_retention(log: PartitionLog, now_ms: int) -> RetentionStep:

@@ -260,7 +260,7 @@ class Segment:
             self.sealed = self.flushed = False
 
     def cut(self, position: int) -> None:
-        """Cut the file at a position, for good.
+        """Cut the file at a position, permanently.
 
         A loss of power must not undo it: once the segment is sealed no reader would look for what
         came back at its end.

@@ -133,7 +133,7 @@ class Stream(Generic[K, V]):
         return Stream(self._then(operator, names.SELECT_KEY, name, new_key=True))
 
     def peek(self, action: Callable[[K, V], object], *, name: str | None = None) -> "Stream[K, V]":
-        """Call an action with each record, which goes on unchanged."""
+        """Call an action with each record, which continues unchanged."""
         check_function(action, "action")
         return Stream(self._then(stateless.Peek(cast(AnyFunction, action)), names.PEEK, name))
 

@@ -76,7 +76,7 @@ def until_window_closes(
     when_full: Literal["shut_down"] = "shut_down",
     name: str | None = None,
 ) -> Suppressed:
-    """Only the last result of each window, when no record can change it any more.
+    """Only the last result of each window, when no record can change it.
 
     >>> table.suppress(until_window_closes())
     """

@@ -1,4 +1,4 @@
-"""Results on close: each window is emitted once, when no record can change it any more.
+"""Results on close: each window is emitted once, when no record can change it.
 
 The store is asked for the windows that closed since the last time. That time is kept with commits,
 so nothing is emitted twice after a restart. Looking is throttled by the wall clock; but never so

@@ -1,13 +1,13 @@
 """How an operator that keeps a table emits a change: at once, or held back until the commit.
 
 Held back (the store's caching is on and the application gives it room), only the last change of
-each key goes on, when the task commits, in the order of the keys' last changes; or earlier, oldest
+each key is emitted: at the commit, in the order of the keys' last changes; or earlier, the oldest
 first, when the room is used up. The old value is then the one that was emitted last.
 
-A join of two tables looks the other one up as it was emitted (`open_emitted`). Were it to
-see what is held back, a change of both sides between two commits would go wrong: deleted on both
-sides, neither would find the other, and the result would stay for ever; and old results would be
-including ones that were never emitted. (Kafka Streams looks up what is newest.)
+A join of two tables reads the other table as it was last emitted (`open_emitted`). If it saw
+changes that are held back, a change of both sides between two commits would go wrong: deleted on
+both sides, neither would find the other, and the result would stay forever; and old results would
+include ones that were never emitted. (Kafka Streams reads the newest value.)
 """
 
 from collections.abc import Callable, Hashable, Mapping

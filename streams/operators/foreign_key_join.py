@@ -20,7 +20,7 @@ A null foreign key subscribes to nothing; the message only fetches the answer "n
 
 An answer to a left value that is no longer there is dropped: its successor has asked, too. But when
 a right row is deleted while its left row changes, no answer reaches the successor of an inner join
-(ONLY_IF_RIGHT_EXISTS), and the result would stay for ever, as it does in Kafka Streams. So
+(ONLY_IF_RIGHT_EXISTS), and the result would stay forever, as it does in Kafka Streams. So
 deletions name their foreign key in a header: if the left value still refers to it, the result goes.
 Answers of one foreign key come in order, so a later one is not undone.
 

@@ -62,7 +62,7 @@ class PendingRecords:
             heapify(queue)
 
     def is_over(self, side: int, timestamp_ms: int, stream_time_ms: int) -> bool:
-        """Whether a record can find no partner any more."""
+        """Whether a record can no longer find a partner."""
         return timestamp_ms + self._lag_ms[side] < stream_time_ms
 
     def add(self, side: int, key: object, value: object, timestamp_ms: int) -> None:

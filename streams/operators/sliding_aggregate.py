@@ -129,7 +129,7 @@ class _OneRecord:
     def add(self) -> None:
         """Add the record to its windows, the newest first, as Kafka Streams does."""
         t, difference = self.timestamp_ms, self.difference
-        later: _Stored | None = None  # what is in the newest window that goes on after t
+        later: _Stored | None = None  # what is in the newest window that continues after t
         earlier: _Stored | None = None  # what is in the newest window that ended before t
         previous_ms: int | None = None
         starts = set()

@@ -1,4 +1,4 @@
-"""AppState: where an application stands, and who wants to know.
+"""AppState: the state of an application, and its listeners.
 
          start                all tasks run
 CREATED ------> REBALANCING <---------------> RUNNING
@@ -71,7 +71,7 @@ class StateMachine:
         return self._state
 
     def listen(self, listener: StateListener) -> None:
-        """Tell a function of each change."""
+        """Call a function at each change."""
         self._listeners.append(listener)
 
     def enter(self, state: AppState) -> bool:
@@ -91,7 +91,7 @@ class StateMachine:
         return True
 
     def _notify(self) -> None:
-        """Tell listeners of all changes, in their order: one thread at a time, the others go on."""
+        """Notify listeners of all changes, in order: one thread at a time; others do not wait."""
         while True:
             with self._changed:
                 if self._notifying or not self._pending:

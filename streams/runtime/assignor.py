@@ -68,7 +68,7 @@ class ProcessReport:
             self.positions[task] = position
 
     def forget(self, task: TaskId) -> None:
-        """The stores of a task are not here any more."""
+        """The stores of a task are no longer here."""
         with self.lock:
             self.positions.pop(task, None)
 
@@ -212,7 +212,7 @@ class TaskAssignor:
 
 
 def _owners(layout: Layout, members: Sequence[MemberSubscription]) -> dict[TaskId, str]:
-    """Who holds which task now; of two who say so, the one of the younger generation."""
+    """The current owner of each task; of two claims, the one of the newer generation."""
     task_of = layout.task_of()
     owners: dict[TaskId, tuple[int, str]] = {}
     for member in members:

@@ -1,11 +1,11 @@
 """From fetched batches to Chunks, not sooner than a task has room for them.
 
-What was fetched waits here as it came, one buffer per batch; only the next few batches of each
+Fetched batches wait here undecoded, one buffer per batch; only the next few batches of each
 partition are decoded, so that memory holds about `records_max` decoded records of a partition.
 Whole batches are decoded, so a task may get some more.
 
-A batch that cannot be read keeps its place: the task hears of it when it has processed all that
-came before.
+A batch that cannot be read keeps its place: the task gets it when it has processed all records
+before it.
 """
 
 from bisect import bisect_left
@@ -44,7 +44,7 @@ class FetchedInput:
     """Batches of all partitions of a runner that no task has taken yet."""
 
     def __init__(self, records_max: int) -> None:
-        """Let tasks have about so many decoded records of each partition."""
+        """Tasks hold about this many decoded records of each partition."""
         self._records_max = records_max
         self._waiting: dict[TopicPartition, deque[_Batch | CorruptBatchError]] = {}
 

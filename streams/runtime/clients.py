@@ -30,7 +30,7 @@ class Clients:
         """`process_id` distinguishes the transactions of instances.
 
         With a lasting id the instance keeps its place in the group when it is killed: the next
-        process that has it, the lock on its file says that there is one at most, goes on at once.
+        process that has it, the lock on its file says that there is one at most, continues at once.
         """
         self._lasting_id = lasting_id
         self._target = target

@@ -126,7 +126,7 @@ def _move_positions(
     ends: dict[TopicPartition, int],
     offsets: dict[TopicPartition, OffsetAndMetadata],
 ) -> None:
-    """Where a restore will go on: after what was just written, or read, of each changelog."""
+    """Where a restore will continue: after what was just written, or read, of each changelog."""
     for tp in owned.inputs:
         if tp in offsets:
             owned.committed[tp] = offsets[tp].offset

@@ -125,7 +125,7 @@ class Failures:
 
     def _settle(self, handler: Handler, failure: Failure, failed: MakeError) -> None:
         if isinstance(failure.error, RegistryError) and failed is not _processing_failed:
-            # Nothing is wrong with the record: a registry that is away may not cost any.
+            # Nothing is wrong with the record: an unavailable registry must not drop any.
             raise failed(failure) from failure.error
         try:
             answer = handler(failure)
@@ -163,7 +163,7 @@ class Failures:
 
 
 def _goes_on(answer: Answer | DeadLetter) -> bool:
-    """Whether to drop the record and go on; nothing but a clear answer lets a record be lost."""
+    """Whether to drop the record and continue; nothing but a clear answer lets a record be lost."""
     if isinstance(answer, DeadLetter):
         return not answer.fail
     return answer in (Answer.CONTINUE, Answer.DEAD_LETTER)

@@ -88,7 +88,7 @@ class GlobalRunner:
             target=self._run, name=f"{config.application_id}-global", daemon=True
         )
 
-    # Any: who asks for a store knows its kind by its name.
+    # Any: the caller knows the kind of a store by its name.
     def views(self) -> dict[str, Any]:
         """What tasks and queries may read, by store."""
         return {name: self.state.view(name) for name in self.state.names}

@@ -2,7 +2,7 @@
 
 As long as the processing handler is `log_and_fail`, nodes are called as they are, and the traceback
 of an error shows which node raised it: zero cost per record. Any other handler may let the parent
-go on, so every node is called through a guard.
+continue, so every node is called through a guard.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""InputBuffer: records of a task's input partitions, and whose turn it is.
+"""InputBuffer: records of a task's input partitions, and which partition is next.
 
 Next is the partition whose head has the smallest timestamp; a partition itself is never sorted.
 Equal heads alternate: the partition that has waited longest goes first. A turn is a run: it lasts
@@ -14,7 +14,7 @@ from streams.processor import NO_TIME
 from streams.record import Chunk
 
 NEVER_MS = (1 << 63) - 1
-NEVER_IDLE = -1  # max.task.idle.ms: go on with what is there
+NEVER_IDLE = -1  # max.task.idle.ms: continue with what is there
 LAG_UNKNOWN = -1
 
 # Takes up to so many records from the queue's first chunk, as long as they are older than a time
@@ -96,7 +96,7 @@ class InputBuffer:
         self._max_idle_ms = max_idle_ms
         self._ticks = ticks
         self._deadlines: dict[TopicPartition, int] = {}
-        self.enforced = 0  # how often it was decided to go on although an input was empty
+        self.enforced = 0  # how often it was decided to continue although an input was empty
 
     @property
     def queues(self) -> Mapping[TopicPartition, PartitionQueue]:
@@ -143,7 +143,7 @@ class InputBuffer:
         )
 
     def turn(self) -> tuple[PartitionQueue, int] | None:
-        """Whose turn it is, and the smallest head of the others."""
+        """The next partition, and the smallest head of the others."""
         first: PartitionQueue | None = None
         first_ms = until_ms = NEVER_MS
         for queue in self._queues.values():

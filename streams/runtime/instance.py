@@ -243,7 +243,7 @@ class Instance:
 
     # --- stores -------------------------------------------------------------------------------
 
-    # Any: who asks for a store knows its kind by its name.
+    # Any: the caller knows the kind of a store by its name.
     def store(
         self,
         name: str,

@@ -64,7 +64,7 @@ class TaskContext:
         self.failures = Failures(self.task_id, self.config, self.current, self.output, self.metrics)
 
     def time(self, name: str) -> StreamTime:
-        """The stream time of this name; it goes on from the last commit."""
+        """The stream time of this name; it continues from the last commit."""
         found = self.times.get(name)
         if found is None:
             found = StreamTime(self.committed_times.get(short_name(name), NO_TIME))

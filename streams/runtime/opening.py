@@ -114,7 +114,7 @@ def _open_sink(
 
 
 def _as_called(node: Node, process: Process, surroundings: TaskContext) -> Process:
-    """A node's code as its parents call it: guarded if the handler may go on after a failure."""
+    """A node's code as its parents call it: guarded if the handler may continue after a failure."""
     config = surroundings.config
     called = process
     if config.processing_exception_handler is not log_and_fail:

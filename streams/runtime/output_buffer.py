@@ -3,7 +3,7 @@
 Rows wait per partition until they make a batch, or until the runner says that they have waited long
 enough; the C encoder writes it and the producer sends it as it is. A commit sends the rest and
 waits until everything is acknowledged; it also learns where each partition ended, which for
-changelogs is where a later restore goes on.
+changelogs is where a later restore continues.
 """
 
 from collections import deque

@@ -132,7 +132,7 @@ class Processes:
         self.tell_all("pause")
 
     def resume(self) -> None:
-        """Let all children go on."""
+        """Resume all children."""
         self.paused = False
         self.tell_all("resume")
 

@@ -67,7 +67,7 @@ class Production:
         self._in_transaction = False
 
     def abort(self) -> None:
-        """Drop everything since the last commit; a producer that cannot go on is replaced."""
+        """Drop everything since the last commit; a producer that cannot continue is replaced."""
         self.output.discard()
         if not self._transactional:
             return

@@ -44,7 +44,9 @@ def open_pulling(source: OpenSource, take_rows: TakeRows, one_by_one: Run) -> Ru
         left = iter(timestamps)
         current.chunk, current.index, current.left = chunk, end - 1, left
         try:
-            take_rows(zip(keys, values, left, headers, strict=False))  # headers may go on for ever
+            take_rows(
+                zip(keys, values, left, headers, strict=False)
+            )  # headers may continue forever
         finally:
             following = max(current.row, start) + 1
             current.index, current.left = following - 1, None

@@ -34,7 +34,7 @@ class Schedule:
         self.cancelled = False
 
     def cancel(self) -> None:
-        """Let the punctuator not run again; it may say so itself while it runs."""
+        """Cancel the punctuator; it may cancel itself while it runs."""
         self.cancelled = True
 
 

@@ -1,8 +1,8 @@
 """Restorer: reads changelogs into the stores of a runner's tasks.
 
 Tasks that wait to start are read up to the end that their changelogs had when it began; standbys
-follow theirs for ever, and wait while others restore. Each step takes what one poll brings, so the
-runner goes on with its other tasks and stays in its group.
+follow theirs forever, and wait while others restore. Each step takes what one poll brings, so the
+runner continues with its other tasks and stays in its group.
 """
 
 import logging
@@ -122,7 +122,7 @@ class Restorer:
         )
 
     def step(self, timeout_ms: int) -> list[OwnedTask]:
-        """Read for at most so long, until something came; the tasks whose stores are ready now."""
+        """Read until something arrives or time is up; returns the tasks whose stores are ready."""
         self._pause_what_waits()
         if any(not each.done for each in self._reading.values()):
             consumer = self._opened()

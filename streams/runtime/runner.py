@@ -102,7 +102,7 @@ class TaskRunner:
         return self._shared is not None
 
     def news(self) -> None:
-        """Something came that is worth a turn; any thread may tell."""
+        """There is something to do; any thread may call it."""
         if self._work is not None:
             self._work.wake()
 

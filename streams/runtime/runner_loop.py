@@ -42,7 +42,7 @@ from streams.runtime.task_metrics import PROCESS_NANOSECONDS
 logger = logging.getLogger(__name__)
 
 ROUND_RECORDS = 1000
-ROUNDS_MS = 50  # how long rounds may go on before the consumer is polled again
+ROUNDS_MS = 50  # how long rounds may continue before the consumer is polled again
 SHARED_ROUNDS_MS = 10  # the same where other runners wait for the thread
 IDLE_MS = 1_000  # a runner that shares its thread checks its tasks this often
 SLOW_CHECKS_MS = 500  # warm-ups, positions of standbys
@@ -160,7 +160,7 @@ class RunnerLoop:
         self._leave_in_order()
 
     def tell_shutdown(self) -> None:
-        """If all instances must stop, let the group know before this member leaves it."""
+        """If all instances must stop, notify the group before this member leaves it."""
         if not self._environment.report.shutdown:
             return
         deadline_ms = self._clock.monotonic_ms() + TELL_SHUTDOWN_MS

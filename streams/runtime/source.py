@@ -151,7 +151,7 @@ def _rows(chunk: Chunk, start: int, end: int) -> Rows:
         chunk.keys[start:end],
         chunk.values[start:end],
         headers,
-        strict=False,  # headers may go on for ever
+        strict=False,  # headers may continue forever
     )
 
 

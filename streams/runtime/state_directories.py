@@ -81,7 +81,7 @@ class StateDirectories:
         self._tasks.remove(str(task))
 
     def clean(self, *, unused_for_ms: int) -> list[TaskId]:
-        """Delete stores of tasks that went elsewhere so long ago."""
+        """Delete stores of tasks that moved away at least this long ago."""
         return [TaskId.parse(name) for name in self._tasks.clean(unused_for_ms=unused_for_ms)]
 
     def remove_all(self) -> None:

@@ -96,7 +96,7 @@ class Task:
         self._input.add(chunk)
 
     def unreadable(self, error: CorruptBatchError) -> None:
-        """Ask the handler about a batch that cannot be read; if it goes on, so does the input.
+        """Ask the handler about a batch that cannot be read; if it continues, so does the input.
 
         Nothing of its partition may wait: the batch comes next.
         """
@@ -136,7 +136,7 @@ class Task:
     # Work
 
     def process(self, limit: int) -> int:
-        """Process up to so many records in timestamp order; how many it were.
+        """Process up to this many records in timestamp order; returns how many.
 
         Stops early when an input has run empty, so that `ready` can be asked again.
         """

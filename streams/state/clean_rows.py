@@ -43,7 +43,7 @@ class CleanRows:
     )
 
     def __init__(self, bytes_max: int) -> None:
-        """Keep rows of so many bytes; of none when it is 0."""
+        """Keep rows of up to this many bytes; none when it is 0."""
         self._bytes_max = bytes_max
         self.young: Rows = {}
         self._young_bytes = 0
@@ -100,7 +100,7 @@ class CleanRows:
         self._add(rows, size)
 
     def limit(self, bytes_max: int) -> None:
-        """Keep no more than so many bytes from now on."""
+        """Keep at most this many bytes from now on."""
         self._bytes_max = min(self._bytes_max, bytes_max)
         self._drop()
 

@@ -74,7 +74,7 @@ class StateDirectory:
         return sorted(name for name in names if TASK.fullmatch(name))
 
     def clean(self, *, unused_for_ms: int, keep: Collection[str] = ()) -> list[str]:
-        """Remove folders that no process has locked and that were last used so long ago."""
+        """Remove directories that are not locked and were last used at least this long ago."""
         latest_ms = self._clock.now_ms() - unused_for_ms
         return [task for task in self.tasks() if task not in keep and self._remove(task, latest_ms)]
 

@@ -94,7 +94,7 @@ class LruStore(Generic[K, V]):
         self._inner.committed()
 
     def discarded(self) -> None:
-        """The buffer was emptied without being written; who was used when is not known any more."""
+        """The buffer was emptied without being written; the order of use is no longer known."""
         self._inner.discarded()
         self._used = OrderedDict.fromkeys(raw for raw, _ in self.parts.buffer.scan(None, None))
 

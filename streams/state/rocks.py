@@ -103,7 +103,7 @@ def limit_memory(cache_bytes: int, write_buffer_bytes: int) -> None:
 
 
 def shared_memory() -> RocksMemory:
-    """The memory of this process, made by the first who asks."""
+    """The memory of this process, created on first use."""
     with _Shared.lock:
         if _Shared.memory is None:
             _Shared.memory = RocksMemory()
@@ -208,7 +208,7 @@ _opened_in: int | None = None  # the process that has opened a database
 def has_threads() -> bool:
     """Whether RocksDB has threads in this process.
 
-    They do not survive a fork: in the child a flush or a close would wait for them for ever.
+    They do not survive a fork: in the child a flush or a close would wait for them forever.
     """
     return _opened_in == os.getpid()
 

@@ -110,7 +110,7 @@ class TaskState:
         groups = _groups(spec, buffer, expiry, cache_bytes // 2)
         return StoreParts(spec, codec, buffer, groups, expiry, self.record_time)
 
-    # Any, because who asks knows the kind of the store by its name.
+    # Any, because the caller knows the kind of the store by its name.
     def store(self, name: str) -> Any:
         """An open store."""
         return self._open_store(name)

@@ -6,7 +6,7 @@
     commit: dirty -> (the task's one write) -> clean
 
 `dirty` holds rows since the last commit, None for deleted ones. `clean` remembers committed rows
-that were read or written lately, within a budget of bytes. Only the task's thread uses a
+that were read or written recently, within a budget of bytes. Only the task's thread uses a
 WriteBuffer; other threads read through ConcurrentReads, which see the same rows and change nothing.
 """
 
@@ -137,7 +137,7 @@ class WriteBuffer:
         return merged(written, committed, backwards=backwards) if written else committed
 
     def count(self) -> int:
-        """How many rows there are; about so many when they are on disk."""
+        """The number of rows; an estimate when they are on disk."""
         backing, count = self._backing, self._backing.count()
         if not backing.is_memory:
             return count + len(self._dirty)
@@ -146,7 +146,7 @@ class WriteBuffer:
         return count
 
     def limit_cache(self, cache_bytes: int) -> None:
-        """Let `clean` have no more than so many bytes from now on."""
+        """Limit `clean` to this many bytes from now on."""
         self.clean.limit(cache_bytes)
 
     def on_disk(self, until_ms: int) -> None:

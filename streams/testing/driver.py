@@ -165,7 +165,7 @@ class TopologyTestDriver:
         self._run_to_idle()
 
     def commit(self) -> None:
-        """Commit all tasks, so that results held back go on."""
+        """Commit all tasks, so that held back results are emitted."""
         self._check_open()
         for task_id, task in self._tasks.items():
             self._commit(task_id, task)
@@ -328,7 +328,7 @@ class TopologyTestDriver:
                 self._route()
 
     def _next_task(self) -> tuple[TaskId, Task] | None:
-        """The task with the smallest next timestamp among those that may go on."""
+        """The task with the smallest next timestamp among those that may continue."""
         heads = []
         for task_id, task in self._tasks.items():
             head = task.head() if task.buffered_total else None

@@ -148,7 +148,7 @@ def describe_topics(
 def create_partitions(
     cluster: Cluster, totals: Mapping[str, int], *, validate_only: bool, timeout_ms: int
 ) -> Results[str, None]:
-    """Let topics have so many partitions in all."""
+    """Increase the partition count of topics to these totals."""
     request = CreatePartitionsRequest(
         topics=[
             CreatePartitionsTopic(name=name, count=count, assignments=None)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """HTTP's library is imported by those who use it: it takes its time."""
+        """The HTTP library is imported when it is used: the import is slow."""
         if name != "HttpSchemaRegistry":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return import_module("broker.client.registry.http_registry").HttpSchemaRegistry

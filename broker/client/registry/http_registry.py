@@ -102,14 +102,14 @@ class HttpSchemaRegistry:
         return _list(self._ask("GET", path, query=_flags(deleted=deleted)), int)
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
-        """Delete all versions; for good only when they were deleted before."""
+        """Delete all versions; permanently only when they were soft-deleted before."""
         query = _flags(permanent=permanent)
         return _list(self._ask("DELETE", f"/subjects/{_part(subject)}", query=query), int)
 
     def delete_version(
         self, subject: str, version: int = LATEST, *, permanent: bool = False
     ) -> int:
-        """Delete one version; for good only when it was deleted before."""
+        """Delete one version; permanently only when it was soft-deleted before."""
         path = f"/subjects/{_part(subject)}/versions/{_version(version)}"
         found = self._ask("DELETE", path, query=_flags(permanent=permanent))
         if type(found) is not int:

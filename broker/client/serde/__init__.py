@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from broker.client.serde.registry_json import RegistryJsonSerde
     from broker.client.serde.registry_protobuf import RegistryProtobufSerde
 else:
-    # The libraries of formats are imported by those who use them: they take their time.
+    # The libraries of formats are imported when they are used: the imports are slow.
     _MODULES = {
         "AvroSerde": "avro_serde",
         "ModelSerde": "models.model_serde",

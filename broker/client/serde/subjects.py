@@ -49,7 +49,7 @@ class SubjectSchemas:
             return None
 
     def find(self, topic: str, schema: Schema | None, name: str | None) -> tuple[int, Schema]:
-        """Id and schema to write with: the latest, or the given one, registered if need be.
+        """Id and schema to write with: the latest, or the given one, registered if necessary.
 
         A refusal is SerdeError; a registry that does not answer is RegistryError: nothing is wrong
         with the value then.
@@ -73,7 +73,7 @@ class SubjectSchemas:
             raise self._refused(topic, subject, error) from error
 
     def refer(self, name: str, schema: Schema) -> Reference:
-        """A reference to a schema under the subject of its own name, registered if need be."""
+        """A reference to a schema under the subject of its own name, registered if necessary."""
         try:
             if self.auto_register:
                 self.registry.register(name, schema, normalize=self.normalize)

@@ -346,7 +346,7 @@ class SharedReads:
         self.counts.bytes_read += len(view)
         run = whole_run(view, offset, data.aborted_transactions)
         if run is None:
-            # No whole batch, or nonsense: each reader says so in its own words.
+            # No whole batch, or damage: each reader reports it itself.
             self._cache.forget(partition)
             direct[part.place] = data
             return True

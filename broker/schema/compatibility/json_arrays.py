@@ -59,7 +59,7 @@ def item_differences(
 def removed_differences(
     old: Node, others: Node | None, path: str, compare: Compare
 ) -> Iterator[Difference]:
-    """An item that has no schema of its own any more."""
+    """An item that no longer has a schema of its own."""
     if others is None or is_false(old):
         return
     if is_false(others):

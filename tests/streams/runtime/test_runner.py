@@ -114,7 +114,7 @@ def test_a_broker_that_does_not_answer_puts_off_what_can_wait() -> None:
         standbys=lambda: ["standby"],
         note_standby_positions=lambda: None,
     )
-    loop._around = SimpleNamespace(
+    loop._environment = SimpleNamespace(
         layout=SimpleNamespace(repartition_topics={tp.topic: 1}),
         admin=SimpleNamespace(delete_records=silent),
         clean_directories=lambda: None,

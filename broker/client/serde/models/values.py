@@ -165,7 +165,7 @@ def scaled(digits: int, scale: int) -> Decimal:
 
 
 class EnumMembers(dict[object, Enum]):
-    """Members of an Enum by what stands for them in bytes."""
+    """Members of an Enum by their encoded values."""
 
     def __init__(self, name: str, members: Mapping[str, Enum] | Mapping[int, Enum]) -> None:
         super().__init__(members.items())

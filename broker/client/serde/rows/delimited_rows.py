@@ -1,6 +1,6 @@
 """DELIMITED: the columns as strings with a delimiter between them, as Apache Commons CSV has it.
 
-Reading: a field that starts with a quote goes on to the next single quote; two stand for one.
+Reading: a field that starts with a quote continues to the next single quote; two stand for one.
 Blank lines before the record are skipped, everything after its line is ignored, and an empty
 field is null. Writing: null is empty, and fields are quoted only when they could be misread; the
 first one is quoted also when it starts with anything but a letter or digit.
@@ -86,7 +86,7 @@ class DelimitedRows:
 
 
 def delimiter_of(text: str) -> str:
-    """The sign that a delimiter's text stands for: itself, or SPACE or TAB."""
+    """The character that a delimiter's text stands for: itself, or SPACE or TAB."""
     sign = DELIMITER_NAMES.get(text.upper(), text)
     if len(sign) != 1 or sign in '"\r\n':
         raise SchemaError(

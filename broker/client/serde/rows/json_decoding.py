@@ -144,7 +144,7 @@ class JsonRowDecoder:
             return None  # names with quotes or control characters
 
     def _learn(self, seen: Mapping[str, object]) -> None:
-        """Let the fast way know the names of an object's fields from now on."""
+        """Add the names of an object's fields to the fast path."""
         names, ignored = list(self._names), set(self._ignored)
         for name in seen:
             index = self._positions.get(name, self._positions.get(name.upper()))
