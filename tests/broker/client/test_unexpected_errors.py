@@ -50,7 +50,8 @@ def test_a_value_that_cannot_be_sent_is_an_error_of_its_client_alone(
 def test_an_unexpected_error_of_connections_closes_those_of_one_client(
     tcp_target: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    step, broken = Peers.step, []
+    step = Peers.step
+    broken: list[Peers] = []
 
     def break_once(self: Peers, ready: Iterable[Peer]) -> None:
         if not broken and threading.current_thread().name == "millstream-network":
