@@ -23,7 +23,7 @@ LOOK_S = 0.5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until SIGTERM or SIGINT; the exit code."""
+    """Run until SIGTERM or SIGINT; returns the exit code."""
     options = parse(arguments)
     logging.basicConfig(
         stream=sys.stderr,
@@ -44,10 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def serve(config: WorkerConfig, connectors: Sequence[ConnectorFile]) -> None:
-    """Run a worker in this process until it is told to stop."""
+    """Run a worker in this process until it is stopped."""
     if connectors and config.distributed:
         raise ConfigError(
-            "a distributed worker takes no files of connectors",
+            "a distributed worker does not accept connector files",
             hint="create them over REST, or run a standalone worker: set "
             '"offset.storage.file.filename" in place of "group.id" and the three topics',
         )
@@ -60,7 +60,7 @@ def serve(config: WorkerConfig, connectors: Sequence[ConnectorFile]) -> None:
 
 
 def _stop_signals() -> "SimpleQueue[int]":
-    """What gets the signals to stop. Until now they ended the process: nothing was running."""
+    """The queue for stop signals. Before this, a signal ends the process: nothing is running."""
     asked: SimpleQueue[int] = SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: asked.put(number))
@@ -68,7 +68,7 @@ def _stop_signals() -> "SimpleQueue[int]":
 
 
 def _wait(asked: "SimpleQueue[int]", server: ConnectServer) -> None:
-    """Wait for a signal. Another thread may get it, so the main one has to look by itself."""
+    """Wait for a signal. Another thread may receive it, so the main thread polls."""
     while True:
         if server.failure is not None:
             raise server.failure
@@ -82,14 +82,22 @@ def _wait(asked: "SimpleQueue[int]", server: ConnectServer) -> None:
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m connect", description="Run a Connect worker.")
-    parser.add_argument("worker", type=Path, help="settings of the worker: .properties or .json")
     parser.add_argument(
-        "connectors", type=Path, nargs="*", help="connectors of a standalone worker"
+        "worker", type=Path, help="settings of the worker: a .properties or .json file"
     )
     parser.add_argument(
-        "--config", action="append", default=[], metavar="KEY=VALUE", help="a setting that wins"
+        "connectors", type=Path, nargs="*", help="connectors of a standalone worker, one file each"
     )
-    parser.add_argument("--log-level", default="info", help="debug, info, warning or error")
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting that overrides the file; repeatable",
+    )
+    parser.add_argument(
+        "--log-level", default="info", help="log level: debug, info, warning or error"
+    )
     return parser.parse_args(arguments)
 
 

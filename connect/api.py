@@ -1,4 +1,4 @@
-"""What the author of a connector, converter, transform or predicate implements.
+"""The API for authors of connectors, converters, transforms and predicates.
 
 A connector decides what there is to copy and cuts it into task configurations; tasks copy. The
 worker sets `context` before `start`, runs every task on a thread of its own, and calls no two
@@ -20,14 +20,14 @@ from connect.records import Header, Record, SinkRecord, SourceRecord
 
 
 class ExactlyOnceSupport(enum.Enum):
-    """What a source connector says about exactly-once delivery with some configuration."""
+    """Whether a source connector supports exactly-once delivery with a configuration."""
 
     SUPPORTED = "SUPPORTED"
     UNSUPPORTED = "UNSUPPORTED"
 
 
 class OffsetReader(Protocol):
-    """Where a source connector left off."""
+    """Reads the stored offsets of a source connector."""
 
     def offset(self, partition: Mapping[str, object]) -> Mapping[str, object] | None:
         """The last committed offset of one partition of the source; None if there is none."""
@@ -41,7 +41,7 @@ class OffsetReader(Protocol):
 
 
 class ConnectorContext(Protocol):
-    """What the worker does for a connector."""
+    """The worker's services for a connector."""
 
     @property
     def offset_reader(self) -> OffsetReader:
@@ -49,7 +49,7 @@ class ConnectorContext(Protocol):
         ...
 
     def request_task_reconfiguration(self) -> None:
-        """Has `task_configs` called again: there is something new to copy, or something gone."""
+        """Has `task_configs` called again, because the work has changed."""
         ...
 
     def raise_error(self, error: Exception) -> None:
@@ -58,7 +58,7 @@ class ConnectorContext(Protocol):
 
 
 class TransactionContext(Protocol):
-    """Lets a source task say where transactions end, with transaction.boundary=connector."""
+    """Lets a source task define where transactions end, with transaction.boundary=connector."""
 
     def commit_transaction(self, record: SourceRecord | None = None) -> None:
         """Commits after the given record of the next batch, or after the whole next batch."""
@@ -70,16 +70,16 @@ class TransactionContext(Protocol):
 
 
 class SourceTaskContext(Protocol):
-    """What the worker does for a source task."""
+    """The worker's services for a source task."""
 
     @property
     def offset_reader(self) -> OffsetReader:
-        """Where the connector left off."""
+        """The stored offsets of the connector."""
         ...
 
     @property
     def transaction_context(self) -> TransactionContext | None:
-        """Where transactions end; None unless the connector defines that itself."""
+        """Defines where transactions end; None unless transaction.boundary=connector."""
         ...
 
     def configs(self) -> Mapping[str, str]:
@@ -87,15 +87,15 @@ class SourceTaskContext(Protocol):
         ...
 
     def stopping(self) -> concurrency.Event:
-        """Set when the task shall end: `poll` may wait on it instead of sleeping."""
+        """Set when the task must stop: `poll` may wait on it instead of sleeping."""
         ...
 
 
 class ErrantRecordReporter(Protocol):
-    """Takes single records that a sink task cannot deliver."""
+    """Reports single records that a sink task cannot deliver."""
 
     def report(self, record: SinkRecord, error: Exception) -> Future[None]:
-        """Gives a record to the dead letter topic and the log, before its offset is committed.
+        """Writes a record to the dead letter queue and the log, before its offset is committed.
 
         The future ends when it is written. Only a task that keeps its own offsets must wait for
         it before it moves them past the record.
@@ -104,11 +104,11 @@ class ErrantRecordReporter(Protocol):
 
 
 class SinkTaskContext(Protocol):
-    """What the worker does for a sink task."""
+    """The worker's services for a sink task."""
 
     @property
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
-        """Takes single bad records; None when errors shall fail the task."""
+        """Reports single bad records; None if errors fail the task."""
         ...
 
     def configs(self) -> Mapping[str, str]:
@@ -116,7 +116,7 @@ class SinkTaskContext(Protocol):
         ...
 
     def offset(self, partition: TopicPartition, offset: int) -> None:
-        """Reads on from this offset."""
+        """Continues reading from this offset."""
         ...
 
     def timeout(self, timeout_ms: int) -> None:
@@ -124,24 +124,24 @@ class SinkTaskContext(Protocol):
         ...
 
     def assignment(self) -> set[TopicPartition]:
-        """The partitions this task has now."""
+        """The partitions that are assigned to this task."""
         ...
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Gives no records of these partitions until they are resumed."""
+        """Pauses these partitions until they are resumed."""
         ...
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Gives records of these partitions again."""
+        """Resumes these partitions."""
         ...
 
     def request_commit(self) -> None:
-        """Commits offsets soon, without waiting for the interval."""
+        """Requests a commit of offsets, without waiting for the interval."""
         ...
 
 
 class Connector(ABC):
-    """Decides what there is to copy, and cuts it into configurations of tasks."""
+    """Decides what to copy, and divides it into task configurations."""
 
     context: ConnectorContext
 
@@ -152,15 +152,15 @@ class Connector(ABC):
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The settings it knows; asked without starting it."""
+        """The definition of its settings; called without starting it."""
         return ConfigDef()
 
     def validate(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]] | None:
-        """Errors by setting that `config` cannot tell, such as a table that is not there."""
+        """Errors by setting that `config` cannot detect, such as a missing table."""
         return None
 
     def local_paths(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-        """The files and folders that it opens, by the setting that names them.
+        """The files and directories that it opens, by setting.
 
         The worker refuses those that are not in one of its `connector.allowed.paths`.
         """
@@ -168,7 +168,7 @@ class Connector(ABC):
 
     @abstractmethod
     def start(self, config: Mapping[str, str]) -> None:
-        """Gets ready to cut tasks for this configuration."""
+        """Starts the connector with this configuration."""
 
     @abstractmethod
     def task_class(self) -> "type[SourceTask] | type[SinkTask]":
@@ -179,14 +179,14 @@ class Connector(ABC):
         """One configuration per task; at most this many."""
 
     def stop(self) -> None:  # noqa: B027 - most have nothing to close
-        """Lets go of what `start` took."""
+        """Releases the resources that `start` acquired."""
 
 
 class SourceConnector(Connector):
     """Reads from another system into topics."""
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport | None:
-        """Whether offsets tell exactly where to go on; None when the connector cannot say."""
+        """Whether exactly-once delivery is supported; None if the connector does not know."""
         return None
 
     def can_define_transaction_boundaries(self, config: Mapping[str, str]) -> bool:
@@ -198,7 +198,7 @@ class SourceConnector(Connector):
         config: Mapping[str, str],
         offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]],
     ) -> bool:
-        """Checks offsets that a user wants; True when all of them are managed by the worker."""
+        """Checks offsets that a user sets; True if all of them are managed by the worker."""
         return False
 
 
@@ -208,7 +208,7 @@ class SinkConnector(Connector):
     def alter_offsets(
         self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]
     ) -> bool:
-        """Checks offsets that a user wants; True when all of them are managed by the worker."""
+        """Checks offsets that a user sets; True if all of them are managed by the worker."""
         return False
 
 
@@ -224,7 +224,7 @@ class SourceTask(ABC):
 
     @abstractmethod
     def start(self, config: Mapping[str, str]) -> None:
-        """Opens the source, at the place where the context's offsets say."""
+        """Opens the source at the position of the context's offsets."""
 
     @abstractmethod
     def poll(self) -> Sequence[SourceRecord] | None:
@@ -257,11 +257,11 @@ class SinkTask(ABC):
         """Opens the target."""
 
     def open(self, partitions: Iterable[TopicPartition]) -> None:  # noqa: B027 - optional
-        """Called before records of these partitions come."""
+        """Called when these partitions are assigned, before their first records."""
 
     @abstractmethod
     def put(self, records: Sequence[SinkRecord]) -> None:
-        """Takes records; RetriableError has the same records put again."""
+        """Writes records; after a RetriableError the same records are put again."""
 
     def flush(self, offsets: Mapping[TopicPartition, int]) -> None:  # noqa: B027 - optional
         """Makes everything put so far durable."""
@@ -272,10 +272,10 @@ class SinkTask(ABC):
         return offsets
 
     def close(self, partitions: Iterable[TopicPartition]) -> None:  # noqa: B027 - optional
-        """Called when these partitions go to another task, or at the end."""
+        """Called when these partitions are revoked, or at the end."""
 
     def stop(self) -> None:  # noqa: B027 - most have nothing to close
-        """Lets go of the target; nothing is called after it."""
+        """Releases the target; no other method is called after it."""
 
 
 class Converter(Protocol):
@@ -309,7 +309,7 @@ class Converter(Protocol):
 
 @runtime_checkable
 class BulkConverter(Protocol):
-    """What a converter may do besides: many keys or values at once, without headers.
+    """An optional interface of converters: converts many keys or values at once, without headers.
 
     What it raises is found again one by one, so it need not say which of them is wrong.
     """
@@ -365,14 +365,14 @@ class Transformation(ABC):
 
     @abstractmethod
     def apply(self, record: Record) -> Record | None:
-        """The record that goes on; None drops it."""
+        """The transformed record; None drops it."""
 
     def close(self) -> None:  # noqa: B027 - most have nothing to close
-        """Lets go of what it holds."""
+        """Releases its resources."""
 
 
 class Predicate(ABC):
-    """Says to which records a transform applies."""
+    """Decides to which records a transform applies."""
 
     @classmethod
     def config(cls) -> ConfigDef:
@@ -387,4 +387,4 @@ class Predicate(ABC):
         """Whether the transform applies to this record."""
 
     def close(self) -> None:  # noqa: B027 - most have nothing to close
-        """Lets go of what it holds."""
+        """Releases its resources."""

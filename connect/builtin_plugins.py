@@ -1,7 +1,7 @@
-"""The plugins that come with the worker: Java's class names, and where ours are.
+"""The built-in plugins: Java's class names and the Python classes.
 
-Nothing is imported before a plugin is used, so that a connector whose library is missing is in
-nobody's way.
+Nothing is imported before a plugin is used, so a missing library affects only the connectors that
+need it.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ CONVERTERS = "org.apache.kafka.connect.converters"
 
 @dataclass(frozen=True, slots=True)
 class BuiltinPlugin:
-    """A plugin by Java's name; `place` is our "module:Class"."""
+    """A plugin by its Java name; `place` is the Python "module:Class"."""
 
     kind: PluginKind
     name: str

@@ -1,4 +1,4 @@
-"""Names of classes as dead letters and logs show them: Kafka's where there is a counterpart."""
+"""Names of classes in dead letters and logs: Kafka's if there is a counterpart."""
 
 from connect.api import SinkTask, SourceTask
 from connect.errors import ConfigError, ConnectError, DataError, RetriableError

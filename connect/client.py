@@ -1,4 +1,4 @@
-"""ConnectClient: a Connect worker over its REST API, ours or Kafka's.
+"""ConnectClient: a client of the REST API of a Connect worker, Millstream's or Kafka's.
 
 client = ConnectClient("http://localhost:8083")
 client.create("users", {"connector.class": "Datagen", "kafka.topic": "users", ...})
@@ -22,16 +22,16 @@ Json = Any
 
 
 class ConnectRefused(ConnectError):
-    """What a worker answers instead of an answer, with its HTTP status."""
+    """An error response of a worker, with its HTTP status."""
 
     def __init__(self, status: int, message: str, *, hint: str = "") -> None:
-        """The status and the worker's own words."""
+        """The status and the worker's message."""
         super().__init__(message, hint=hint)
         self.status = status
 
 
 class ConnectClient:
-    """Asks one worker; every method may raise ConnectRefused."""
+    """A client of one worker; every method may raise ConnectRefused."""
 
     def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
         """The worker's address: "http://host:8083"."""
@@ -47,17 +47,17 @@ class ConnectClient:
     def create(
         self, name: str, config: Mapping[str, str], *, initial_state: str | None = None
     ) -> Json:
-        """Make a connector; as `describe` answers."""
+        """Create a connector; returns the same as `describe`."""
         state = {} if initial_state is None else {"initial_state": initial_state}
         body = {"name": name, "config": dict(config), **state}
         return self._ask("POST", "/connectors", body)
 
     def put_config(self, name: str, config: Mapping[str, str]) -> Json:
-        """Make a connector, or give it another configuration; as `describe` answers."""
+        """Create a connector or replace its configuration; returns the same as `describe`."""
         return self._ask("PUT", f"{_path(name)}/config", dict(config))
 
     def patch_config(self, name: str, changes: Mapping[str, str | None]) -> Json:
-        """Change single settings, None removes one; as `describe` answers."""
+        """Change single settings, None removes one; returns the same as `describe`."""
         return self._ask("PATCH", f"{_path(name)}/config", dict(changes))
 
     def delete(self, name: str) -> None:
@@ -84,39 +84,39 @@ class ConnectClient:
     # --- states -----------------------------------------------------------------------------
 
     def pause(self, name: str) -> None:
-        """Let a connector copy nothing for a while."""
+        """Pause a connector and its tasks."""
         self._ask("PUT", f"{_path(name)}/pause")
 
     def resume(self, name: str) -> None:
-        """Let a connector go on."""
+        """Resume a connector and its tasks."""
         self._ask("PUT", f"{_path(name)}/resume")
 
     def stop(self, name: str) -> None:
-        """Let a connector have no tasks until it is resumed."""
+        """Stop a connector and its tasks until it is resumed."""
         self._ask("PUT", f"{_path(name)}/stop")
 
     def restart(self, name: str, *, include_tasks: bool = False, only_failed: bool = False) -> Json:
-        """Start a connector anew, its tasks too, or what has failed of them."""
+        """Restart a connector, optionally with its tasks, or only those that have failed."""
         query = f"includeTasks={str(include_tasks).lower()}&onlyFailed={str(only_failed).lower()}"
         return self._ask("POST", f"{_path(name)}/restart?{query}")
 
     def restart_task(self, name: str, task: int) -> None:
-        """Start a task anew."""
+        """Restart a task."""
         self._ask("POST", f"{_path(name)}/tasks/{task}/restart")
 
     # --- offsets ----------------------------------------------------------------------------
 
     def offsets(self, name: str) -> Json:
-        """How far a connector is: [{"partition": {...}, "offset": {...}}, ...]."""
+        """The offsets of a connector: [{"partition": {...}, "offset": {...}}, ...]."""
         return self._ask("GET", f"{_path(name)}/offsets")["offsets"]
 
     def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, object]]) -> str:
-        """Move a stopped connector; what the worker says about it."""
+        """Change the offsets of a stopped connector; returns the worker's message."""
         body = {"offsets": [dict(each) for each in offsets]}
         return str(self._ask("PATCH", f"{_path(name)}/offsets", body)["message"])
 
     def reset_offsets(self, name: str) -> str:
-        """Let a stopped connector begin anew; what the worker says about it."""
+        """Reset the offsets of a stopped connector; returns the worker's message."""
         return str(self._ask("DELETE", f"{_path(name)}/offsets")["message"])
 
     # --- the worker -------------------------------------------------------------------------
@@ -126,12 +126,12 @@ class ConnectClient:
         return self._ask("GET", "/")
 
     def plugins(self, *, connectors_only: bool = True) -> list[Json]:
-        """The kinds of connectors that can be made, or all plugins."""
+        """The connector plugins, or all plugins."""
         query = f"connectorsOnly={str(connectors_only).lower()}"
         return list(self._ask("GET", f"/connector-plugins?{query}"))
 
     def validate(self, plugin: str, config: Mapping[str, str]) -> Json:
-        """What is to say about a configuration."""
+        """Validate a configuration."""
         path = f"/connector-plugins/{quote(plugin, safe='')}/config/validate"
         return self._ask("PUT", path, dict(config))
 
@@ -142,7 +142,7 @@ class ConnectClient:
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise ConnectRefused(
                 UNREACHABLE,
-                f"the Connect server does not answer: {error}",
+                f"the Connect worker does not respond: {error}",
                 hint=f"is a worker running at {self._url}?",
             ) from error
         if answer.status_code >= ERRORS_FROM:

@@ -59,7 +59,7 @@ class Clients:
     worker_config: Mapping[str, str] = field(default_factory=dict)
 
     def producer(self, connector: Mapping[str, str], **defaults: object) -> BulkProducer:
-        """A producer of a connector; the defaults give way to what the user has set."""
+        """A producer of a connector; the user's settings override the defaults."""
         return self._open("producer", producer, connector, defaults)
 
     def consumer(self, connector: Mapping[str, str], **defaults: object) -> Consumer:
@@ -89,7 +89,7 @@ class Clients:
 
 
 def with_prefix(config: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """The settings whose names begin so, without it; "x.override." is no setting of "x."."""
+    """The settings with a prefix, without it; "x.override." is not a setting of "x."."""
     found = {
         name.removeprefix(prefix): value
         for name, value in config.items()
@@ -99,7 +99,7 @@ def with_prefix(config: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 
 def client_settings(kind: ClientKind, named: Mapping[str, str]) -> dict[str, object]:
-    """Settings as our clients take them; ConfigError names one that they do not have."""
+    """Settings as arguments of the clients; ConfigError for a setting that they do not have."""
     known = _known(kind)
     settings: dict[str, object] = {}
     for name, text in named.items():
@@ -109,7 +109,8 @@ def client_settings(kind: ClientKind, named: Mapping[str, str]) -> dict[str, obj
         elif name in STORE_TYPES:
             if text != "PEM":
                 raise ConfigError(
-                    f'"{name}" is "{text}"', hint="certificates must be in PEM files: set PEM"
+                    f'"{name}" is "{text}", which is not supported',
+                    hint="certificates must be in PEM files: set it to PEM",
                 )
         elif ours not in known:
             raise _unknown(kind, name, list(known))
@@ -119,7 +120,7 @@ def client_settings(kind: ClientKind, named: Mapping[str, str]) -> dict[str, obj
 
 
 def is_client_setting(kind: ClientKind, name: str) -> bool:
-    """Whether our clients of this kind have this setting."""
+    """Whether clients of this kind have this setting."""
     return name == JAAS or name in STORE_TYPES or PEM_FILES.get(name, name) in _known(kind)
 
 
@@ -151,12 +152,12 @@ def _credentials(jaas: str) -> dict[str, object]:
     if "username" not in options or "password" not in options:
         raise ConfigError(
             f'"{JAAS}" has no username and password',
-            hint="only the login modules for PLAIN and SCRAM are known",
+            hint="only the login modules for PLAIN and SCRAM are supported",
         )
     return {"sasl_username": options["username"], "sasl_password": options["password"]}
 
 
 def _unknown(kind: str, name: str, known: list[str]) -> ConfigError:
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f'did you mean "{near[0]}"?' if near else f"settings are {', '.join(sorted(known))}"
+    hint = f'did you mean "{near[0]}"?' if near else f"the settings are {', '.join(sorted(known))}"
     return ConfigError(f'unknown setting "{name}" of a {kind}', hint=hint)

@@ -1,4 +1,4 @@
-"""Definitions and checked settings, as Connect's REST API answers them."""
+"""Definitions and validation results, as Connect's REST API returns them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,13 +9,13 @@ from connect.hidden_values import hide_value, is_secret_name
 
 @dataclass(frozen=True, slots=True)
 class ConfigInfo:
-    """One setting: its definition if anybody has one, and what was found out about its value."""
+    """One setting: its definition, if any, and the validation result of its value."""
 
     key: ConfigKey | None
     value: ConfigValue | None
 
     def as_json(self) -> dict[str, object]:
-        """The entry of the answer."""
+        """The entry of the response."""
         type_ = None if self.key is None else self.key.type
         return {
             "definition": None if self.key is None else key_info(self.key),
@@ -25,7 +25,7 @@ class ConfigInfo:
 
 @dataclass(frozen=True, slots=True)
 class ConfigInfos:
-    """The answer to a validation."""
+    """The response to a validation."""
 
     name: str
     error_count: int
@@ -39,7 +39,7 @@ class ConfigInfos:
         return [error for value in values for error in value.errors]
 
     def as_json(self) -> dict[str, object]:
-        """The body of the answer."""
+        """The body of the response."""
         return {
             "name": self.name,
             "error_count": self.error_count,
@@ -66,7 +66,7 @@ def key_info(key: ConfigKey) -> dict[str, object]:
 
 
 def value_info(value: ConfigValue, type_: ConfigType | None) -> dict[str, object]:
-    """What was found out about the value of one setting."""
+    """The validation result of one setting."""
     # What is offered for a list are its entries.
     offered = ConfigType.STRING if type_ is ConfigType.LIST else type_
     text = text_of(value.value, type_)
@@ -86,7 +86,7 @@ def config_infos(
     values: Iterable[ConfigValue],
     groups: Sequence[str],
 ) -> ConfigInfos:
-    """All settings in the order of their definition; values that nobody defines come first."""
+    """All settings in the order of their definition; undefined ones come first."""
     by_name = {value.name: value for value in values}
     configs = [ConfigInfo(None, value) for value in by_name.values() if value.name not in keys]
     configs += [ConfigInfo(key, by_name.get(key.name)) for key in keys.values()]
@@ -97,7 +97,7 @@ def config_infos(
 def prefixed_infos(
     keys: Mapping[str, ConfigKey], values: Iterable[ConfigValue], prefix: str
 ) -> ConfigInfos:
-    """Settings of a converter or client inside of a connector's; a wrong one counts once."""
+    """Settings of a converter or client of a connector; an invalid one counts once."""
     configs: list[ConfigInfo] = []
     for value in values:
         key = keys.get(value.name)
@@ -113,7 +113,7 @@ def prefixed_infos(
 
 
 def merged_infos(name: str, *parts: ConfigInfos | None) -> ConfigInfos:
-    """The settings of a connector, of its clients and of its converters as one answer."""
+    """The settings of a connector, its clients and its converters as one response."""
     there = [part for part in parts if part is not None]
     groups = dict.fromkeys(group for part in there for group in part.groups)
     configs = tuple(config for part in there for config in part.configs)

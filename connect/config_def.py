@@ -1,4 +1,4 @@
-"""ConfigDef: declared settings, how their texts become values, and what Kafka says of wrong ones.
+"""ConfigDef: definitions of settings, how strings are parsed, and Kafka's errors for invalid ones.
 
 DEFINITION = (
     ConfigDef()
@@ -66,7 +66,7 @@ __all__ = [
 
 
 class ConfigType(Enum):
-    """What kind of value a setting has."""
+    """The type of a setting."""
 
     BOOLEAN = "BOOLEAN"
     STRING = "STRING"
@@ -80,7 +80,7 @@ class ConfigType(Enum):
 
 
 class Importance(Enum):
-    """How much a setting matters."""
+    """The importance of a setting."""
 
     HIGH = "HIGH"
     MEDIUM = "MEDIUM"
@@ -88,7 +88,7 @@ class Importance(Enum):
 
 
 class Width(Enum):
-    """How wide a field a form shows for the setting."""
+    """The width of the setting's field in a form."""
 
     NONE = "NONE"
     SHORT = "SHORT"
@@ -105,13 +105,13 @@ REQUIRED: Final = _Required.REQUIRED
 
 
 class Recommender(Protocol):
-    """Says which values a form may offer, and whether it shows the setting at all."""
+    """Recommends values to a form, and decides whether it shows the setting."""
 
     def valid_values(self, name: str, parsed: Mapping[str, object]) -> Sequence[object]:
         """The values to offer, given the other settings."""
 
     def visible(self, name: str, parsed: Mapping[str, object]) -> bool:
-        """Whether the setting matters, given the other settings."""
+        """Whether to show the setting, given the other settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class ConfigKey:
 
 @dataclass(slots=True)
 class ConfigValue:
-    """What validation found out about one setting."""
+    """The validation result of one setting."""
 
     name: str
     value: object = None
@@ -149,50 +149,50 @@ class ConfigValue:
 
 
 class Settings(dict[str, object]):
-    """Parsed settings by name; the methods say which type the declaration gave them."""
+    """Parsed settings by name; there is a method for each type."""
 
     def text(self, name: str) -> str:
-        """A setting that is a text or a class, and has a value."""
+        """A string or class that has a value."""
         value = self[name]
-        assert isinstance(value, str), f"{name} is no text"
+        assert isinstance(value, str), f"{name} is not a string"
         return value
 
     def text_or_none(self, name: str) -> str | None:
-        """A setting that is a text or a class, or not given."""
+        """A string or class, or None."""
         return None if self[name] is None else self.text(name)
 
     def texts(self, name: str) -> list[str]:
-        """A setting that is a list."""
+        """A list of strings."""
         value = self[name]
-        assert isinstance(value, list), f"{name} is no list"
+        assert isinstance(value, list), f"{name} is not a list"
         return value
 
     def boolean(self, name: str) -> bool:
-        """A setting that is true or false."""
+        """A boolean."""
         value = self[name]
-        assert isinstance(value, bool), f"{name} is no boolean"
+        assert isinstance(value, bool), f"{name} is not a boolean"
         return value
 
     def integer(self, name: str) -> int:
-        """A setting that is a whole number, and has a value."""
+        """An integer that has a value."""
         value = self[name]
-        assert type(value) is int, f"{name} is no whole number"
+        assert type(value) is int, f"{name} is not an integer"
         return value
 
     def integer_or_none(self, name: str) -> int | None:
-        """A setting that is a whole number, or not given."""
+        """An integer, or None."""
         return None if self[name] is None else self.integer(name)
 
     def number(self, name: str) -> float:
-        """A setting that is a double."""
+        """A double."""
         value = self[name]
-        assert isinstance(value, float), f"{name} is no double"
+        assert isinstance(value, float), f"{name} is not a double"
         return value
 
     def password(self, name: str) -> str:
-        """The hidden text of a password."""
+        """The value of a password."""
         value = self[name]
-        assert isinstance(value, Password), f"{name} is no password"
+        assert isinstance(value, Password), f"{name} is not a password"
         return value.value
 
 
@@ -201,7 +201,7 @@ ClassFinder = Callable[[str], str | None]
 
 
 class ConfigDef:
-    """The settings that a worker, connector, converter or transform knows, in their order.
+    """The settings of a worker, connector, converter or transform, in order.
 
     The value of a CLASS is its full name: `find_class` knows aliases, and what is missing.
     """
@@ -231,7 +231,7 @@ class ConfigDef:
         dependents: Sequence[str] = (),
         recommender: Recommender | None = None,
     ) -> Self:
-        """Declares one more setting; a default that it may not have is an error at once."""
+        """Defines a setting; raises if the default is invalid."""
         return self.add(
             ConfigKey(
                 name,
@@ -250,7 +250,7 @@ class ConfigDef:
         )
 
     def add(self, key: ConfigKey) -> Self:
-        """Adds a setting that was declared elsewhere."""
+        """Adds a setting that was defined elsewhere."""
         if key.name in self.keys:
             raise ConfigError(f"Configuration {key.name} is defined twice.")
         if not key.required:
@@ -289,7 +289,7 @@ class ConfigDef:
         return sorted(self.keys.values(), key=place)
 
     def parse(self, config: Mapping[str, object]) -> Settings:
-        """The value of every setting; ConfigError for the first one that is wrong."""
+        """The value of every setting; ConfigError for the first invalid one."""
         undefined = self._undefined_dependents()
         if undefined:
             raise ConfigError(
@@ -299,7 +299,7 @@ class ConfigDef:
         return Settings((key.name, self._parse_one(key, config)) for key in self.keys.values())
 
     def validate(self, config: Mapping[str, object]) -> list[ConfigValue]:
-        """What is to say about every setting: value, errors, what a form may offer."""
+        """The validation result of every setting: value, errors, recommended values."""
         return list(self.validate_all(config).values())
 
     def validate_all(self, config: Mapping[str, object]) -> dict[str, ConfigValue]:
@@ -370,7 +370,7 @@ def _recommend(
 
 @dataclass(frozen=True, slots=True)
 class _Embedded:
-    """A validator that knows its setting by the name without the prefix."""
+    """A validator that sees its setting without the prefix."""
 
     prefix: str
     inner: Validator
@@ -384,7 +384,7 @@ class _Embedded:
 
 @dataclass(frozen=True, slots=True)
 class _EmbeddedRecommender:
-    """A recommender that knows its settings by their names without the prefix."""
+    """A recommender that sees its settings without the prefix."""
 
     prefix: str
     inner: Recommender
@@ -405,7 +405,7 @@ class _EmbeddedRecommender:
 
 _COMMA = re.compile(r"\s*,\s*", re.ASCII)
 _BITS = {ConfigType.INT: 32, ConfigType.SHORT: 16, ConfigType.LONG: 64}
-# What values that are no texts have to be, and what is said of others.
+# The types of values that are not strings, and the errors for other types.
 _OWN_TYPES: dict[ConfigType, tuple[type, ...]] = {
     ConfigType.BOOLEAN: (bool,),
     ConfigType.INT: (int,),
@@ -431,7 +431,7 @@ _REFUSALS = {
 
 
 def parse_type(name: str, value: object, type_: ConfigType) -> object:
-    """A text as a value of the type; values that have the type already are taken as they are."""
+    """Parses a string as a value of the type; values that already have the type are unchanged."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -467,7 +467,7 @@ def _parse_text(name: str, text: str, type_: ConfigType) -> object:
 
 
 def text_of(value: object, type_: ConfigType | None) -> str | None:
-    """A value as the REST API shows it; passwords stay hidden."""
+    """A value as the REST API returns it; passwords stay hidden."""
     if value is None:
         return None
     if type_ is ConfigType.LIST and isinstance(value, list):

@@ -76,7 +76,7 @@ def enrich(
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """What the settings of one transform or predicate are made of."""
+    """Builds the settings of one transform or predicate."""
 
     config: Mapping[str, str | None]
     plugins: PluginFinder
@@ -139,7 +139,7 @@ def _ensure_predicate_to_negate(
 def _own_definition(
     family: _Family, type_setting: str, chosen: str | None, settings: _Settings
 ) -> ConfigDef | None:
-    """The plugin's own settings; None if there is no such plugin and that is found out later."""
+    """The plugin's own settings; None if there is no such plugin, which is reported later."""
     definition = ConfigDef()
     if family.kind is PluginKind.TRANSFORMATION:
         _add_implicit(definition)
@@ -174,12 +174,12 @@ def _add_implicit(definition: ConfigDef) -> None:
         ConfigType.STRING,
         None,
         importance=Importance.MEDIUM,
-        doc="The name of the predicate that says to which records the transform applies.",
+        doc="The name of a predicate; the transform applies to the records that match it.",
     )
     definition.define(
         "negate",
         ConfigType.BOOLEAN,
         False,
         importance=Importance.MEDIUM,
-        doc="Whether the transform applies to those records that the predicate refuses.",
+        doc="Whether the transform applies to the records that do not match the predicate.",
     )

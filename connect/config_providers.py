@@ -1,15 +1,14 @@
-"""Config providers: settings that say where their value is kept, such as a password in a file.
+"""Config providers: settings that refer to their value, such as a password in a file.
 
     ${file:/etc/secrets.properties:db.password}     a setting of a properties file
     ${dir:/run/secrets:db-password}                 the content of a file
     ${env:DB_PASSWORD}                              an environment variable
 
-Only providers that the worker's configuration names can be used: whoever may create a connector
-could otherwise read every file that the worker can. For the same reason the providers of files find
-only what is in their `allowed.paths`, or, without that, in the worker's `connector.allowed.paths`;
-references in the worker's own settings are its owner's. Stores and the REST API hold the
-references; connectors and tasks get the values. A reference that leads nowhere stays as it is
-written.
+Only providers that the worker's configuration names can be used: otherwise everyone who may create
+a connector could read every file that the worker can. For the same reason file providers read only
+files in their `allowed.paths` or, without that, in the worker's `connector.allowed.paths`;
+references in the worker's own settings are trusted. Stores and the REST API hold the references;
+connectors and tasks get the values. A reference that cannot be resolved is kept as it is.
 """
 
 import os
@@ -31,7 +30,7 @@ PREFIX = "config.providers"
 
 
 class ConfigProvider(Protocol):
-    """Where values are kept."""
+    """A source of values."""
 
     def find(self, path: str, key: str) -> str | None:
         """The value of a key; None if there is none."""
@@ -61,7 +60,7 @@ class DirectoryProvider:
         self._allowed = _Allowed(parameters, default)
 
     def find(self, path: str, key: str) -> str | None:
-        """The content of the file `key` in the folder `path`; never of one outside of it."""
+        """The content of the file `key` in the directory `path`; never of a file outside."""
         file = Path(path) / key
         if file.parent != Path(path) or not self._allowed.allow(str(file)):
             return None
@@ -80,7 +79,9 @@ class EnvironmentProvider:
         try:
             self._pattern = compile_pattern(text)
         except re.error as error:
-            raise ConfigError(f'"allowlist.pattern" is "{text}", no pattern: {error}') from error
+            raise ConfigError(
+                f'"allowlist.pattern" is not a valid pattern: "{text}": {error}'
+            ) from error
 
     def find(self, path: str, key: str) -> str | None:
         """A variable; variables have no path."""
@@ -100,7 +101,7 @@ class ConfigProviders:
     """The providers of a worker, by the names that references use."""
 
     def __init__(self, settings: Mapping[str, str], allowed: AllowedPaths = EVERYWHERE) -> None:
-        """Those that the worker's settings declare; ConfigError for one that we do not have.
+        """The providers in the worker's settings; ConfigError for an unknown one.
 
         `allowed` holds for providers without `allowed.paths`.
         """
@@ -143,8 +144,8 @@ def _provider(name: str, settings: Mapping[str, str], allowed: AllowedPaths) -> 
     provider = PROVIDERS.get(class_name.removeprefix(JAVA_PACKAGE))
     if provider is None:
         raise ConfigError(
-            f'config provider "{name}" has the class "{class_name}", which is not known',
-            hint=f"classes are {', '.join(PROVIDERS)}",
+            f'config provider "{name}" has an unknown class "{class_name}"',
+            hint=f"the classes are {', '.join(PROVIDERS)}",
         )
     parameters = f"{prefix}param."
     return provider(
@@ -166,12 +167,13 @@ class _Allowed:
         self._default = default
 
     def allow(self, path: str) -> bool:
-        """Whether it may be read; what the provider itself does not allow is not found."""
+        """Whether a path may be read; paths that the provider does not allow are not found."""
         if self._own is not None:
             return self._own.allow(path)
         if not self._default.allow(path):
             raise ConfigError(
                 self._default.refusal(path),
-                hint="set config.providers.NAME.param.allowed.paths of the worker to allow more",
+                hint="set config.providers.NAME.param.allowed.paths of the worker to allow more "
+                "paths",
             )
         return True

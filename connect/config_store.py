@@ -1,4 +1,4 @@
-"""ConfigStore: what users want, as the records of Kafka Connect's config topic.
+"""ConfigStore: the target state of connectors, in the format of Kafka Connect's config topic.
 
     connector-NAME          {"properties":{...}}                       null: deleted
     target-state-NAME       {"state":"PAUSED","state.v2":"STOPPED"}    null: deleted
@@ -10,7 +10,7 @@
 
 Workers that know no STOPPED read "state", where it is PAUSED. Task configurations count only when
 the commit record that follows has the number of them: a worker that dies in between leaves the
-connector without a consistent set, and its tasks are cut anew.
+connector without a consistent set, and its task configurations are generated again.
 """
 
 import logging
@@ -41,7 +41,7 @@ _TASK_KEY = re.compile(r"task-(.*)-(\d{1,9})", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class RestartRequest:
-    """Which parts of a connector shall be started anew."""
+    """Which parts of a connector to restart."""
 
     include_tasks: bool = False
     only_failed: bool = False
@@ -49,7 +49,7 @@ class RestartRequest:
 
 @dataclass(frozen=True, slots=True)
 class WantedConnector:
-    """What is wanted of one connector."""
+    """The target state of one connector."""
 
     config: Config
     target_state: TargetState = TargetState.STARTED
@@ -62,7 +62,7 @@ class WantedConnector:
 
 @dataclass(slots=True)
 class _Known:
-    """What the records say about one connector so far."""
+    """The state of one connector according to the records so far."""
 
     config: Config | None = None
     target_state: TargetState = TargetState.STARTED
@@ -73,26 +73,25 @@ class _Known:
 
 
 class ConfigListener(Protocol):
-    """Is told what changed, by whoever changed it."""
+    """Is notified of changes, in the thread that makes them."""
 
     def on_change(self, connector: str) -> None:
-        """Something about a connector is new; `ConfigStore.connector` has it."""
+        """A connector has changed; `ConfigStore.connector` has its new target state."""
         ...
 
     def on_restart(self, connector: str, request: RestartRequest) -> None:
-        """Somebody asks for a restart."""
+        """A restart was requested."""
         ...
 
     def on_logger(self, logger_name: str, level: str) -> None:
-        """Somebody sets the level of a logger of all workers."""
+        """The level of a logger of all workers was set."""
         ...
 
 
 class ConfigTable:
-    """What all records say; one thread at a time."""
+    """The state according to all records; not thread-safe."""
 
     def __init__(self) -> None:
-        """Nothing is known."""
         self._known: dict[str, _Known] = {}
         self._revision = 0
 
@@ -101,7 +100,7 @@ class ConfigTable:
         return sorted(name for name, known in self._known.items() if known.config is not None)
 
     def connector(self, name: str) -> WantedConnector | None:
-        """What is wanted of a connector; None if there is none."""
+        """The target state of a connector; None if it does not exist."""
         known = self._known.get(name)
         if known is None or known.config is None:
             return None
@@ -110,12 +109,12 @@ class ConfigTable:
         )
 
     def has_leftovers(self, name: str) -> bool:
-        """Whether there are tasks of a connector that was deleted."""
+        """Whether a deleted connector still has task records."""
         known = self._known.get(name)
         return known is not None and known.config is None and bool(known.tasks or known.deferred)
 
     def apply(self, key: str, value: object) -> str | None:
-        """Take in a record; the connector that it is about, or None."""
+        """Apply a record; returns the connector that it changes, or None."""
         self._revision += 1
         if key.startswith(TARGET_STATE):
             return self._apply_target_state(key.removeprefix(TARGET_STATE), value)
@@ -171,14 +170,13 @@ class ConfigTable:
 
 
 class ConfigStore:
-    """Keeps what users want, in a topic or, without one, as long as the worker lives.
+    """Stores target states in a topic or, without one, in memory.
 
     Any thread may call any method. With a topic, what is written counts once it is read back: other
     workers see the same, in the same order. The listener is called by the thread that reads.
     """
 
     def __init__(self, listener: ConfigListener, topic: StateTopic | None = None) -> None:
-        """Nothing is read before `open`."""
         self._listener = listener
         self._topic = topic
         self._table = ConfigTable()
@@ -186,13 +184,13 @@ class ConfigStore:
         self._opened = False
 
     def open(self) -> None:
-        """Read the topic; the listener hears only of what comes after that."""
+        """Read the topic; the listener is notified only of later changes."""
         if self._topic is not None:
             self._topic.open(self._apply_record)
         self._opened = True
 
     def close(self) -> None:
-        """Let go of the topic."""
+        """Close the topic."""
         if self._topic is not None:
             self._topic.close()
 
@@ -202,20 +200,20 @@ class ConfigStore:
             return self._table.connectors()
 
     def connector(self, name: str) -> WantedConnector | None:
-        """What is wanted of a connector; None if there is none."""
+        """The target state of a connector; None if it does not exist."""
         with self._lock:
             return self._table.connector(name)
 
     def has_leftovers(self, name: str) -> bool:
-        """Whether there are tasks of a connector that was deleted."""
+        """Whether a deleted connector still has task records."""
         with self._lock:
             return self._table.has_leftovers(name)
 
     def put_connector(
         self, name: str, config: Config, target_state: TargetState | None = None
     ) -> None:
-        """Make or change a connector, perhaps with another state than before."""
-        # The state comes first: nobody shall see the new connector run before it is to stand still.
+        """Create or change a connector, optionally with a new target state."""
+        # The state comes first: otherwise the new connector would run before it is paused.
         state = [] if target_state is None else [_target_state(name, target_state)]
         self._write([*state, (f"{CONNECTOR}{name}", {"properties": dict(config)})])
 
@@ -224,7 +222,7 @@ class ConfigStore:
         self._write([(f"{CONNECTOR}{name}", None), (f"{TARGET_STATE}{name}", None)])
 
     def put_tasks(self, name: str, tasks: Sequence[Config]) -> None:
-        """Replace the tasks of a connector, all at once."""
+        """Replace the task configurations of a connector atomically."""
         records: list[tuple[str, object]] = [
             (f"{TASK}{TaskId(name, number)}", {"properties": dict(task)})
             for number, task in enumerate(tasks)
@@ -232,11 +230,11 @@ class ConfigStore:
         self._write([*records, (f"{COMMIT}{name}", {"tasks": len(tasks)})])
 
     def put_target_state(self, name: str, state: TargetState) -> None:
-        """Say what a connector shall do."""
+        """Set the target state of a connector."""
         self._write([_target_state(name, state)])
 
     def put_restart(self, name: str, request: RestartRequest) -> None:
-        """Ask for a restart."""
+        """Request a restart."""
         value = {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
         self._write([(f"{RESTART}{name}", value)])
 
@@ -264,7 +262,9 @@ class ConfigStore:
             key = (record.key or b"").decode()
             value = None if record.value is None else orjson.loads(record.value)
         except ValueError:
-            logger.warning('topic "%s" offset %d is left out', record.topic, record.offset)
+            logger.warning(
+                'invalid record in topic "%s" at offset %d is ignored', record.topic, record.offset
+            )
             return
         self._take_in(key, value)
 

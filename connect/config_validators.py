@@ -1,4 +1,4 @@
-"""What a setting's value may be: validators that refuse others with the words Kafka uses."""
+"""Validators of settings, with Kafka's error messages."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from connect.errors import ConfigError
 
 
 class Validator(Protocol):
-    """Refuses wrong values of a setting; its text says which values are right."""
+    """Refuses invalid values of a setting; `str` describes the valid ones."""
 
     def ensure_valid(self, name: str, value: object) -> None:
-        """ConfigError if the setting may not have this value."""
+        """Raise ConfigError if the value is invalid."""
 
 
 class Password:
-    """A text that is never shown."""
+    """A string that is never shown."""
 
     __slots__ = ("value",)
 
@@ -37,7 +37,7 @@ class Password:
 
 
 def shown(value: object) -> str:
-    """A value as Java prints it inside of messages."""
+    """A value as Java prints it in messages."""
     match value:
         case None:
             return "null"
@@ -52,7 +52,7 @@ def shown(value: object) -> str:
 
 
 def invalid(name: str, value: object, why: str = "") -> ConfigError:
-    """The error of a wrong value."""
+    """The error of an invalid value."""
     reason = f": {why}" if why else ""
     return ConfigError(f"Invalid value {shown(value)} for configuration {name}{reason}")
 
@@ -65,10 +65,10 @@ class Range:
     high: float | None = None
 
     def ensure_valid(self, name: str, value: object) -> None:
-        """Only numbers inside of the bounds."""
+        """Accept only numbers within the bounds."""
         if value is None:
             raise invalid(name, None, "Value must be non-null")
-        assert isinstance(value, int | float), "only settings that are numbers have a range"
+        assert isinstance(value, int | float), "only numeric settings have a range"
         if self.low is not None and value < self.low:
             raise invalid(name, value, f"Value must be at least {shown(self.low)}")
         if self.high is not None and value > self.high:
@@ -82,41 +82,41 @@ class Range:
 
 
 class ValidString:
-    """One of some texts."""
+    """One of several strings."""
 
-    def __init__(self, *texts: str) -> None:
-        self.texts = texts
+    def __init__(self, *strings: str) -> None:
+        self.strings = strings
 
     def ensure_valid(self, name: str, value: object) -> None:
-        """Only the texts, as they are written."""
-        if value not in self.texts:
-            raise invalid(name, value, f"String must be one of: {', '.join(self.texts)}")
+        """Accept only these strings."""
+        if value not in self.strings:
+            raise invalid(name, value, f"String must be one of: {', '.join(self.strings)}")
 
     def __str__(self) -> str:
-        return f"[{', '.join(self.texts)}]"
+        return f"[{', '.join(self.strings)}]"
 
 
 class CaseInsensitiveValidString:
-    """One of some texts, in capital or small letters."""
+    """One of several strings, case-insensitive."""
 
-    def __init__(self, *texts: str) -> None:
-        self.texts = tuple(text.upper() for text in texts)
+    def __init__(self, *strings: str) -> None:
+        self.strings = tuple(text.upper() for text in strings)
 
     def ensure_valid(self, name: str, value: object) -> None:
-        """Only the texts, whatever the case of their letters."""
-        if not isinstance(value, str) or value.upper() not in self.texts:
-            listed = ", ".join(self.texts)
+        """Accept only these strings, in any case."""
+        if not isinstance(value, str) or value.upper() not in self.strings:
+            listed = ", ".join(self.strings)
             raise invalid(name, value, f"String must be one of (case insensitive): {listed}")
 
     def __str__(self) -> str:
-        return f"(case insensitive) [{', '.join(self.texts)}]"
+        return f"(case insensitive) [{', '.join(self.strings)}]"
 
 
 class NonEmptyString:
-    """A text that is not empty; a setting that is not given passes."""
+    """A non-empty string, or null."""
 
     def ensure_valid(self, name: str, value: object) -> None:
-        """Anything but the empty text."""
+        """Refuse the empty string."""
         if value == "":
             raise invalid(name, value, "String must be non-empty")
 
@@ -125,13 +125,13 @@ class NonEmptyString:
 
 
 class NonEmptyStringWithoutControlChars:
-    """A text of visible signs, as the names of connectors are."""
+    """A non-empty string without control characters, as for names of connectors."""
 
     def ensure_valid(self, name: str, value: object) -> None:
-        """Anything but the empty text and texts with control characters."""
+        """Refuse the empty string and strings with control characters."""
         if value is None:
             return
-        assert isinstance(value, str), "only settings that are texts have signs"
+        assert isinstance(value, str), "only string settings have characters"
         if not value:
             raise invalid(name, value, "String may not be empty")
         controls = [str(ord(sign)) for sign in value if _is_control(sign)]
@@ -148,10 +148,10 @@ def _is_control(sign: str) -> bool:
 
 
 class NonNull:
-    """Any value but none."""
+    """Any value but null."""
 
     def ensure_valid(self, name: str, value: object) -> None:
-        """Any value but none."""
+        """Any value but null."""
         if value is None:
             raise invalid(name, None, "entry must be non null")
 
@@ -160,10 +160,10 @@ class NonNull:
 
 
 class NonEmptyList:
-    """A list of at least one entry, none of them empty, as transforms ask for."""
+    """A list of at least one entry, without empty entries, as for transforms."""
 
     def ensure_valid(self, name: str, value: object) -> None:
-        """Any list with entries."""
+        """Refuse empty lists and empty entries."""
         if not value:
             raise invalid(name, value, "Empty list")
 
@@ -172,10 +172,10 @@ class NonEmptyList:
 
 
 class Regex:
-    """A regular expression of Java."""
+    """A Java regular expression."""
 
     def ensure_valid(self, name: str, value: object) -> None:
-        """Only texts that are expressions."""
+        """Accept only regular expressions."""
         if value is None:
             raise invalid(name, None, "Invalid regex: there is none")
         try:
@@ -194,7 +194,7 @@ class ListSize:
     entries_max: int
 
     def ensure_valid(self, name: str, value: object) -> None:
-        """Only lists that are short enough."""
+        """Refuse lists that are too long."""
         if isinstance(value, list) and len(value) > self.entries_max:
             raise invalid(name, value, f"exceeds maximum list size of [{self.entries_max}].")
 
@@ -203,22 +203,24 @@ class ListSize:
 
 
 class ValidList:
-    """A list without repeated or empty entries, of some texts if any are named."""
+    """A list without duplicate or empty entries, optionally of certain strings."""
 
-    def __init__(self, *texts: str, empty_allowed: bool = True, null_allowed: bool = False) -> None:
-        self._entry = ValidString(*texts)
+    def __init__(
+        self, *strings: str, empty_allowed: bool = True, null_allowed: bool = False
+    ) -> None:
+        self._entry = ValidString(*strings)
         self._empty_allowed = empty_allowed
         self._null_allowed = null_allowed
 
     def ensure_valid(self, name: str, value: object) -> None:
-        """Only lists whose entries are all right."""
+        """Accept only lists with valid entries."""
         if value is None:
             if self._null_allowed:
                 return
             raise ConfigError(f"Configuration '{name}' values must not be null.")
-        assert isinstance(value, list), "only settings that are lists have entries"
+        assert isinstance(value, list), "only list settings have entries"
         if not value and not self._empty_allowed:
-            listed = str(self._entry) if self._entry.texts else "any non-empty value"
+            listed = str(self._entry) if self._entry.strings else "any non-empty value"
             raise ConfigError(
                 f"Configuration '{name}' must not be empty. Valid values include: {listed}"
             )
@@ -227,21 +229,21 @@ class ValidList:
         for entry in value:
             if entry == "":
                 raise ConfigError(f"Configuration '{name}' values must not be empty.")
-            if self._entry.texts:
+            if self._entry.strings:
                 self._entry.ensure_valid(name, entry)
 
     def __str__(self) -> str:
-        return str(self._entry) if self._entry.texts else ""
+        return str(self._entry) if self._entry.strings else ""
 
 
 class AllOf:
-    """What several validators allow."""
+    """All of several validators."""
 
     def __init__(self, *validators: Validator) -> None:
         self._validators = validators
 
     def ensure_valid(self, name: str, value: object) -> None:
-        """Only values that none of them refuses."""
+        """Accept only values that all of them accept."""
         for validator in self._validators:
             validator.ensure_valid(name, value)
 
@@ -250,14 +252,14 @@ class AllOf:
 
 
 class Check:
-    """A validator made of a function and the words that describe it."""
+    """A validator from a function and its description."""
 
     def __init__(self, ensure_valid: Callable[[str, object], None], description: str) -> None:
         self._ensure_valid = ensure_valid
         self._description = description
 
     def ensure_valid(self, name: str, value: object) -> None:
-        """Only values that the function lets pass."""
+        """Call the function."""
         self._ensure_valid(name, value)
 
     def __str__(self) -> str:
@@ -265,10 +267,10 @@ class Check:
 
 
 def unique_entries(kind: str) -> Validator:
-    """A list that names nothing twice: aliases of transforms, groups of topics."""
+    """A list without duplicates: aliases of transforms, groups of topics."""
 
     def ensure_unique(name: str, value: object) -> None:
-        assert isinstance(value, Sequence), "only settings that are lists have entries"
+        assert isinstance(value, Sequence), "only list settings have entries"
         if len(set(value)) < len(value):
             raise invalid(name, value, "Duplicate alias provided.")
 

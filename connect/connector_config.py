@@ -36,7 +36,7 @@ OFFSETS_TOPIC = "offsets.topic"
 
 @dataclass(frozen=True, slots=True)
 class WorkerConverters:
-    """The worker's own converters, which a connector gets that names none."""
+    """The worker's converters, the defaults of connectors."""
 
     key: str | None = None
     value: str | None = None
@@ -48,7 +48,7 @@ def connector_definition(
     connector_class: str | None = None,
     converters: WorkerConverters | None = None,
 ) -> ConfigDef:
-    """What sources and sinks have in common; with plugins, their classes are checked too."""
+    """The settings of both sources and sinks; with plugins, classes are validated."""
     converters = converters or WorkerConverters()
     definition = ConfigDef(find_class=None if plugins is None else class_finder(plugins))
     for key in (
@@ -89,7 +89,7 @@ def sink_definition(
 
 
 def check_sink(config: Mapping[str, str | None], found: dict[str, ConfigValue]) -> None:
-    """Adds the errors of a sink's topics, which no single setting shows."""
+    """Adds errors of a sink's topics, which depend on several settings."""
     topics, pattern = config.get("topics") or "", config.get("topics.regex") or ""
     dead_letters = (config.get("errors.deadletterqueue.topic.name") or "").strip()
 
@@ -137,7 +137,7 @@ def _identity(plugins: PluginFinder | None, connector_class: str | None) -> list
             ConfigType.STRING,
             validator=NonEmptyStringWithoutControlChars(),
             importance=Importance.HIGH,
-            doc="The name of this connector, which no other connector of the worker has.",
+            doc="The name of this connector; it must be unique in the worker.",
             group=COMMON,
             order=1,
             width=Width.MEDIUM,
@@ -147,8 +147,9 @@ def _identity(plugins: PluginFinder | None, connector_class: str | None) -> list
             "connector.class",
             ConfigType.STRING,
             importance=Importance.HIGH,
-            doc="The class of this connector: its full Java name, the name without the package, "
-            'that without "Connector" at its end, or package.module:Class of Python.',
+            doc="The class of this connector: the full Java class name, the name without "
+            'the package, the name without the suffix "Connector", or '
+            "package.module:Class of a Python class.",
             group=COMMON,
             order=2,
             width=Width.LONG,
@@ -159,8 +160,8 @@ def _identity(plugins: PluginFinder | None, connector_class: str | None) -> list
             ConfigType.STRING,
             version,
             importance=Importance.MEDIUM,
-            doc="The wanted version of the connector. A worker has one version of each plugin, so "
-            "this is taken but not needed.",
+            doc="The version of the connector. A worker has one version of each plugin, so "
+            "this setting is accepted and ignored.",
             group=COMMON,
             order=3,
             width=Width.MEDIUM,
@@ -176,7 +177,7 @@ _TASKS = (
         1,
         Range(1),
         Importance.HIGH,
-        "How many tasks the connector may have at most.",
+        "The maximum number of tasks of the connector.",
         COMMON,
         4,
         Width.SHORT,
@@ -187,8 +188,8 @@ _TASKS = (
         ConfigType.BOOLEAN,
         True,
         importance=Importance.LOW,
-        doc="Whether a connector fails that wants more tasks than tasks.max allows; otherwise "
-        "it gets them, with a warning in the log.",
+        doc="Whether a connector fails if it generates more tasks than tasks.max "
+        "allows; otherwise the tasks run and a warning is logged.",
         group=COMMON,
         order=5,
         width=Width.SHORT,
@@ -212,8 +213,8 @@ def _converter(
             default,
             _plugin_class(kind, plugins),
             Importance.LOW,
-            f"The converter between Connect's data and the bytes of {part}s in topics. Without it "
-            "the connector has the worker's.",
+            f"The converter between Connect's data and the bytes of {part}s in topics. "
+            "The default is the worker's converter.",
             COMMON,
             order,
             Width.SHORT,
@@ -225,7 +226,7 @@ def _converter(
             ConfigType.STRING,
             version,
             importance=Importance.LOW,
-            doc=f"The wanted version of the {part} converter; taken but not needed.",
+            doc=f"The version of the {part} converter; accepted and ignored.",
             group=COMMON,
             order=order + 1,
             width=Width.SHORT,
@@ -302,7 +303,7 @@ class VersionRecommender:
     only_with_class: bool = True
 
     def valid_values(self, name: str, parsed: Mapping[str, object]) -> Sequence[object]:
-        """The one version there is."""
+        """The only version."""
         chosen = parsed.get(self.class_setting)
         version = None if chosen is None else self.plugins.version(self.kind, str(chosen))
         return [] if version is None else [version]
@@ -319,8 +320,8 @@ _ALIASES = (
         [],
         unique_entries("transformation aliases"),
         Importance.LOW,
-        "Names of the transforms that every record goes through, in this order; the settings "
-        "of each begin with transforms.NAME.",
+        "Names of the transforms that are applied to every record, in this order; "
+        "the settings of each have the prefix transforms.NAME.",
         TRANSFORMS,
         12,
         Width.LONG,
@@ -332,8 +333,8 @@ _ALIASES = (
         [],
         unique_entries("predicate aliases"),
         Importance.LOW,
-        "Names of the predicates that transforms ask; the settings of each begin with "
-        "predicates.NAME.",
+        "Names of the predicates that transforms use; the settings of each have "
+        "the prefix predicates.NAME.",
         PREDICATES,
         13,
         Width.LONG,
@@ -345,8 +346,8 @@ _ALIASES = (
         "restart",
         ValidString("none", "restart"),
         Importance.LOW,
-        "What happens when a value from outside, of a configuration provider, changes: the "
-        "connector restarts, or nothing.",
+        "What to do when a value from a configuration provider changes: restart "
+        "the connector, or nothing.",
         COMMON,
         14,
         Width.MEDIUM,
@@ -361,8 +362,8 @@ _ERROR_HANDLING = (
         ConfigType.LONG,
         0,
         importance=Importance.MEDIUM,
-        doc="For how many milliseconds a failed operation is tried again; 0 is never, -1 is "
-        "for ever.",
+        doc="The maximum time in milliseconds for which a failed operation is retried; "
+        "0 for no retries, -1 for no limit.",
         group=ERRORS,
         order=1,
         width=Width.MEDIUM,
@@ -373,7 +374,7 @@ _ERROR_HANDLING = (
         ConfigType.LONG,
         60_000,
         importance=Importance.MEDIUM,
-        doc="How many milliseconds there are between two tries at most.",
+        doc="The maximum time in milliseconds between two retries.",
         group=ERRORS,
         order=2,
         width=Width.MEDIUM,
@@ -385,8 +386,8 @@ _ERROR_HANDLING = (
         "none",
         ValidString("none", "all"),
         Importance.MEDIUM,
-        "What a record does that cannot be converted or transformed: none fails the task, all "
-        "goes on without the record.",
+        "What to do with a record that cannot be converted or transformed: none "
+        "fails the task, all skips the record.",
         ERRORS,
         3,
         Width.SHORT,
@@ -397,7 +398,7 @@ _ERROR_HANDLING = (
         ConfigType.BOOLEAN,
         False,
         importance=Importance.MEDIUM,
-        doc="Whether tolerated errors are written to the worker's log too.",
+        doc="Whether tolerated errors are also written to the worker's log.",
         group=ERRORS,
         order=4,
         width=Width.SHORT,
@@ -408,7 +409,7 @@ _ERROR_HANDLING = (
         ConfigType.BOOLEAN,
         False,
         importance=Importance.MEDIUM,
-        doc="Whether the log shows the record that failed: its key, value and headers.",
+        doc="Whether the log includes the failed record: its key, value and headers.",
         group=ERRORS,
         order=5,
         width=Width.SHORT,
@@ -429,8 +430,8 @@ _SOURCE = (
         [],
         unique_entries("topic creation groups"),
         Importance.LOW,
-        "Names of groups of topics that the worker creates with settings of their own, which "
-        "begin with topic.creation.GROUP.",
+        "Names of groups of topics that the worker creates with separate settings, "
+        "which have the prefix topic.creation.GROUP.",
         TOPIC_CREATION,
         1,
         Width.LONG,
@@ -442,8 +443,9 @@ _SOURCE = (
         "requested",
         CaseInsensitiveValidString("required", "requested"),
         Importance.MEDIUM,
-        "required refuses a connector that cannot say that it delivers exactly once with this "
-        "configuration, and a worker that does not do it; requested leaves it to the user.",
+        "required refuses the configuration unless the connector supports "
+        "exactly-once delivery with it and the worker has exactly-once support "
+        "enabled; requested does not check this.",
         EXACTLY_ONCE,
         2,
         Width.SHORT,
@@ -455,8 +457,9 @@ _SOURCE = (
         "poll",
         CaseInsensitiveValidString("interval", "poll", "connector"),
         Importance.MEDIUM,
-        "When a transaction of an exactly-once source ends: poll after every batch of a task, "
-        "interval after some time, connector where the connector says so.",
+        "When an exactly-once source commits a transaction: poll after every batch "
+        "of a task, interval after a time interval, connector when the connector "
+        "decides.",
         EXACTLY_ONCE,
         3,
         Width.SHORT,
@@ -468,8 +471,9 @@ _SOURCE = (
         None,
         Check(_at_least_zero, "[0,...]"),
         Importance.LOW,
-        "With transaction.boundary=interval, the milliseconds from one end of a transaction to "
-        "the next; the worker's offset.flush.interval.ms if not given.",
+        "With transaction.boundary=interval, the time in milliseconds between two "
+        "commits of transactions. The default is the worker's "
+        "offset.flush.interval.ms.",
         EXACTLY_ONCE,
         4,
         Width.SHORT,
@@ -481,8 +485,8 @@ _SOURCE = (
         None,
         NonEmptyString(),
         Importance.LOW,
-        "A topic for the offsets of this connector alone, created if it is missing. Only for "
-        "distributed workers.",
+        "A separate topic for the offsets of this connector, created if it does "
+        "not exist. Only for distributed workers.",
         OFFSETS_TOPIC,
         1,
         Width.LONG,
@@ -510,8 +514,8 @@ _SINK = (
         "",
         Regex(),
         Importance.HIGH,
-        "A regular expression of Java: all topics whose whole name matches are read. Not "
-        "together with topics.",
+        "A Java regular expression: all topics whose whole name matches are read. "
+        "Cannot be combined with topics.",
         COMMON,
         4,
         Width.LONG,
@@ -522,7 +526,7 @@ _SINK = (
         ConfigType.STRING,
         "",
         importance=Importance.MEDIUM,
-        doc="The topic that gets the records that failed and were tolerated; none if empty.",
+        doc="The topic for records that failed and were skipped; empty for no dead letter queue.",
         group=ERRORS,
         order=6,
         width=Width.MEDIUM,
@@ -533,7 +537,7 @@ _SINK = (
         ConfigType.SHORT,
         3,
         importance=Importance.MEDIUM,
-        doc="How many replicas the topic of failed records gets if the worker creates it.",
+        doc="The replication factor of the dead letter queue topic if the worker creates it.",
         group=ERRORS,
         order=7,
         width=Width.MEDIUM,
@@ -544,8 +548,8 @@ _SINK = (
         ConfigType.BOOLEAN,
         False,
         importance=Importance.MEDIUM,
-        doc="Whether failed records get headers that say where and why they failed; all begin "
-        "with __connect.errors.",
+        doc="Whether failed records get headers with the place and the reason of the "
+        "failure; their names begin with __connect.errors.",
         group=ERRORS,
         order=8,
         width=Width.MEDIUM,

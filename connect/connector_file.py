@@ -43,7 +43,7 @@ def read_connector(file: Path) -> ConnectorFile:
             raise ConfigError(
                 f'"initial_state" is "{state}"',
                 at=str(file),
-                hint=f"it may be {', '.join(INITIAL_STATES)}",
+                hint=f"it must be one of {', '.join(INITIAL_STATES)}",
             )
         initial = None if state is None else INITIAL_STATES[str(state).upper()]
         return ConnectorFile(
@@ -59,11 +59,11 @@ def _json(file: Path) -> dict[str, object]:
     try:
         content = orjson.loads(file.read_bytes())
     except (OSError, orjson.JSONDecodeError) as error:
-        raise ConfigError(f"cannot read a connector: {error}", at=str(file)) from error
+        raise ConfigError(f"cannot read the connector file: {error}", at=str(file)) from error
     return content if isinstance(content, dict) else {}
 
 
 def _name(name: object, file: Path) -> str:
     if not isinstance(name, str) or not name.strip():
-        raise ConfigError("a connector has no name", at=str(file), hint='set "name"')
+        raise ConfigError("the connector has no name", at=str(file), hint='set "name"')
     return name.strip()

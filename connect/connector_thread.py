@@ -1,4 +1,4 @@
-"""ConnectorThread: runs a connector (not its tasks) in a small thread of its own.
+"""ConnectorThread: runs a connector (not its tasks) in its own thread.
 
     starting ──► running ◄──► paused | stopped       the connector itself is stopped in both
         │           │
@@ -84,37 +84,37 @@ class ConnectorThread:
         self._jobs.put(lambda: self._follow(target))
 
     def ask(self, what: Callable[[Connector], T]) -> T:
-        """Ask the connector something and wait for it; ConnectError if it has failed."""
+        """Call the connector and wait for the result; ConnectError if it has failed."""
         answer: Future[T] = Future()
         self._jobs.put(lambda: self._answer(what, answer))
         try:
             return answer.result(ANSWER_TIMEOUT_S)
         except FutureTimeout:
             raise RetriableError(
-                f'connector "{self.name}" has not answered in {ANSWER_TIMEOUT_S:.0f} s',
-                hint="it may wait for the system it reads from or writes to",
+                f'connector "{self.name}" has not responded in {ANSWER_TIMEOUT_S:.0f} s',
+                hint="it may be waiting for the system it reads from or writes to",
             ) from None
 
     def fail(self, error: BaseException) -> None:
-        """Note that the connector has failed."""
+        """Mark the connector as failed."""
         trace = hide_in_text("".join(traceback.format_exception(error)), self._secrets)
         logger.error('connector "%s" failed\n%s', self.name, trace)
         self._enter("failed", lambda: self._listener.on_failure(trace))
 
     def stop_soon(self) -> None:
-        """End, soon; does not wait."""
+        """Stop soon; does not wait."""
         self._jobs.put(self._end)
         self._jobs.put(None)
 
     def wait_ended(self, timeout_ms: int) -> bool:
-        """Wait for the end; False when the time is up first."""
+        """Wait until it has stopped; False if the time is up first."""
         self._thread.join(timeout_ms / 1000)
         return not self._thread.is_alive()
 
     def abandon(self) -> None:
-        """Have no more to do with it: nobody is told what becomes of it."""
+        """Abandon the connector: its state is no longer reported."""
         self._abandoned = True
-        logger.error('connector "%s" does not stop: it is left to itself', self.name)
+        logger.error('connector "%s" does not stop: its thread is abandoned', self.name)
 
     # --- the connector's thread ----------------------------------------------------------------
 
@@ -178,4 +178,4 @@ class ConnectorThread:
         try:
             tell()
         except Exception:
-            logger.exception('connector "%s": its status could not be told', self.name)
+            logger.exception('connector "%s": its status could not be reported', self.name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from broker.client.api import ConsumerRecord
 from connect.api import BulkConverter, Converter, HeaderConverter
-from connect.error_handling import SKIPPED, ErrorHandler, Failure, Stage
+from connect.error_handling import SKIPPED, ErrorHandler, RecordFailure, Stage
 from connect.records import Record, SourceRecord
 
 # What it is, whose code it is, and the code: False when it dropped the record.
@@ -71,7 +71,7 @@ def go_on(
             except Exception as raised:
                 failed = raised
         if failed is not None:
-            kept = handler.recover(Failure(stage, name, failed, record), operation)
+            kept = handler.recover(RecordFailure(stage, name, failed, record), operation)
             failed = None
         if kept is SKIPPED or not kept:
             return False

@@ -35,7 +35,7 @@ TIME_NAME: Final = _LOGICAL + "Time"
 TIMESTAMP_NAME: Final = _LOGICAL + "Timestamp"
 SCALE_PARAMETER: Final = "scale"
 
-# As in Kafka: a default of null is no default.
+# As in Kafka: a default of null means that there is none.
 NO_DEFAULT: Final = None
 
 
@@ -376,9 +376,9 @@ def _misfit(schema: ConnectSchema, value: object, where: str) -> DataError:
     kind = type(value).__name__
     hint = ""
     if isinstance(value, int) and not isinstance(value, bool) and schema.type in _INTEGER_BITS:
-        hint = f"{value} does not fit {_INTEGER_BITS[schema.type]} bits"
+        hint = f"{value} is out of range for {_INTEGER_BITS[schema.type]} bits"
     elif isinstance(value, datetime.datetime):
-        hint = "a Timestamp is a datetime with a time zone: datetime.now(UTC)"
+        hint = "a Timestamp must be a datetime with a time zone, such as datetime.now(UTC)"
     return DataError(
         f"Invalid Python object for schema{name} with type {schema.type.name}: {kind} for {where}",
         hint=hint,
@@ -397,7 +397,7 @@ def _is(*kinds: type) -> Callable[[object], bool]:
     return lambda value: isinstance(value, kinds)
 
 
-# A bool is no number and a datetime no date, though Python's classes say so.
+# A bool is not a number and a datetime not a date, although Python has them as subclasses.
 _FITS: dict[Type, Callable[[object], bool]] = {
     **{kind: _is_integer(bits) for kind, bits in _INTEGER_BITS.items()},
     Type.FLOAT32: _is(float),
@@ -418,7 +418,7 @@ _LOGICAL_FITS: dict[str, Callable[[object], bool]] = {
 
 
 def schema_of(value: object) -> ConnectSchema | None:
-    """The schema that fits a value; None where it cannot be told (null, empty or mixed lists)."""
+    """The schema of a value; None if it cannot be inferred (null, empty or mixed lists)."""
     match value:
         case Struct():
             return value.schema

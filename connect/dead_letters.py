@@ -1,7 +1,7 @@
-"""DeadLetters: the topic for records that a sink could not take.
+"""DeadLetters: the topic for records that a sink could not process.
 
 A dead letter has key, value, headers and timestamp of the record as it was read, byte by byte. With
-errors.deadletterqueue.context.headers.enable it has these headers too, all of them texts:
+errors.deadletterqueue.context.headers.enable it also has these headers, all of them strings:
 
     __connect.errors.topic                  where the record was read
     __connect.errors.partition
@@ -37,10 +37,10 @@ from broker.client.api import (
 )
 from broker.errors import BrokerError, CorruptBatchError, MillstreamError, RequestTimeout
 from connect.class_names import class_name
-from connect.error_handling import ErrorSettings, Failure, Stage, place_of
+from connect.error_handling import ErrorSettings, RecordFailure, Stage, place_of
 from connect.errors import ConnectError
 from connect.metrics import ErrorCounts
-from connect.patience import RETRY_MS, may_pass
+from connect.retries import RETRY_MS, is_transient
 from connect.stop_signal import StopSignal, TaskStopped
 from connect.task_state import TaskId
 from connect.topic_creation import clamped_replication, create_unless_there
@@ -54,18 +54,18 @@ CHECK_TIMEOUT_MS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterClients:
-    """What dead letters are written with."""
+    """The clients that write dead letters."""
 
     producer: Producer
     admin: Admin
 
 
 class DeadLetterRefused(ConnectError):
-    """A record could neither be delivered nor written to the dead letter topic."""
+    """A record could neither be delivered nor written to the dead letter queue."""
 
 
 class DeadLetters:
-    """Sends records to the dead letter topic.
+    """Sends records to the dead letter queue.
 
     The task's thread calls it, and its other threads may report. A letter that is refused for good
     fails the task: nothing may be committed any more, or the record would be nowhere.
@@ -90,8 +90,8 @@ class DeadLetters:
         self._unsettled = False
         self._refused: DeadLetterRefused | None = None  # the first; written by any thread
 
-    def report(self, failure: Failure) -> Future[None]:
-        """Send the record; a letter that is refused fails the future and `raise_refused`."""
+    def report(self, failure: RecordFailure) -> Future[None]:
+        """Send the record; a refused letter fails the future and `raise_refused`."""
         self._counts.dead_letters += 1
         report: Future[None] = Future()
         report.set_running_or_notify_cancel()  # a task cannot cancel it
@@ -116,8 +116,8 @@ class DeadLetters:
             self._unsettled = True
         return report
 
-    def _send(self, failure: Failure, record: ConsumerRecord, sent: DeliveryCallback) -> None:
-        """Give the letter to the producer, however long the broker is away."""
+    def _send(self, failure: RecordFailure, record: ConsumerRecord, sent: DeliveryCallback) -> None:
+        """Send the letter, and wait as long as the broker is unavailable."""
         headers = record.headers
         if self._with_context or failure.stage is Stage.KAFKA_CONSUME:
             headers = (*headers, *context_headers(failure, self._task_id))
@@ -133,7 +133,7 @@ class DeadLetters:
                     callback=sent,
                 )
             except MillstreamError as error:
-                if not may_pass(error):
+                if not is_transient(error):
                     raise
                 self._check_topic()
                 logger.warning("task %s cannot write a dead letter now: %s", self._task_id, error)
@@ -142,23 +142,23 @@ class DeadLetters:
             self._stop.pause(RETRY_MS)
 
     def _check_topic(self) -> None:
-        """Raise if the brokers answer that there is no dead letter topic: it will not come back."""
+        """Raise if the topic does not exist: waiting does not help."""
         try:
             topics = self._admin.list_topics(include_internal=True, timeout_ms=CHECK_TIMEOUT_MS)
         except MillstreamError as error:
-            if may_pass(error):
+            if is_transient(error):
                 return  # the brokers are away, which passes
             raise
         if self._topic not in topics:
             raise ConnectError(
-                "there is no such topic, or it may not be described",
-                hint="restart the task, which creates the topic",
+                "the topic does not exist, or the worker is not authorized to describe it",
+                hint="restart the task to create the topic",
             )
 
-    def _failed(self, failure: Failure, report: Future[None], error: BaseException) -> None:
+    def _failed(self, failure: RecordFailure, report: Future[None], error: BaseException) -> None:
         self._counts.dead_letter_failures += 1
         logger.error(
-            'task %s: cannot write a record to the dead letter topic "%s": %s',
+            'task %s: cannot write a record to the dead letter queue topic "%s": %s',
             self._task_id,
             self._topic,
             error,
@@ -167,14 +167,14 @@ class DeadLetters:
             self._refused = self._refusal(failure, error)
         report.set_exception(error)
 
-    def _refusal(self, failure: Failure | None, error: BaseException) -> DeadLetterRefused:
+    def _refusal(self, failure: RecordFailure | None, error: BaseException) -> DeadLetterRefused:
         why = error.message if isinstance(error, MillstreamError) else str(error)
         hint = error.hint if isinstance(error, MillstreamError) else ""
         refused = DeadLetterRefused(
-            f'cannot write a record to the dead letter topic "{self._topic}": {why}',
+            f'cannot write a record to the dead letter queue topic "{self._topic}": {why}',
             at="" if failure is None else place_of(failure),
             hint=hint
-            or "nothing is committed after the last commit; remove the cause and restart the task",
+            or ("no offset past this record was committed; remove the cause and restart the task"),
         )
         refused.__cause__ = error
         return refused
@@ -185,7 +185,7 @@ class DeadLetters:
             raise self._refused
 
     def settle(self, timeout_ms: int) -> bool:
-        """Wait until all letters are acknowledged; False when the time is up first.
+        """Wait until all letters are acknowledged; False if the time is up first.
 
         DeadLetterRefused when one never will be.
         """
@@ -205,8 +205,8 @@ class DeadLetters:
         return True
 
 
-def context_headers(failure: Failure, task_id: TaskId) -> list[tuple[str, bytes | None]]:
-    """What happened to a record, as headers, in Kafka's order."""
+def context_headers(failure: RecordFailure, task_id: TaskId) -> list[tuple[str, bytes | None]]:
+    """The error context of a record as headers, in Kafka's order."""
     error = failure.error
     context: list[tuple[str, str | None]] = []
     if isinstance(failure.record, ConsumerRecord):
@@ -233,7 +233,7 @@ def context_headers(failure: Failure, task_id: TaskId) -> list[tuple[str, bytes 
 
 
 def make_topic(admin: Admin, settings: ErrorSettings) -> None:
-    """Create the dead letter topic, with one partition, unless it is there."""
+    """Create the dead letter queue topic with one partition, unless it exists."""
     topic = settings.dead_letter_topic
     if topic in admin.list_topics(include_internal=True):
         return
@@ -242,5 +242,5 @@ def make_topic(admin: Admin, settings: ErrorSettings) -> None:
         create_unless_there(admin, NewTopic(topic, 1, factor))
     except BrokerError as error:
         raise ConnectError(
-            f'cannot create the dead letter topic "{topic}": {error.message}', hint=error.hint
+            f'cannot create the dead letter queue topic "{topic}": {error.message}', hint=error.hint
         ) from error

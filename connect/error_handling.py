@@ -40,7 +40,7 @@ FOREVER_MS = 1 << 60
 
 
 class Stage(Enum):
-    """Where on its way a record was; the names are what dead letters carry."""
+    """The processing stage of a record; dead letters contain these names."""
 
     TASK_POLL = "TASK_POLL"
     TASK_PUT = "TASK_PUT"
@@ -59,7 +59,7 @@ ABOUT_THE_RECORD = frozenset(
 
 
 class Skipped(Enum):
-    """What an operation gives whose error was tolerated."""
+    """The result of an operation whose error was tolerated."""
 
     RECORD = "the record is skipped"
 
@@ -89,7 +89,7 @@ class ErrorSettings:
 
     @property
     def reports(self) -> bool:
-        """Whether anybody is told of a record that is skipped."""
+        """Whether skipped records are reported."""
         return self.logs or bool(self.dead_letter_topic)
 
 
@@ -99,7 +99,7 @@ DEFINITION = ConfigDef(
 
 
 @dataclass(slots=True)
-class Failure:
+class RecordFailure:
     """One operation on one record that failed, so far."""
 
     stage: Stage
@@ -123,10 +123,10 @@ class Failure:
 
 
 class Reporter(Protocol):
-    """Is told of every operation that failed for good."""
+    """Is notified of every operation that failed permanently."""
 
-    def report(self, failure: Failure) -> object:
-        """Write it down; what cannot be written is raised when the task next turns or commits."""
+    def report(self, failure: RecordFailure) -> object:
+        """Report a failure; an error of the report is raised by the next iteration or commit."""
         ...
 
 
@@ -139,7 +139,7 @@ class ErrorLog:
         self._counts = counts
         self._with_records = with_records
 
-    def report(self, failure: Failure) -> None:
+    def report(self, failure: RecordFailure) -> None:
         """One line, and the trace of the error."""
         logger.error(
             "Error encountered in task %s. %s",
@@ -160,8 +160,8 @@ class ErrorHandler:
     stop: StopSignal
     reporters: list[Reporter] = field(default_factory=list)
 
-    def recover(self, failure: Failure, operation: Callable[[], T]) -> T | Skipped:
-        """Try the operation again while that may help; its result, or SKIPPED if tolerated."""
+    def recover(self, failure: RecordFailure, operation: Callable[[], T]) -> T | Skipped:
+        """Retry the operation while that may help; its result, or SKIPPED if tolerated."""
         timeout_ms = self.settings.retry_timeout_ms
         limit_ms = FOREVER_MS if timeout_ms < 0 else timeout_ms
         deadline_ms = self.clock.monotonic_ms() + limit_ms
@@ -179,8 +179,8 @@ class ErrorHandler:
             except Exception as error:
                 failure.error = error
 
-    def give_up(self, failure: Failure) -> None:
-        """Report an operation that is not tried again; raises unless its error is tolerated."""
+    def give_up(self, failure: RecordFailure) -> None:
+        """Report an operation that is not retried; raises unless its error is tolerated."""
         self.report(failure)
         error = failure.error
         tolerable = failure.stage in ABOUT_THE_RECORD or isinstance(error, RetriableError)
@@ -190,28 +190,28 @@ class ErrorHandler:
             ) from error
         if not self.settings.tolerates_all:
             # Kafka Connect skips the record here when the error was retriable and its retries are
-            # used up, whatever the tolerance: a record would be lost that nobody gave up.
+            # exhausted, whatever the tolerance: a record would be lost without notice.
             raise ConnectError(
                 "Tolerance exceeded in error handler", at=place_of(failure)
             ) from error
         self.skip(failure)
 
-    def skip(self, failure: Failure) -> None:
-        """Go on without a record whose error was reported and is tolerated."""
+    def skip(self, failure: RecordFailure) -> None:
+        """Skip a record whose error was reported and is tolerated."""
         self.counts.skipped += 1
         skipped = self.counts.skipped
         if not self.reporters and skipped & (skipped - 1) == 0:
             # Without any reporter the log would say nothing; now it says 1, 2, 4, 8, ...
             logger.warning(
-                "%d records skipped so far, the last one (%s): %s; "
-                "errors.log.enable=true shows each of them",
+                "%d records skipped so far, the last one (%s): %s; set "
+                "errors.log.enable=true to log each of them",
                 skipped,
                 place_of(failure),
                 failure.error,
             )
 
-    def report(self, failure: Failure) -> list[object]:
-        """Tell all reporters; returns what they answer."""
+    def report(self, failure: RecordFailure) -> list[object]:
+        """Notify all reporters; returns their results."""
         self.counts.errors += 1
         self.counts.last_error_ms = self.clock.now_ms()
         return [reporter.report(failure) for reporter in self.reporters]
@@ -221,8 +221,8 @@ class ErrorHandler:
         return min(delay_ms, self.settings.retry_delay_max_ms)
 
 
-def place_of(failure: Failure) -> str:
-    """Which record failed, and where on its way."""
+def place_of(failure: RecordFailure) -> str:
+    """The position and stage of a failed record."""
     record = failure.record
     if isinstance(record, ConsumerRecord):
         where = f'topic "{record.topic}" partition {record.partition} offset {record.offset}'

@@ -1,4 +1,4 @@
-"""Errors of connect.
+"""Exceptions of connect.
 
 MillstreamError
 └── ConnectError                anything that goes wrong in a worker, a connector or a task
@@ -8,7 +8,7 @@ MillstreamError
     ├── AlreadyExists           the connector is there already                          (409)
     ├── NotFound                no such connector, task, plugin or logger               (404)
     ├── BadRequest              the request cannot be understood or is not allowed      (400)
-    ├── Forbidden               the worker was told not to do that for anybody          (403)
+    ├── Forbidden               the worker's settings do not allow the operation        (403)
     └── Conflict                another operation is under way: try again later         (409)
 """
 
@@ -16,15 +16,15 @@ from broker.errors import MillstreamError
 
 
 class ConnectError(MillstreamError):
-    """Anything that goes wrong in a worker, a connector or a task."""
+    """Base class of errors in a worker, a connector or a task."""
 
 
 class RetriableError(ConnectError):
-    """May succeed when it is tried again: a system that is away for now."""
+    """An operation may succeed when it is retried: a system is temporarily unavailable."""
 
 
 class DataError(ConnectError):
-    """A value that does not fit its schema, or bytes that are no value."""
+    """A value does not match its schema, or bytes cannot be decoded."""
 
 
 class ConfigError(ConnectError):
@@ -32,7 +32,7 @@ class ConfigError(ConnectError):
 
 
 class AlreadyExists(ConnectError):
-    """The connector is there already."""
+    """The connector already exists."""
 
 
 class NotFound(ConnectError):
@@ -40,11 +40,11 @@ class NotFound(ConnectError):
 
 
 class BadRequest(ConnectError):
-    """The request cannot be understood, or is not allowed now."""
+    """The request is invalid, or not allowed in the current state."""
 
 
 class Forbidden(ConnectError):
-    """The worker was told not to do that for anybody."""
+    """The worker's settings do not allow the operation."""
 
 
 class Conflict(ConnectError):

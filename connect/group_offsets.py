@@ -35,7 +35,7 @@ def group_of(name: str, config: Mapping[str, str]) -> str:
 
 
 def list_offsets(admin: Admin, group_id: str) -> list[ShownOffset]:
-    """What the group has committed, by topic and partition; nothing for a group that is not."""
+    """The committed offsets of the group, by topic and partition; none if it does not exist."""
     try:
         found = admin.list_group_offsets(group_id)
     except BrokerError as error:
@@ -58,7 +58,7 @@ def parse_offsets(
 def alter_offsets(
     admin: Admin, group_id: str, offsets: Mapping[TopicPartition, int | None]
 ) -> None:
-    """Commit offsets for a group without members, and forget those that are None."""
+    """Commit offsets for a group without members, and delete those that are None."""
     wanted = {tp: OffsetAndMetadata(offset) for tp, offset in offsets.items() if offset is not None}
     forgotten = [tp for tp, offset in offsets.items() if offset is None]
     try:
@@ -71,7 +71,7 @@ def alter_offsets(
 
 
 def reset_offsets(admin: Admin, group_id: str) -> None:
-    """Forget everything: the group itself is deleted; one that is not there is as good."""
+    """Delete the group with all its offsets, if it exists."""
     try:
         admin.delete_groups([group_id]).all()
     except BrokerError as error:
@@ -83,7 +83,7 @@ def _refused(verb: str, group_id: str, error: BrokerError) -> ConnectError:
     if error.code in HAS_MEMBERS:
         return ConnectError(
             f'cannot {verb} the offsets of group "{group_id}": it has members',
-            hint="tasks of the connector are still running: try again when they have ended",
+            hint="tasks of the connector are still running: retry when they have stopped",
         )
     return ConnectError(
         f'cannot {verb} the offsets of group "{group_id}": {error.message}', hint=error.hint
@@ -114,7 +114,7 @@ def _offset(offset: Mapping[str, object] | None) -> int | None:
 
 
 def _number(what: str, value: object) -> int:
-    """A number, or a text that is one, that a partition or an offset may have."""
+    """A partition or an offset, as a number or a string."""
     text = "null" if value is None else str(value)
     try:
         number = parse_integer(text, -LONG_MAX, LONG_MAX)

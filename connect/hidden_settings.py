@@ -1,8 +1,8 @@
 """Which settings of a connector are passwords, and its configuration without them.
 
-The definitions of the connector, its transforms, predicates and converters say it; where nobody
-defines a setting, its name does (hidden_values.py). What is shown can be sent back: a value that is
-what was shown for the stored one means the stored one.
+The definitions of the connector, its transforms, predicates and converters declare passwords; for
+an undefined setting its name decides (hidden_values.py). A client may send a configuration back as
+it is shown: a hidden value then means the stored one.
 """
 
 import logging
@@ -35,14 +35,14 @@ NullableConfig = Mapping[str, str | None]
 
 
 class HiddenSettings:
-    """Knows the passwords of configurations. Any thread may ask."""
+    """Hides the passwords of configurations. Thread-safe."""
 
     def __init__(self, plugins: PluginFinder) -> None:
         """The plugins define settings."""
         self._plugins = plugins
 
     def shown(self, config: Config, of: Config | None = None) -> dict[str, str]:
-        """The configuration of a connector, or `of` one a task's, as it may be seen."""
+        """A configuration without passwords; for a task, `of` is its connector."""
         keys = self._keys(config if of is None else of)
         return {
             name: hide_value(name, text, password=_is_password(name, keys))
@@ -50,7 +50,7 @@ class HiddenSettings:
         }
 
     def restored(self, given: NullableConfig, stored: Config | None) -> NullableConfig:
-        """What was given, with the stored values where they were sent back as they are shown.
+        """The given configuration, with stored values in place of hidden ones.
 
         BadRequest if there is no stored value for what is hidden.
         """
@@ -65,13 +65,13 @@ class HiddenSettings:
         for name, text in found.items():
             if text is not None and text.strip() == HIDDEN and _is_password(name, keys):
                 raise BadRequest(
-                    f'"{name}" is {HIDDEN}, which stands for a password that is not shown',
-                    hint="give the password itself, or a reference such as ${file:...}",
+                    f'"{name}" is {HIDDEN}, the placeholder for a hidden password',
+                    hint="set the password itself, or a reference such as ${file:...}",
                 )
         return found
 
     def secrets(self, config: Config) -> list[str]:
-        """The passwords of a configuration that are long enough to be looked for in texts."""
+        """The passwords of a configuration that are long enough to search strings for them."""
         keys = self._keys(config)
         found: list[str] = []
         for name, text in config.items():
@@ -83,7 +83,7 @@ class HiddenSettings:
         return sorted(usable, key=len, reverse=True)
 
     def _keys(self, config: NullableConfig) -> Mapping[str, ConfigKey]:
-        """All settings that anybody defines; a plugin that is wrong defines none."""
+        """All defined settings; an unknown plugin defines none."""
         keys: dict[str, ConfigKey] = {}
         for prefix, definition in self._definitions(config):
             keys |= {f"{prefix}{name}": key for name, key in definition.keys.items()}

@@ -1,8 +1,8 @@
-"""What is hidden in answers, statuses and logs: passwords, by the names and the shapes they have.
+"""Hides passwords in responses, statuses and logs, by their names and forms.
 
 A definition says which settings are passwords (ConfigType.PASSWORD). Of settings that have none,
 such as those of clients, the name says it. In any other text, passwords inside of URLs and headers
-of authorization are hidden. A reference (`${file:...}`) is shown as it is written: it is no secret.
+of authorization are hidden. A reference (`${file:...}`) is not a secret and shown unchanged.
 """
 
 import re
@@ -22,17 +22,17 @@ _HEADER = re.compile(r"(?i)\b((?:proxy-)?authorization|x-api-key|api-key|cookie)
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a setting that nobody defines is a password, by its name."""
+    """Whether an undefined setting is a password, by its name."""
     return _NAME.search(name) is not None
 
 
 def is_reference(text: str) -> bool:
-    """Whether a value only says where it is kept."""
+    """Whether a value is a reference to a config provider."""
     return _REFERENCES.fullmatch(text.strip()) is not None
 
 
 def hide_in_text(text: str, secrets: Iterable[str] = ()) -> str:
-    """A text without these secrets, and without the passwords of URLs and headers."""
+    """A string without these secrets, and without passwords of URLs and headers."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     if ":" not in text:
@@ -42,12 +42,12 @@ def hide_in_text(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def hide_value(name: str, text: str, *, password: bool) -> str:
-    """The value of a setting as it is shown."""
+    """The value of a setting, hidden if it is a password."""
     if not text or is_reference(text):
         return text
     return HIDDEN if password else hide_in_text(text)
 
 
 def secrets_in(text: str) -> list[str]:
-    """The passwords inside of a value that is none itself."""
+    """The passwords within a value that is not a password itself."""
     return [found[2] for found in _URL.finditer(text)]

@@ -133,7 +133,7 @@ def timestamp_of(milliseconds: int) -> datetime.datetime:
 def _out_of_calendar(what: str) -> DataError:
     return DataError(
         f"{what} since 1970 is not in Python's calendar, which has the years 1 to 9999",
-        hint="leave such dates out at their source, or read them as plain numbers",
+        hint="filter out such dates in the source, or read them as plain numbers",
     )
 
 

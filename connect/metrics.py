@@ -1,7 +1,7 @@
 """Metrics of tasks, by the names that Kafka Connect gives them.
 
-Tasks add to plain numbers, once per batch; averages, rates and ratios are worked out when somebody
-asks. `values` has Kafka's names, "source-record-poll-total" for example.
+Tasks add to plain numbers, once per batch; averages, rates and ratios are computed on request.
+`values` has Kafka's names, "source-record-poll-total" for example.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from connect.samples import Samples
 
 @dataclass(slots=True)
 class ErrorCounts:
-    """What went wrong in one task, and what was done about it."""
+    """The error counts of one task."""
 
     failures: int = 0
     errors: int = 0
@@ -38,17 +38,16 @@ class ErrorCounts:
 
 
 class StateTimes:
-    """In which state a task is, and which share of its time it was in each."""
+    """The state of a task, and the fraction of time in each state."""
 
     def __init__(self, clock: Clock) -> None:
-        """Not running yet."""
         self._clock = clock
         self._since_ms = clock.monotonic_ms()
         self._spent_ms: dict[str, int] = {}
         self.status = "unassigned"
 
     def enter(self, status: str) -> None:
-        """Be in a state from now on."""
+        """Enter a state."""
         now_ms = self._clock.monotonic_ms()
         spent_ms = self._spent_ms.get(self.status, 0)
         self._spent_ms[self.status] = spent_ms + now_ms - self._since_ms
@@ -56,7 +55,7 @@ class StateTimes:
         self.status = status
 
     def ratio(self, status: str) -> float:
-        """Which share of the time so far was spent in a state."""
+        """The fraction of time spent in a state."""
         current_ms = self._clock.monotonic_ms() - self._since_ms
         spent_ms = self._spent_ms.get(status, 0) + (current_ms if status == self.status else 0)
         total_ms = sum(self._spent_ms.values()) + current_ms
@@ -64,10 +63,9 @@ class StateTimes:
 
 
 class TaskMetrics:
-    """What sources and sinks have in common; the task's thread writes."""
+    """The metrics of both sources and sinks; written by the task's thread."""
 
     def __init__(self, clock: Clock) -> None:
-        """Nothing counted yet."""
         self.states = StateTimes(clock)
         self.errors = ErrorCounts()
         self._batch_size = Samples(clock)
@@ -106,7 +104,7 @@ class TaskMetrics:
 
 
 class _Flow:
-    """Records that came in, those that went out, and those in between."""
+    """Records in, records out, and those in between."""
 
     def __init__(self, clock: Clock, *, came: str, went: str, active: str) -> None:
         self._came_name, self._went_name, self._active_name = came, went, active
@@ -148,7 +146,6 @@ class SourceMetrics(TaskMetrics):
     """What a source task has read and written."""
 
     def __init__(self, clock: Clock) -> None:
-        """Nothing counted yet."""
         super().__init__(clock)
         self._flow = _Flow(
             clock,
@@ -189,7 +186,6 @@ class SinkMetrics(TaskMetrics):
     """What a sink task has read and put."""
 
     def __init__(self, clock: Clock) -> None:
-        """Nothing counted yet."""
         super().__init__(clock)
         self._flow = _Flow(
             clock,
@@ -216,7 +212,7 @@ class SinkMetrics(TaskMetrics):
         self._put_ms.add(taken_ms)
 
     def offsets_caught_up(self) -> None:
-        """Everything that was read is done with: put, or dropped."""
+        """All records that were read have been put or dropped."""
         self._flow.forget_active()
 
     def commit_completed(self, taken_ms: int) -> None:
@@ -226,7 +222,7 @@ class SinkMetrics(TaskMetrics):
         self._completed_total += 1
 
     def commit_skipped(self) -> None:
-        """The answer to a commit came too late to count."""
+        """A commit completed too late."""
         self._skips.add(1)
         self._skipped_total += 1
 

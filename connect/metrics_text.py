@@ -20,7 +20,7 @@ STATUSES = ("unassigned", "running", "paused", "stopped", "failed", "restarting"
 
 @dataclass(frozen=True, slots=True)
 class ConnectorMetrics:
-    """A connector as its metrics show it."""
+    """The metrics of a connector."""
 
     name: str
     status: str
@@ -80,7 +80,7 @@ def _write_statuses(
     out: Exposition, what: str, found: Iterable[tuple[dict[str, str], str]]
 ) -> None:
     name = f"{PREFIX}{what}_status"
-    out.family(name, "gauge", f"1 for the state that the {what} is in.")
+    out.family(name, "gauge", f"1 for the current state of the {what}.")
     for labels, current in found:
         for status in STATUSES:
             out.sample(name, int(status == current), **labels, status=status)
@@ -112,65 +112,65 @@ def _kind(name: str) -> str:
 HELP = {
     "connector-count": "Connectors that this worker runs.",
     "task-count": "Tasks that this worker runs.",
-    "connector-startup-attempts-total": "Connectors this worker tried to start.",
+    "connector-startup-attempts-total": "Connectors that this worker tried to start.",
     "connector-startup-success-total": "Connectors that started.",
-    "connector-startup-success-percentage": "Share of the connectors that started.",
+    "connector-startup-success-percentage": "Fraction of the connectors that started.",
     "connector-startup-failure-total": "Connectors that failed to start.",
-    "connector-startup-failure-percentage": "Share of the connectors that failed to start.",
-    "task-startup-attempts-total": "Tasks this worker tried to start.",
+    "connector-startup-failure-percentage": "Fraction of the connectors that failed to start.",
+    "task-startup-attempts-total": "Tasks that this worker tried to start.",
     "task-startup-success-total": "Tasks that started.",
-    "task-startup-success-percentage": "Share of the tasks that started.",
+    "task-startup-success-percentage": "Fraction of the tasks that started.",
     "task-startup-failure-total": "Tasks that failed to start.",
-    "task-startup-failure-percentage": "Share of the tasks that failed to start.",
+    "task-startup-failure-percentage": "Fraction of the tasks that failed to start.",
     "connector-total-task-count": "Tasks of the connector.",
     **{
         f"connector-{status}-task-count": f"Tasks of the connector that are {status}."
         for status in STATUSES
     },
-    "running-ratio": "Share of its time that the task was running.",
-    "pause-ratio": "Share of its time that the task was paused.",
-    "batch-size-avg": "Records of a batch, on average.",
-    "batch-size-max": "Records of the largest batch.",
-    "offset-commit-avg-time-ms": "Time of an offset commit, on average.",
-    "offset-commit-max-time-ms": "Time of the longest offset commit.",
-    "offset-commit-success-percentage": "Share of the offset commits that succeeded.",
-    "offset-commit-failure-percentage": "Share of the offset commits that failed.",
+    "running-ratio": "Fraction of time that the task was running.",
+    "pause-ratio": "Fraction of time that the task was paused.",
+    "batch-size-avg": "Average number of records per batch.",
+    "batch-size-max": "Number of records of the largest batch.",
+    "offset-commit-avg-time-ms": "Average time of an offset commit.",
+    "offset-commit-max-time-ms": "Maximum time of an offset commit.",
+    "offset-commit-success-percentage": "Fraction of the offset commits that succeeded.",
+    "offset-commit-failure-percentage": "Fraction of the offset commits that failed.",
     "source-record-poll-total": "Records that the task polled, before transforms.",
     "source-record-poll-rate": "Records per second that the task polled, before transforms.",
     "source-record-write-total": "Records written to topics, after transforms.",
     "source-record-write-rate": "Records per second written to topics, after transforms.",
     "source-record-active-count": "Records polled and not yet written.",
-    "source-record-active-count-avg": "Records polled and not yet written, on average.",
-    "source-record-active-count-max": "Records polled and not yet written, at most.",
-    "poll-batch-avg-time-ms": "Time of a poll of the source, on average.",
-    "poll-batch-max-time-ms": "Time of the longest poll of the source.",
-    "transaction-size-avg": "Records of a transaction, on average.",
-    "transaction-size-min": "Records of the smallest transaction.",
-    "transaction-size-max": "Records of the largest transaction.",
+    "source-record-active-count-avg": "Average number of records polled and not yet written.",
+    "source-record-active-count-max": "Maximum number of records polled and not yet written.",
+    "poll-batch-avg-time-ms": "Average time of a poll.",
+    "poll-batch-max-time-ms": "Maximum time of a poll.",
+    "transaction-size-avg": "Average number of records per transaction.",
+    "transaction-size-min": "Number of records of the smallest transaction.",
+    "transaction-size-max": "Number of records of the largest transaction.",
     "sink-record-read-total": "Records read from topics, before transforms.",
     "sink-record-read-rate": "Records per second read from topics, before transforms.",
     "sink-record-send-total": "Records put to the task, after transforms.",
     "sink-record-send-rate": "Records per second put to the task, after transforms.",
     "sink-record-active-count": "Records read and not yet put.",
-    "sink-record-active-count-avg": "Records read and not yet put, on average.",
-    "sink-record-active-count-max": "Records read and not yet put, at most.",
-    "sink-record-lag-max": "Records that the task is behind in the partition it is most behind in.",
-    "partition-count": "Partitions the task has.",
-    "put-batch-avg-time-ms": "Time the task took for a batch, on average.",
-    "put-batch-max-time-ms": "Time the task took for a batch, at most.",
-    "offset-commit-seq-no": "Number of the last offset commit.",
-    "offset-commit-completion-total": "Offset commits that were completed.",
-    "offset-commit-completion-rate": "Offset commits per second that were completed.",
-    "offset-commit-skip-total": "Offset commits whose answer came too late to count.",
-    "offset-commit-skip-rate": "Offset commits per second whose answer came too late to count.",
-    "total-record-failures": "Operations on records that failed, those that were retried included.",
-    "total-record-errors": "Operations on records that failed for good.",
+    "sink-record-active-count-avg": "Average number of records read and not yet put.",
+    "sink-record-active-count-max": "Maximum number of records read and not yet put.",
+    "sink-record-lag-max": "Maximum lag of the task in any partition, in records.",
+    "partition-count": "Partitions assigned to the task.",
+    "put-batch-avg-time-ms": "Average time the task takes to put a batch.",
+    "put-batch-max-time-ms": "Maximum time the task takes to put a batch.",
+    "offset-commit-seq-no": "Sequence number of the last offset commit.",
+    "offset-commit-completion-total": "Completed offset commits.",
+    "offset-commit-completion-rate": "Completed offset commits per second.",
+    "offset-commit-skip-total": "Offset commits that completed too late.",
+    "offset-commit-skip-rate": "Offset commits per second that completed too late.",
+    "total-record-failures": "Failed operations on records, including those that were retried.",
+    "total-record-errors": "Operations on records that failed permanently.",
     "total-records-skipped": "Records skipped because of an error.",
-    "total-retries": "Operations that were tried again.",
+    "total-retries": "Operations that were retried.",
     "total-errors-logged": "Errors written to the log.",
-    "deadletterqueue-produce-requests": "Records sent to the dead letter topic.",
-    "deadletterqueue-produce-failures": "Records that the dead letter topic did not take.",
-    "last-error-timestamp": "When the last error was, in milliseconds since the epoch.",
+    "deadletterqueue-produce-requests": "Records sent to the dead letter queue.",
+    "deadletterqueue-produce-failures": "Records that the dead letter queue refused.",
+    "last-error-timestamp": "Time of the last error, in milliseconds since the epoch.",
 }
 _COUNTERS = frozenset(
     {

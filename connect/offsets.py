@@ -4,7 +4,7 @@
     value    {"position":42}                                    null: forgotten
 
 These are the records of Kafka Connect's offset topic, so its workers can go on where ours ended.
-The names in partitions and offsets are texts, their values primitive. Standalone workers keep the
+The names in partitions and offsets are strings, their values primitive. Standalone workers keep the
 same in a JSON file: [[key, value], ...].
 """
 
@@ -86,7 +86,7 @@ class _OffsetTable:
         self._spellings: dict[tuple[str, bytes], bytes] = {}
 
     def apply(self, key: bytes | None, value: bytes | None) -> None:
-        """Take a record in; what is no offset is left out."""
+        """Read a record; records that are not offsets are ignored."""
         try:
             connector, partition = orjson.loads(key or b"")
             offset = None if value is None else orjson.loads(value)
@@ -129,7 +129,6 @@ class TopicOffsets:
     """Offsets in a topic; see OffsetStore."""
 
     def __init__(self, topic: StateTopic) -> None:
-        """Nothing is read before `open`."""
         self._table = _OffsetTable()
         self._topic = topic
         self._lock = concurrency.Lock()
@@ -144,7 +143,7 @@ class TopicOffsets:
         self._topic.open(self._apply)
 
     def close(self) -> None:
-        """Let go of the clients."""
+        """Close the clients."""
         self._topic.close()
 
     def get(self, connector: str, partitions: Iterable[Partition]) -> list[Offset | None]:
@@ -187,7 +186,6 @@ class FileOffsets:
     """Offsets in a JSON file, for standalone workers; see OffsetStore."""
 
     def __init__(self, file: Path, files: FileSystem | None = None) -> None:
-        """Nothing is read before `open`."""
         self._file = file
         self._files = files or FileSystem()
         self._table = _OffsetTable()
@@ -213,7 +211,8 @@ class FileOffsets:
             raise ConfigError(
                 f"cannot read the offsets of source connectors: {error}",
                 at=str(self._file),
-                hint="the file is JSON of the form [[key, value], ...]; remove it to start anew",
+                hint="the file must be JSON of the form [[key, value], ...]; delete it to start "
+                "without offsets",
             ) from error
         for key, value in records:
             self._table.apply(key, value)
@@ -229,7 +228,7 @@ class FileOffsets:
             self._locked = self._files.lock(str(path))
         except BlockingIOError:
             raise ConfigError(
-                "another worker uses this file of offsets",
+                "another worker uses this offsets file",
                 at=str(self._file),
                 hint="stop that worker, or set another offset.storage.file.filename: two workers "
                 "with one file would overwrite each other's offsets",
@@ -250,7 +249,7 @@ class FileOffsets:
             return self._table.all_of(connector)
 
     def save(self, connector: str, offsets: Iterable[SourceOffset]) -> None:
-        """Write the file anew, whole or not at all."""
+        """Rewrite the file atomically."""
         with self._lock:
             for offset in offsets:
                 self._table.apply(*self._table.record(connector, offset))

@@ -1,4 +1,4 @@
-"""What is asked of whoever knows the plugins: names and aliases to classes."""
+"""The interface for looking up plugins: names and aliases to classes."""
 
 import enum
 from collections.abc import Sequence

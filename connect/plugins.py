@@ -157,7 +157,9 @@ class Plugins:
         raise ConfigError(
             "Failed to find any class that implements Connector and which name matches "
             f"{name}, available connectors are: {', '.join(known)}",
-            hint='classes of other modules need the module in the worker\'s "plugin.modules"'
+            hint=(
+                'to use a class of another module, add the module to the worker\'s "plugin.modules"'
+            )
             if ":" in name
             else "",
         )
@@ -204,7 +206,7 @@ class Plugins:
         kinds = ENTRY_POINTS[entry.group]
         number = "" if entry.dist is None else entry.dist.version
         if len(kinds) > 1:
-            # Only the class itself tells a source from a sink.
+            # Only the class itself shows whether it is a source or a sink.
             try:
                 found = _load(entry.name, entry.value)
             except ConfigError as error:
@@ -244,12 +246,12 @@ def _load(name: str, place: str, *, missing_ok: bool = False) -> object:
             return None
         raise ConfigError(
             f'plugin "{name}" needs the module "{error.name}", which is not installed',
-            hint='install what it needs, for example: pip install "millstream[connectors]"',
+            hint='install the missing packages, for example: pip install "millstream[connectors]"',
         ) from error
     except (AttributeError, ValueError, TypeError) as error:
         if missing_ok:
             return None
-        raise ConfigError(f'plugin "{name}" is not at "{place}": {error}') from error
+        raise ConfigError(f'plugin "{name}" was not found at "{place}": {error}') from error
     except Exception as error:
         raise ConfigError(f'plugin "{name}" cannot be imported: {error}') from error
     return found

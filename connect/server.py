@@ -19,7 +19,7 @@ from broker.server.http_server import HttpServer
 from connect.connector_file import ConnectorFile
 from connect.errors import ConfigError, ConnectError
 from connect.herder import Herder, HerderParts
-from connect.herder.assignment import Alone
+from connect.herder.assignment import SingleWorker
 from connect.offsets import FileOffsets, TopicOffsets
 from connect.plugins import Plugins
 from connect.rest import RestApplication
@@ -91,7 +91,7 @@ class ConnectServer:
         return self
 
     def close(self) -> None:
-        """Answer what was asked, stop all connectors and let go of everything."""
+        """Complete open requests, stop all connectors and release all resources."""
         for server in self._servers:
             server.close()
         self._servers.clear()
@@ -139,7 +139,7 @@ class ConnectServer:
                 self._on_topic,
             )
         )
-        assignment = Alone("")
+        assignment = SingleWorker("")
         self._herder = Herder(
             HerderParts(
                 self._config,

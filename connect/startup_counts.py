@@ -27,14 +27,14 @@ class StartupCounts:
 
 @dataclass(slots=True)
 class CountedStart:
-    """A StatusListener that counts whether the start succeeded, and tells another everything."""
+    """A StatusListener that counts successful and failed starts, and notifies another listener."""
 
     listener: StatusListener
     counts: StartupCounts
     started: bool = False
 
     def on_startup(self) -> None:
-        """It was started, and runs."""
+        """It has started and is running."""
         self.started = True
         self.counts.successes += 1
         self.listener.on_startup()
@@ -58,5 +58,5 @@ class CountedStart:
         self.listener.on_failure(trace)
 
     def on_shutdown(self) -> None:
-        """It ended because the worker told it to."""
+        """The worker stopped it."""
         self.listener.on_shutdown()

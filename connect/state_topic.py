@@ -20,7 +20,7 @@ from broker.client.opening import Target, admin, consumer, producer
 from broker.errors import ErrorCode, MillstreamError
 from broker.model import TopicPartition
 from connect.errors import ConfigError, ConnectError, RetriableError
-from connect.patience import may_pass
+from connect.retries import is_transient
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class StateTopic:
     def append(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Write keys with their values, None to delete one; raises if not all were written."""
         with self._lock, _saying(f'cannot write to topic "{self.name}"'):
-            assert self._writer is not None, "open comes first"
+            assert self._writer is not None, "the topic is not open"
             sent = [self._writer.send(self.name, value, key) for key, value in records]
             for each in sent:
                 each.result(WRITE_TIMEOUT_MS)
@@ -104,11 +104,11 @@ class StateTopic:
     def refresh(self) -> None:
         """Read what has come since."""
         with self._lock, _saying(f'cannot read topic "{self.name}"'):
-            assert self._reader is not None, "open comes first"
+            assert self._reader is not None, "the topic is not open"
             self._read_to_end(self._reader)
 
     def close(self) -> None:
-        """Write what is left, and let go of the clients."""
+        """Write the remaining records and close the clients."""
         with self._lock:
             writer, self._writer = self._writer, None
             reader, self._reader = self._reader, None
@@ -124,7 +124,8 @@ class StateTopic:
         replicas = min(self._spec.replication_factor, brokers)
         if replicas < self._spec.replication_factor:
             logger.warning(
-                'topic "%s" can have %d replicas, not %d: there are no more brokers',
+                'topic "%s" is created with %d replicas instead of %d: there are not '
+                "enough brokers",
                 self.name,
                 replicas,
                 self._spec.replication_factor,
@@ -144,7 +145,7 @@ class StateTopic:
         if policy != "compact":
             raise ConfigError(
                 f'topic "{self.name}" has cleanup.policy={policy}, it must be compact',
-                hint="connectors would be lost: set cleanup.policy=compact, or name another topic",
+                hint="connectors would be lost: set cleanup.policy=compact, or use another topic",
             )
         if self._spec.partitions == 1:
             described = administration.describe_topics([self.name])[self.name]
@@ -152,7 +153,7 @@ class StateTopic:
                 raise ConfigError(
                     f'topic "{self.name}" has {len(described.partitions)} partitions, it must '
                     "have one",
-                    hint="the order of all its records matters: name another topic",
+                    hint="the order of all its records matters: use another topic",
                 )
 
     def _read_to_end(self, reader: Consumer) -> None:
@@ -162,7 +163,7 @@ class StateTopic:
             records = reader.poll(POLL_MS, max_records=POLL_RECORDS)
             silent = 0 if records else silent + 1
             if silent > SILENT_POLLS_MAX:
-                raise RetriableError(f'topic "{self.name}" was not read to its end in time')
+                raise RetriableError(f'timed out reading topic "{self.name}" to the end')
             for record in records:
                 self._apply(record)
 
@@ -172,7 +173,7 @@ class StateTopic:
 
 
 def _ignore(record: ConsumerRecord) -> None:
-    """Nobody reads the topic yet."""
+    """The topic is not read yet."""
 
 
 @contextmanager
@@ -183,5 +184,5 @@ def _saying(what: str) -> Iterator[None]:
     except ConnectError:
         raise
     except MillstreamError as error:
-        kind = RetriableError if may_pass(error) else ConnectError
+        kind = RetriableError if is_transient(error) else ConnectError
         raise kind(f"{what}: {error.message}", at=error.at, hint=error.hint) from error

@@ -6,7 +6,7 @@
         {"topic":{"name","connector","task","discoverTimestamp"}}              null: forgotten
 
 A worker knows the states of its own tasks at once; the topic keeps them for its next start and for
-others to see. Losing the last of them does no harm, so nobody waits for a write.
+others to see. Losing the last of them does no harm, so writes are not awaited.
 """
 
 import enum
@@ -34,7 +34,7 @@ _TOPIC_KEY = re.compile(r"status-topic-([^:]*):connector-(.*)", re.DOTALL)
 class State(enum.Enum):
     """What a connector or a task does.
 
-    UNASSIGNED -> RUNNING <-> PAUSED          UNASSIGNED: nobody runs it, as after a worker's end
+    UNASSIGNED -> RUNNING <-> PAUSED          UNASSIGNED: no worker runs it, as after a stop
     RUNNING, PAUSED -> FAILED                 stays so until it is restarted or reconfigured
     any -> RESTARTING -> RUNNING, FAILED      a restart was asked for
     any -> STOPPED                            connectors only
@@ -67,7 +67,6 @@ class StatusStore:
     """Keeps states and the topics that connectors use. Any thread may call any method."""
 
     def __init__(self, clock: Clock, topic: StateTopic | None = None) -> None:
-        """Nothing is read before `open`."""
         self._clock = clock
         self._topic = topic
         self._lock = concurrency.Lock()
@@ -80,7 +79,7 @@ class StatusStore:
             self._topic.open(self._apply)
 
     def close(self) -> None:
-        """Write what is left, and let go of the topic."""
+        """Write the remaining records and close the topic."""
         if self._topic is not None:
             self._topic.close()
 
@@ -168,7 +167,9 @@ class StatusStore:
             value = None if record.value is None else orjson.loads(record.value)
             self._take_in(key, value)
         except (ValueError, KeyError, TypeError):
-            logger.warning('topic "%s" offset %d is left out', record.topic, record.offset)
+            logger.warning(
+                'invalid record in topic "%s" at offset %d is ignored', record.topic, record.offset
+            )
 
     def _take_in(self, key: str, value: dict[str, object] | None) -> None:
         if (topic := _TOPIC_KEY.fullmatch(key)) is not None:

@@ -6,14 +6,13 @@ from connect.errors import ConnectError
 
 
 class TaskStopped(ConnectError):
-    """The task was told to stop while it waited; what it waited for is not done."""
+    """The task was stopped while it waited; the operation was not completed."""
 
 
 class StopSignal:
     """Set once, from any thread; waits end early when it is."""
 
     def __init__(self, clock: Clock) -> None:
-        """Not set."""
         self._clock = clock
         self._changed = concurrency.Condition()
         self.event = concurrency.Event()  # for tasks, which wait on the machine's clock
@@ -47,4 +46,4 @@ class StopSignal:
     def pause(self, timeout_ms: int) -> None:
         """Wait as long as this; TaskStopped when the signal comes first."""
         if self.wait(timeout_ms):
-            raise TaskStopped("the task was told to stop while it waited to try again")
+            raise TaskStopped("the task was stopped while it waited to retry")

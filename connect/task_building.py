@@ -19,8 +19,8 @@ from connect.error_handling import ErrorHandler, ErrorLog, ErrorSettings
 from connect.errors import ConfigError
 from connect.group_offsets import group_of
 from connect.metrics import SinkMetrics, SourceMetrics, TaskMetrics
-from connect.patience import patiently
 from connect.plugin_finder import PluginFinder, PluginKind
+from connect.retries import retry_until_stopped
 from connect.sink.errant_records import ErrantRecords
 from connect.sink.pipeline import SinkPipeline
 from connect.sink.runner import SinkRunner
@@ -52,7 +52,7 @@ class TaskRequest:
     task_id: TaskId
     connector: Mapping[str, str]  # the connector's configuration
     task: Mapping[str, str]
-    on_topic: Callable[[str], None]  # told of every topic that the task writes or reads
+    on_topic: Callable[[str], None]  # called for every topic that the task writes or reads
 
 
 class WorkerPlugins(PluginFinder, Protocol):
@@ -111,7 +111,7 @@ class TaskBuilder:
             task,
             pipeline,
             self._producer(request, opened),
-            patiently("open the offsets topic", lambda: self.offsets.of(config), stop),
+            retry_until_stopped("open the offsets topic", lambda: self.offsets.of(config), stop),
             handler,
             metrics,
             stop,
@@ -165,7 +165,9 @@ class TaskBuilder:
         dead_letters: DeadLetters | None = None
         if settings.dead_letter_topic:
             admin = self._admin(request, opened)
-            patiently("look for the dead letter topic", lambda: make_topic(admin, settings), stop)
+            retry_until_stopped(
+                "look for the dead letter queue topic", lambda: make_topic(admin, settings), stop
+            )
             writing = DeadLetterClients(self._dead_letter_producer(request, opened), admin)
             dead_letters = DeadLetters(task_id, settings, writing, metrics.errors, stop)
             handler.reporters.append(dead_letters)
@@ -264,7 +266,7 @@ class TaskBuilder:
         kind = PluginKind.HEADER_CONVERTER if is_header else PluginKind.CONVERTER
         found = self.plugins.find(kind, name)
         if found is None:
-            raise ConfigError(f'"{setting}" names no converter: "{name}"')
+            raise ConfigError(f'"{setting}" is not a converter: "{name}"')
         converter = cast("Converter | HeaderConverter", found())
         converter.configure(with_prefix(where, f"{setting}."), setting == "key.converter")
         return converter, self.plugins.class_name(name) or name
@@ -282,4 +284,4 @@ def _topics(config: Mapping[str, str]) -> list[str] | Pattern:
     try:
         return compile_pattern(pattern)
     except ValueError as error:
-        raise ConfigError(f'"topics.regex" is wrong: {error}') from None
+        raise ConfigError(f'"topics.regex" is not a valid regular expression: {error}') from None

@@ -1,4 +1,4 @@
-"""Tasks and connectors as others see them: their ids, the state that is wanted, who is told."""
+"""Ids and target states of tasks and connectors, and the listener for their states."""
 
 from enum import Enum
 from typing import NamedTuple, Protocol
@@ -24,10 +24,10 @@ class TargetState(Enum):
 
 
 class StatusListener(Protocol):
-    """Is told how one connector or task fares, by the thread that runs it."""
+    """Is notified of the states of one connector or task, by the thread that runs it."""
 
     def on_startup(self) -> None:
-        """It was started, and runs."""
+        """It has started and is running."""
         ...
 
     def on_running(self) -> None:
@@ -43,9 +43,9 @@ class StatusListener(Protocol):
         ...
 
     def on_failure(self, trace: str) -> None:
-        """It failed, and will not go on by itself."""
+        """It failed, and stays failed until it is restarted."""
         ...
 
     def on_shutdown(self) -> None:
-        """It ended because the worker told it to."""
+        """The worker stopped it."""
         ...

@@ -1,4 +1,4 @@
-"""TaskThread: runs one task from its start to its end, and tells how it fares.
+"""TaskThread: runs one task from its start to its end, and reports its state.
 
                        ┌──────── paused ◄───────┐
                        ▼                        │ pause / resume
@@ -8,9 +8,9 @@
       ▼         ▼          └── raises ─► finish ──► close     on_failure(trace)
     on_failure(trace)
 
-All code of a connector's author runs in this thread, constructors included: what hangs there hangs
-nobody else. Who waits for a task that does not end may abandon it: its clients are closed, and what
-it does from then on is told to nobody.
+All code of the connector runs in this thread, including constructors: if it hangs, nothing else
+does. A task that does not stop can be abandoned: its clients are closed, and its state is no longer
+reported.
 """
 
 import logging
@@ -69,7 +69,7 @@ class TaskBody(Protocol):
         ...
 
     def close(self) -> None:
-        """Stop the task and let go of everything."""
+        """Stop the task and release its resources."""
         ...
 
     def wake(self) -> None:
@@ -77,7 +77,7 @@ class TaskBody(Protocol):
         ...
 
     def ask_to_stop(self) -> None:
-        """The stop signal is set: tell the task, if it must be told; from any thread."""
+        """The stop signal is set: stop the task; from any thread."""
         ...
 
     def step(self) -> None:
@@ -85,7 +85,7 @@ class TaskBody(Protocol):
         ...
 
     def abandon(self) -> None:
-        """Let go of clients without waiting for anything; from any thread."""
+        """Close the clients without waiting for anything; from any thread."""
         ...
 
 
@@ -137,7 +137,7 @@ class TaskThread:
             self._body.wake()
 
     def stop_soon(self) -> None:
-        """End, soon; does not wait."""
+        """Stop soon; does not wait."""
         self._stop.set()
         self._steps_over.set()
         with self._changed:
@@ -149,7 +149,7 @@ class TaskThread:
             self._aside("stop", body.ask_to_stop)
 
     def wait_ended(self, timeout_ms: int) -> bool:
-        """Wait for the end; False when the time is up first."""
+        """Wait until it has stopped; False if the time is up first."""
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         with self._changed:
             while not self._ended:
@@ -160,9 +160,9 @@ class TaskThread:
         return True
 
     def abandon(self) -> None:
-        """Have no more to do with it: nobody is told what becomes of it."""
+        """Abandon the task: its state is no longer reported."""
         self._abandoned = True
-        logger.error("task %s does not stop: it is left to itself", self.task_id)
+        logger.error("task %s does not stop: its thread is abandoned", self.task_id)
         if self._body is not None:
             self._aside("abandon", self._body.abandon)
 
@@ -194,7 +194,7 @@ class TaskThread:
             if not self._stop.is_set():
                 self._work()
         except TaskStopped:
-            logger.debug("task %s stopped while it waited", self.task_id)
+            logger.debug("task %s was stopped while it waited", self.task_id)
         except BaseException as error:
             failure = self._trace(error)
         try:
@@ -222,7 +222,7 @@ class TaskThread:
                     body.turn()
                 garbage.collect_when_due()
         except TaskStopped:
-            logger.debug("task %s stopped while it waited", self.task_id)
+            logger.debug("task %s was stopped while it waited", self.task_id)
         except BaseException:
             self._finish_failed(body)
             raise
@@ -277,7 +277,7 @@ class TaskThread:
     def _trace(self, error: BaseException) -> str:
         trace = hide_in_text("".join(traceback.format_exception(error)), self._secrets)
         logger.error(
-            "task %s failed and will not go on until it is restarted\n%s", self.task_id, trace
+            "task %s failed and will not continue until it is restarted\n%s", self.task_id, trace
         )
         return trace
 
@@ -287,4 +287,4 @@ class TaskThread:
         try:
             tell()
         except Exception:
-            logger.exception("task %s: its status could not be told", self.task_id)
+            logger.exception("task %s: its status could not be reported", self.task_id)

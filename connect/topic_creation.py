@@ -92,7 +92,7 @@ def _any_of(patterns: Sequence[str]) -> Pattern:
 
 
 def _ensure_by_broker_or_positive(name: str, value: object) -> None:
-    assert isinstance(value, int), "only settings that are numbers are checked so"
+    assert isinstance(value, int), "only numeric settings are checked here"
     if value != BY_BROKER and value < 1:
         raise invalid(name, value, "Value must be -1 or at least 1")
 
@@ -146,13 +146,14 @@ class TopicCreator:
             raise ConnectError(
                 f'the task cannot create topic "{topic}": {error.message}',
                 at=f'group "{group.name}" of topic.creation.groups',
-                hint=error.hint or "correct topic.creation.*, or create the topic by hand",
+                hint=error.hint
+                or "correct the settings topic.creation.*, or create the topic by hand",
             ) from error
-        logger.info('created topic "%s" as group "%s" says', topic, group.name)
+        logger.info('created topic "%s" with the settings of group "%s"', topic, group.name)
 
 
 def create_unless_there(admin: Admin, topic: NewTopic) -> None:
-    """Make a topic; one that somebody else has just made is as good."""
+    """Create a topic, unless another client has just created it."""
     try:
         admin.create_topics([topic]).all()
     except BrokerError as error:
@@ -166,7 +167,7 @@ def clamped_replication(admin: Admin, topic: str, wanted: int) -> int:
     if wanted <= brokers:
         return wanted
     logger.warning(
-        'topic "%s" is made with %d replicas, not %d: there are no more brokers',
+        'topic "%s" is created with %d replicas instead of %d: there are not enough brokers',
         topic,
         brokers,
         wanted,

@@ -7,7 +7,7 @@
                   │
                   └─────► idle thread       collects garbage while all tasks wait
 
-What starts or stops is told to the listener given for it; nothing here waits for a connector, but
+Starts and stops are reported to a listener; nothing here waits for a connector, but
 for its task configurations and, for task.shutdown.graceful.timeout.ms, for its end.
 """
 
@@ -47,11 +47,11 @@ _TASKS = ConfigDef(
 
 
 def ignore_topic(task: TaskId, topic: str) -> None:
-    """Nobody wants to know which topics tasks use."""
+    """Ignore the topics that tasks use."""
 
 
 class Worker:
-    """Runs what it is told to; any thread may call any method."""
+    """Runs connectors and tasks; any thread may call any method."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Worker:
         clock: Clock | None = None,
         on_topic: Callable[[TaskId, str], None] = ignore_topic,
     ) -> None:
-        """`offsets` is the worker's store; `on_topic` is told of tasks and their topics."""
+        """`offsets` is the worker's store; `on_topic` is called with tasks and their topics."""
         self._config = config
         self._plugins = plugins
         self._hidden = HiddenSettings(plugins)

@@ -42,7 +42,7 @@ def _here() -> AllowedPaths:
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """What a worker was told; fields are Kafka's settings with underscores.
+    """The settings of a worker; fields are Kafka's settings with underscores.
 
     >>> WorkerConfig.parse({"key.converter": "...", "value.converter": "...", "group.id": "a", ...})
     """
@@ -157,14 +157,14 @@ def read_settings(file: Path) -> dict[str, str]:
     try:
         content = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise ConfigError(f"the settings are no JSON: {error}", at=str(file)) from error
+        raise ConfigError(f"the settings are not valid JSON: {error}", at=str(file)) from error
     return settings_of(content, at=str(file))
 
 
 def settings_of(content: object, *, at: str) -> dict[str, str]:
     """A JSON object as settings."""
     if not isinstance(content, dict):
-        raise ConfigError("the settings are no JSON object", at=at)
+        raise ConfigError("the settings are not a JSON object", at=at)
     return {name: _text(value, at=f"{at}: {name}") for name, value in content.items()}
 
 
@@ -178,7 +178,7 @@ def _text(value: object, *, at: str) -> str:
         case int() | float():
             return str(value)
         case _:
-            raise ConfigError("a setting must be a text, a number or a boolean", at=at)
+            raise ConfigError("a setting must be a string, a number or a boolean", at=at)
 
 
 def parse_listener(listener: str) -> tuple[str, int]:
@@ -190,7 +190,7 @@ def parse_listener(listener: str) -> tuple[str, int]:
         address, port = urlsplit(""), None
     if address.scheme != "http" or port is None:
         raise ConfigError(
-            f'listener "{listener}" cannot be served', hint='write it as "http://host:port"'
+            f'listener "{listener}" is not supported', hint='use the form "http://host:port"'
         )
     return address.hostname or "", port
 
@@ -201,7 +201,7 @@ def _definition(settings: Mapping[str, str]) -> ConfigDef:
     if "group.id" in settings and "config.storage.topic" in settings:
         raise ConfigError(
             f'both "{STANDALONE_FILE}" and "config.storage.topic" are set',
-            hint="a worker keeps its state in a file or in topics: leave one of them out",
+            hint="a worker keeps its state in a file or in topics: remove one of them",
         )
     return standalone_settings()
 
@@ -212,7 +212,7 @@ def _refuse_security(settings: Mapping[str, str]) -> None:
         if name in PROTECTING and value.strip() and value.strip().upper() != "NONE":
             raise ConfigError(
                 f'setting "{name}" is not supported',
-                hint="the REST API lets everyone in who reaches it: remove the setting to do so",
+                hint="the REST API has no authentication: remove the setting to run without it",
             )
 
 
@@ -224,4 +224,4 @@ def _warn_of_unknown(settings: Mapping[str, str], definition: ConfigDef) -> None
             continue
         near = difflib.get_close_matches(name, known, n=1)
         hint = f'; did you mean "{near[0]}"?' if near else ""
-        logger.warning('setting "%s" of the worker is not known here%s', name, hint)
+        logger.warning('unknown worker setting "%s"%s', name, hint)

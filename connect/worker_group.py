@@ -11,10 +11,10 @@ leader of the group names the one member that runs connectors, its owner:
       │                       └──── another is named, or fenced ─────► on_lost: stop everything
       └────► another is named ──► ConnectError, leaves
 
-A member that left, or whose session ended (kill -9), is no member any more and the next worker
-owns the group. A worker that starts again at the same address is the same static member and takes
-its own place at once, without waiting for the session to end. Workers of Apache Kafka speak other
-protocols, so the coordinator refuses to have both in one group.
+When a member has left, or its session has timed out (kill -9), the next worker owns the group. A
+worker that restarts at the same address is the same static member and rejoins immediately, without
+waiting for the session to end. Workers of Apache Kafka use other protocols, so the coordinator
+refuses to have both in one group.
 """
 
 import logging
@@ -50,7 +50,7 @@ class GroupTimeouts:
 
 
 @dataclass(slots=True)
-class OneWorker:
+class SingleOwnerProtocol:
     """The GroupProtocol: who owns the group. Only the thread that polls calls it."""
 
     worker: str
@@ -110,7 +110,7 @@ class WorkerGroup:
     def join(self, worker: str) -> None:
         """Own the group, or ConnectError says who does; waits for the session of a dead worker."""
         timeouts = self._timeouts
-        self._protocol = OneWorker(worker)
+        self._protocol = SingleOwnerProtocol(worker)
         self._member = group_member(
             self._target,
             self._protocol,
@@ -147,7 +147,7 @@ class WorkerGroup:
         if not stable:
             raise ConnectError(
                 f'cannot join group "{self._group_id}" in {waiting_ms} ms',
-                hint="see whether the brokers are up and reachable",
+                hint="check whether the brokers are running and reachable",
             )
         self._check_owner()
 
@@ -156,8 +156,8 @@ class WorkerGroup:
         if owner is not None and not self._protocol.owns:
             raise ConnectError(
                 f'another worker runs the connectors of group "{self._group_id}": {owner}',
-                hint="several workers cannot share a group yet: stop the other one, or give this "
-                "one another group.id and other topics",
+                hint="several workers cannot share a group yet: stop the other one, or use "
+                "another group.id and other topics for this one",
             )
 
     def _refusal(self, error: BrokerError) -> ConnectError:
@@ -170,7 +170,7 @@ class WorkerGroup:
             return ConnectError(
                 f'another worker with the id "{self._protocol.worker}" has joined group '
                 f'"{self._group_id}"',
-                hint="this worker has stopped; give each worker another host name or port",
+                hint="this worker has stopped; each worker must have a different host name or port",
             )
         return ConnectError(error.message, at=f'group "{self._group_id}"', hint=error.hint)
 

@@ -11,7 +11,10 @@ from connect.config_def import (
 
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 SIMPLE_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
-REPLICATION_DOC = "Replicas of the topic; no more than there are brokers. -1: the broker's default."
+REPLICATION_DOC = (
+    "The replication factor of the topic, at most the number of brokers; -1 "
+    "for the broker's default."
+)
 
 
 def common_settings() -> ConfigDef:
@@ -23,26 +26,26 @@ def common_settings() -> ConfigDef:
         "localhost:9092",
         validator=NonEmptyString(),
         importance=Importance.HIGH,
-        doc="Brokers to ask first, as host:port,host:port.",
+        doc="The brokers for the first connection, as host:port,host:port.",
     )
     for name, what in (("key.converter", "keys"), ("value.converter", "values")):
         settings.define(
             name,
             ConfigType.CLASS,
             importance=Importance.HIGH,
-            doc=f"How {what} of records become bytes, unless a connector says otherwise.",
+            doc=f"The converter for {what} of records, unless a connector overrides it.",
         )
     settings.define(
         "header.converter",
         ConfigType.CLASS,
         SIMPLE_HEADER_CONVERTER,
         importance=Importance.LOW,
-        doc="How headers become bytes, unless a connector says otherwise.",
+        doc="The converter for headers, unless a connector overrides it.",
     )
     for name, default, what in (
-        ("offset.flush.interval.ms", 60_000, "How often offsets of tasks are committed."),
-        ("offset.flush.timeout.ms", 5_000, "How long a commit of offsets may take."),
-        ("task.shutdown.graceful.timeout.ms", 5_000, "How long tasks may take to stop, together."),
+        ("offset.flush.interval.ms", 60_000, "The interval of offset commits"),
+        ("offset.flush.timeout.ms", 5_000, "The maximum time of an offset commit"),
+        ("task.shutdown.graceful.timeout.ms", 5_000, "The maximum time for all tasks to stop"),
     ):
         settings.define(
             name,
@@ -50,14 +53,14 @@ def common_settings() -> ConfigDef:
             default,
             validator=Range(0),
             importance=Importance.LOW,
-            doc=what,
+            doc=f"{what}, in milliseconds.",
         )
     _define_plugins(settings)
     _define_rest(settings)
     for name, what in (
-        ("topic.tracking.enable", "Whether the topics that connectors use are remembered."),
-        ("topic.tracking.allow.reset", "Whether the remembered topics may be forgotten."),
-        ("topic.creation.enable", "Whether source connectors may say how topics are created."),
+        ("topic.tracking.enable", "Whether the topics that connectors use are tracked."),
+        ("topic.tracking.allow.reset", "Whether the tracked topics may be reset."),
+        ("topic.creation.enable", "Whether source connectors may configure new topics."),
     ):
         settings.define(name, ConfigType.BOOLEAN, True, importance=Importance.LOW, doc=what)
     settings.define(
@@ -72,7 +75,7 @@ def common_settings() -> ConfigDef:
         ConfigType.LIST,
         "",
         importance=Importance.LOW,
-        doc="Names of the config providers that references may use; see config_providers.py.",
+        doc="The names of the config providers that references may use.",
     )
     return settings
 
@@ -84,15 +87,16 @@ def _define_plugins(settings: ConfigDef) -> None:
         ConfigType.LIST,
         "",
         importance=Importance.MEDIUM,
-        doc="Python modules and packages whose classes may be named as plugins, besides those of "
-        "entry points.",
+        doc="Python modules and packages whose classes may be used as plugins, in "
+        "addition to entry points.",
     )
     settings.define(
         "connector.allowed.paths",
         ConfigType.LIST,
         "",
         importance=Importance.MEDIUM,
-        doc="Directories in which connectors may open files. Default: the working directory.",
+        doc="The directories in which connectors may open files. The default is the "
+        "working directory.",
     )
 
 
@@ -102,28 +106,29 @@ def _define_rest(settings: ConfigDef) -> None:
         ConfigType.LIST,
         "http://:8083",
         importance=Importance.LOW,
-        doc="Where the REST API listens; HTTP only. No host is every interface.",
+        doc="The addresses of the REST API; HTTP only. Without a host it listens on "
+        "all interfaces.",
     )
     settings.define(
         "rest.advertised.host.name",
         ConfigType.STRING,
         None,
         importance=Importance.LOW,
-        doc="The host name in this worker's id; without it that of the first listener.",
+        doc="The host name in this worker's id. The default is that of the first listener.",
     )
     settings.define(
         "rest.advertised.port",
         ConfigType.INT,
         None,
         importance=Importance.LOW,
-        doc="The port in this worker's id; without it that of the first listener.",
+        doc="The port in this worker's id. The default is that of the first listener.",
     )
     settings.define(
         "rest.allowed.hosts",
         ConfigType.LIST,
         "",
         importance=Importance.LOW,
-        doc="More host names under which clients may reach the REST API; * is any.",
+        doc="Additional host names under which clients may reach the REST API; * allows any.",
     )
 
 
@@ -134,7 +139,7 @@ def standalone_settings() -> ConfigDef:
         ConfigType.STRING,
         validator=NonEmptyString(),
         importance=Importance.HIGH,
-        doc="The file that keeps the offsets of source connectors, as JSON.",
+        doc="The JSON file for the offsets of source connectors.",
     )
 
 
@@ -144,12 +149,12 @@ def distributed_settings() -> ConfigDef:
         "group.id",
         ConfigType.STRING,
         importance=Importance.HIGH,
-        doc="The name of the Connect cluster. One worker runs it; a second one is refused.",
+        doc="The name of the Connect cluster. It has one worker; a second one is refused.",
     )
     for name, default, what in (
-        ("session.timeout.ms", 10_000, "After how long without heartbeats the worker is dead."),
-        ("heartbeat.interval.ms", 3_000, "How often the worker sends heartbeats to its group."),
-        ("rebalance.timeout.ms", 60_000, "How long a starting worker waits for the others."),
+        ("session.timeout.ms", 10_000, "The session timeout of the worker's group membership."),
+        ("heartbeat.interval.ms", 3_000, "The interval of the worker's heartbeats."),
+        ("rebalance.timeout.ms", 60_000, "The maximum time of a rebalance of the group."),
     ):
         settings.define(
             name, ConfigType.INT, default, validator=Range(1), importance=Importance.LOW, doc=what
@@ -164,7 +169,7 @@ def distributed_settings() -> ConfigDef:
             ConfigType.STRING,
             validator=NonEmptyString(),
             importance=Importance.HIGH,
-            doc=f"The topic that keeps {what}.",
+            doc=f"The topic for {what}.",
         )
         settings.define(
             f"{name}.replication.factor",
@@ -181,7 +186,7 @@ def distributed_settings() -> ConfigDef:
             count,
             validator=Range(-1),
             importance=Importance.LOW,
-            doc="Partitions of the topic when it is made here. -1: the broker's default.",
+            doc="The number of partitions of a new topic; -1 for the broker's default.",
         )
     return settings.define(
         "exactly.once.source.support",
@@ -235,7 +240,7 @@ PROTECTING = frozenset(
         "ssl.client.authentication",
     }
 )
-# Whatever begins so is for somebody else: a converter, a client, a topic, a provider.
+# Settings with these prefixes are for a converter, a client, a topic or a provider.
 PREFIXES = (
     "admin.",
     "config.providers.",

@@ -1,1 +1,1 @@
-"""The connectors that come with Millstream; each sees only what a third party's would see."""
+"""The connectors that come with Millstream; they use only the public API."""

@@ -49,7 +49,7 @@ class LineSplitter:
         if len(self.unfinished) > LINE_BYTES_MAX:
             raise ConnectError(
                 f"a line is longer than {LINE_BYTES_MAX} bytes",
-                hint="the file may not be a text of lines",
+                hint="the file may not be a text file",
             )
         return lines
 
@@ -87,12 +87,12 @@ class FileLines:
         return self._lines_of_replaced() if self._is_replaced() else []
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         os.close(self._file)
 
     def _open(self, position: int) -> None:
         if not stat.S_ISREG(self._path.stat().st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
+            raise OSError(errno.EINVAL, "it is not a regular file")
         self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         size = os.fstat(self._file).st_size
         self._read_to = position if position <= size else 0
@@ -139,7 +139,6 @@ class StandardInputLines:
     """Lines that come through standard input; they have no position to go on from."""
 
     def __init__(self) -> None:
-        """Nothing is read yet."""
         self._splitter = LineSplitter()
 
     def next_lines(self) -> list[Line]:

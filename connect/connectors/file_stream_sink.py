@@ -25,12 +25,11 @@ class FileStreamSinkConnector(SinkConnector):
     """Writes to one file, with as many tasks as are allowed."""
 
     def __init__(self) -> None:
-        """Not started."""
         self._config: dict[str, str] = {}
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """What can be set."""
+        """The settings."""
         return DEFINITION
 
     def start(self, config: Mapping[str, str]) -> None:
@@ -62,7 +61,6 @@ class FileStreamSinkTask(SinkTask):
     """Adds a line for every record."""
 
     def __init__(self) -> None:
-        """Nothing is open."""
         self._file: TextIO | None = None
 
     def start(self, config: Mapping[str, str]) -> None:
@@ -76,7 +74,8 @@ class FileStreamSinkTask(SinkTask):
         except OSError as error:
             raise ConnectError(
                 f"Couldn't find or create file '{path}' for FileStreamSinkTask: {error.strerror}",
-                hint="the folder must exist and the worker's user must be allowed to write there",
+                hint="the directory must exist and the worker's user must be allowed to write "
+                "there",
             ) from None
 
     def put(self, records: Sequence[SinkRecord]) -> None:
@@ -91,7 +90,7 @@ class FileStreamSinkTask(SinkTask):
             out.flush()
 
     def flush(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Has the lines on the disk before their offsets are committed."""
+        """Syncs the lines to disk before their offsets are committed."""
         if self._file is not None:
             os.fsync(self._file.fileno())
 

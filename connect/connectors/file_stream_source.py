@@ -49,12 +49,11 @@ class FileStreamSourceConnector(SourceConnector):
     """Reads one file with one task."""
 
     def __init__(self) -> None:
-        """Not started."""
         self._config: dict[str, str] = {}
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """What can be set."""
+        """The settings."""
         return DEFINITION
 
     def start(self, config: Mapping[str, str]) -> None:
@@ -86,7 +85,7 @@ class FileStreamSourceConnector(SourceConnector):
         config: Mapping[str, str],
         offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]],
     ) -> bool:
-        """Refuses offsets that are no position in a file; the texts are Kafka's."""
+        """Refuses offsets that are not a position in a file; the messages are Kafka's."""
         if not DEFINITION.parse(config).text_or_none("file"):
             raise ConnectError(
                 "Offsets cannot be modified if the 'file' configuration is unspecified. "

@@ -1,4 +1,4 @@
-"""Values as JSON without schemas, with the numbers and texts Kafka's JSON converter writes.
+"""Values as JSON without schemas, with the numbers and strings that Kafka's JSON converter writes.
 
 bytes are base64, a Decimal is a number, a Date is days since 1970, a Time is milliseconds of the
 day and a Timestamp is milliseconds since 1970.
@@ -35,7 +35,7 @@ def json_text(value: object) -> bytes:
 
 def json_lines(values: Sequence[object]) -> bytes:
     """Each value as JSON in a line; DataError when one of them cannot be."""
-    lines = bytearray()  # each text is let go of at once, and its memory is used again
+    lines = bytearray()  # each string is released immediately, and its memory is reused
     options = _OPTIONS | orjson.OPT_APPEND_NEWLINE
     schema: ConnectSchema | None = None
     try:
@@ -92,4 +92,4 @@ def _plain(value: object) -> object:
             return time_milliseconds(value)
         case bytes() | bytearray() | memoryview():
             return base64.b64encode(bytes(value)).decode("ascii")
-    raise TypeError(f"a {type(value).__name__} is no value of Connect")
+    raise TypeError(f"Connect has no values of type {type(value).__name__}")

@@ -47,11 +47,19 @@ class AvroFormat(SchemaFormat):
 def _definition() -> ConfigDef:
     definition = registry_definition()
     for name, default, doc in (
-        ("enhanced.avro.schema.support", False, "Whether enums and full names are kept."),
-        ("scrub.invalid.names", False, "Whether names that Avro has not are made valid."),
-        ("connect.meta.data", True, "Whether what only Connect has is kept in properties."),
-        ("allow.optional.map.keys", False, "Whether maps of optional texts are Avro's maps."),
-        ("ignore.default.for.nullables", False, "Whether null is written although a default is."),
+        ("enhanced.avro.schema.support", False, "Whether enums and full names are preserved."),
+        (
+            "scrub.invalid.names",
+            False,
+            "Whether names that are invalid in Avro are replaced with valid ones.",
+        ),
+        ("connect.meta.data", True, "Whether Connect's metadata is stored in schema properties."),
+        ("allow.optional.map.keys", False, "Whether maps with optional string keys are Avro maps."),
+        (
+            "ignore.default.for.nullables",
+            False,
+            "Whether null is written for fields that have a default.",
+        ),
     ):
         definition.define(name, ConfigType.BOOLEAN, default, importance=Importance.LOW, doc=doc)
     return definition
@@ -62,7 +70,7 @@ class AvroConverter(RegistryConverter):
 
     kind: ClassVar[SchemaKind] = SchemaKind.AVRO
     label: ClassVar[str] = "Avro"
-    names_hint: ClassVar[str] = "scrub.invalid.names=true makes names valid that Avro has not"
+    names_hint: ClassVar[str] = "set scrub.invalid.names=true to replace invalid names"
     definition: ClassVar[ConfigDef] = _definition()
 
     def format(self, settings: RegistrySettings) -> SchemaFormat:

@@ -1,4 +1,4 @@
-"""Defaults of schemas as the JSON of Avro's defaults: bytes are texts of one sign per byte."""
+"""Defaults of schemas as JSON in Avro's form: bytes are strings of one character per byte."""
 
 import datetime
 from decimal import Decimal

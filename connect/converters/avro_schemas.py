@@ -76,7 +76,7 @@ class AvroOptions:
         return scrubbed_full(name) if self.scrub else name
 
     def is_avro_map(self, schema: ConnectSchema) -> bool:
-        """Whether a map is a map in Avro too, whose keys are texts."""
+        """Whether a map is also a map in Avro, where keys are strings."""
         keys = schema.key_schema
         return (
             keys is not None

@@ -78,7 +78,7 @@ def encoder(
             return prefix + write(value)
         except _MISFITS as error:
             validate(schema, value)
-            raise DataError(f"the value does not fit its Avro schema: {error!r}") from error
+            raise DataError(f"the value does not match its Avro schema: {error!r}") from error
 
     return encode
 
@@ -128,7 +128,7 @@ class _Writing:
         def refuse() -> bytes:
             raise DataError(
                 "Found null value for non-optional schema",
-                hint="give the field a value, or make its schema optional",
+                hint="set a value for the field, or make its schema optional",
             )
 
         return refuse
@@ -151,7 +151,7 @@ class _Writing:
                 return _decimal(schema, node)
         if schema.type in _WIDER.get(node.kind, ()):
             return _scalar(schema, node)
-        raise DataError(f"the Avro schema has {node.kind} where the values are {schema}")
+        raise DataError(f"the Avro schema has {node.kind}, but the values are {schema}")
 
     def _record(self, schema: ConnectSchema, node: AvroNode) -> Write:
         places = {self._options.name(each.name): at for at, each in enumerate(schema.fields)}
@@ -213,7 +213,8 @@ class _Writing:
         write = None if field.default is MISSING else _WRITERS.get(node.kind)
         if write is None:
             raise DataError(
-                f'the registered Avro schema has a field "{field.name}" that the value has not',
+                f'the registered Avro schema has a field "{field.name}" that the value does '
+                "not have",
                 hint="give the field a default, or set use.latest.version=false",
             )
         branch = b"" if node.null_at is None else _varint(1 - node.null_at)
@@ -236,7 +237,7 @@ class _Writing:
             return self._branch_for(schema, branches)
         if len(schema.fields) != len(branches):
             raise DataError(
-                "the registered Avro union has other branches than the struct has fields"
+                "the branches of the registered Avro union differ from the fields of the struct"
             )
         writes = [
             (branch, self.present(each.schema, inner))
@@ -267,7 +268,7 @@ class _Writing:
 def _check(schema: ConnectSchema) -> Callable[[object], None]:
     def check(value: object) -> None:
         if not isinstance(value, Struct) or not value.schema.matches(schema):
-            raise DataError("Mismatching struct schema", hint=f"the record says {schema}")
+            raise DataError("Mismatching struct schema", hint=f"the record's schema is {schema}")
 
     return check
 
@@ -280,7 +281,7 @@ def _located(field: Field, write: Write) -> Write:
             return write(value)
         except _MISFITS as error:
             validate(schema, value)
-            raise DataError(f"{value!r} does not fit its Avro schema") from error
+            raise DataError(f"{value!r} does not match its Avro schema") from error
 
     return located(f'field "{field.name}"', write_field)
 

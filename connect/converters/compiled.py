@@ -34,7 +34,6 @@ class Compiled(dict[K, V], Generic[K, V]):
     """What was made for each key, at its first use; starts over when there are too many."""
 
     def __init__(self, make: Callable[[K], V], *, capacity: int = 1_000) -> None:
-        """Nothing is made yet."""
         super().__init__()
         self._make = make
         self._capacity = capacity
@@ -107,7 +106,7 @@ def float32_bytes(value: object) -> bytes:
         return _pack_float(value)
     except OverflowError:
         hint = "make the field a FLOAT64"
-        raise DataError(f"{value} does not fit a FLOAT32", hint=hint) from None
+        raise DataError(f"{value} is out of range for FLOAT32", hint=hint) from None
 
 
 def within(part: str, error: DataError) -> DataError:
@@ -137,7 +136,7 @@ def struct_to_dict(schema: ConnectSchema, parts: Sequence[tuple[str, Conversion]
         if not value.schema.matches(schema):
             raise DataError(
                 "Mismatching schema.",
-                hint=f"the value has {value.schema}, the record says {schema}",
+                hint=f"the value's schema is {value.schema}, the record's schema is {schema}",
             )
 
     names = [f"value{index}" for index in range(len(parts))]
@@ -153,7 +152,7 @@ def struct_to_dict(schema: ConnectSchema, parts: Sequence[tuple[str, Conversion]
 def dict_to_struct(
     schema: ConnectSchema, parts: Sequence[tuple[str, Conversion]], refuse: Callable[[object], None]
 ) -> Convert:
-    """From dicts to structs; `refuse` raises for what is no dict, and what is missing is null."""
+    """From dicts to structs; `refuse` raises for other types, and missing fields are null."""
     lines = ["if type(value) is not dict: refuse(value)", "get = value.get"]
     lines += [f"value{index} = get({name!r})" for index, (name, _) in enumerate(parts)]
     lines.append(f"return Struct(schema, [{_items(schema, parts, with_names=False)}])")

@@ -27,7 +27,7 @@ from connect.converters.json_decoding import InexactNumber, decoding
 from connect.converters.json_encoding import encode_bytes, encoding
 from connect.converters.json_envelope import schema_of_json, schema_to_json
 from connect.converters.payload_options import PayloadOptions
-from connect.converters.settings import Found, HeadersToo, converter_settings, parse_settings
+from connect.converters.settings import Found, HeaderConversion, converter_settings, parse_settings
 from connect.data import ConnectSchema, Struct
 from connect.errors import DataError
 from connect.records import Header
@@ -42,7 +42,7 @@ _NO_SCHEMA = _SCHEMA + b"null" + _PAYLOAD
 _PLAIN = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 
 
-class JsonConverter(HeadersToo):
+class JsonConverter(HeaderConversion):
     """Keys, values and headers as JSON."""
 
     def __init__(self) -> None:
@@ -167,7 +167,7 @@ class JsonConverter(HeadersToo):
         except orjson.JSONDecodeError as error:
             raise DataError(
                 f"Failed to parse schema in converter config due to serialization error: {error}",
-                hint="schema.content is a schema as it is in messages",
+                hint="schema.content must be a schema in the form used in messages",
             ) from error
 
     def _decoded(self, topic: str, data: bytes) -> Found:
@@ -223,7 +223,7 @@ def _loads(data: bytes) -> object:
     except orjson.JSONDecodeError as error:
         raise DataError(
             f"Converting byte[] to Kafka Connect data failed due to serialization error: {error}",
-            hint="the topic may hold another format; set the converter it was written with",
+            hint="the topic may have another format; use the converter that it was written with",
         ) from error
 
 
@@ -233,7 +233,7 @@ def _schemaless_json(value: object) -> bytes:
     except TypeError as error:
         if isinstance(error.__cause__, DataError):
             raise error.__cause__ from None
-        return orjson.dumps(_exact(value), _schemaless, _PLAIN)  # keys that are no texts
+        return orjson.dumps(_exact(value), _schemaless, _PLAIN)  # keys that are not strings
     # orjson writes null for numbers that JSON has not; where there is none, there are none.
     return orjson.dumps(_exact(value), _schemaless, _PLAIN) if b"null" in data else data
 
@@ -246,7 +246,7 @@ def _schemaless(value: object) -> object:
             return encoding(value.schema, PayloadOptions()).convert(value)
     raise DataError(
         f"Python class {type(value).__name__} does not have corresponding schema type.",
-        hint="give the record a schema: only it tells what such a value is",
+        hint="set a schema for the record: the type of such a value cannot be inferred",
     )
 
 
@@ -270,7 +270,7 @@ _SETTINGS = (
         ConfigType.BOOLEAN,
         True,
         importance=Importance.HIGH,
-        doc="Whether the schema is written, and expected, beside every payload.",
+        doc="Whether every message includes its schema.",
         group="Schemas",
         order=0,
         width=Width.MEDIUM,
@@ -282,7 +282,7 @@ _SETTINGS = (
         1_000,
         validator=Range(1),
         importance=Importance.HIGH,
-        doc="How many schemas are kept ready to use.",
+        doc="The maximum number of cached schemas.",
         group="Schemas",
         order=1,
         width=Width.MEDIUM,
@@ -293,7 +293,7 @@ _SETTINGS = (
         ConfigType.STRING,
         None,
         importance=Importance.HIGH,
-        doc="A schema that all messages are read with; messages then have no schema of their own.",
+        doc="The schema of all messages that are read; the messages then do not include a schema.",
         group="Schemas",
         order=2,
         width=Width.MEDIUM,
@@ -305,7 +305,7 @@ _SETTINGS = (
         "BASE64",
         validator=CaseInsensitiveValidString("BASE64", "NUMERIC"),
         importance=Importance.LOW,
-        doc="How decimal numbers are written: BASE64 or NUMERIC. Both are read.",
+        doc="The format of decimal numbers: BASE64 or NUMERIC. Both are accepted when reading.",
         group="Serialization",
         order=0,
         width=Width.MEDIUM,
@@ -316,7 +316,7 @@ _SETTINGS = (
         ConfigType.BOOLEAN,
         True,
         importance=Importance.LOW,
-        doc="Whether a null becomes the default of its schema, where that has one.",
+        doc="Whether a null is replaced with the default of its schema, if there is one.",
         group="Serialization",
         order=1,
         width=Width.MEDIUM,

@@ -161,7 +161,7 @@ def _decode_bytes(value: object) -> bytes:
     try:
         return a2b_base64(value, strict_mode=True)
     except (Base64Error, ValueError):
-        raise DataError("Invalid bytes field", hint="bytes are texts of base64") from None
+        raise DataError("Invalid bytes field", hint="bytes must be base64 strings") from None
 
 
 def _decode_array(schema: ConnectSchema, options: PayloadOptions) -> Convert:

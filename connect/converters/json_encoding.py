@@ -1,6 +1,6 @@
 """Values to JSON, as Kafka's JSON converter writes them.
 
-INT, FLOAT   number; NaN and infinities are texts      BYTES      text of base64
+INT, FLOAT   number; NaN and infinities are strings    BYTES      base64 string
 STRUCT       object                                    ARRAY      array
 MAP          object; array of [key, value] when keys are no STRING
 Decimal      text of base64 or number                  Date       days since 1970
@@ -49,7 +49,7 @@ def _null_when_encoded(
     def refuse() -> object:
         raise DataError(
             "Conversion error: null value for field that is required and has no default value",
-            hint="give the field a value, or make its schema optional",
+            hint="set a value for the field, or make its schema optional",
         )
 
     return refuse

@@ -58,7 +58,7 @@ def schema_of_json(given: object, options: PayloadOptions) -> ConnectSchema | No
         raise DataError("Schema must contain 'type' field")
     kind = _TYPES.get(named)
     if kind is None:
-        raise DataError(f"Unknown schema type: {named}", hint=f"types are {', '.join(_TYPES)}")
+        raise DataError(f"Unknown schema type: {named}", hint=f"the types are {', '.join(_TYPES)}")
     key_schema = value_schema = None
     fields: tuple[Field, ...] = ()
     match kind:

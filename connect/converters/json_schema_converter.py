@@ -71,8 +71,12 @@ class JsonSchemaFormat(SchemaFormat):
 def _definition() -> ConfigDef:
     definition = registry_definition()
     for name, default, doc in (
-        ("object.additional.properties", True, "Whether objects may have other properties."),
-        ("use.optional.for.nonrequired", False, "Whether properties may be null unless required."),
+        ("object.additional.properties", True, "Whether objects may have additional properties."),
+        (
+            "use.optional.for.nonrequired",
+            False,
+            "Whether properties that are not required may be null.",
+        ),
     ):
         definition.define(name, ConfigType.BOOLEAN, default, importance=Importance.MEDIUM, doc=doc)
     return definition.define(
@@ -81,7 +85,7 @@ def _definition() -> ConfigDef:
         "BASE64",
         validator=CaseInsensitiveValidString("BASE64", "NUMERIC"),
         importance=Importance.LOW,
-        doc="How decimal numbers are written: BASE64 or NUMERIC. Both are read.",
+        doc="The format of decimal numbers: BASE64 or NUMERIC. Both are accepted when reading.",
     )
 
 

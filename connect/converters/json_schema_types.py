@@ -169,8 +169,8 @@ class _ToConnect:
     ) -> ConnectSchema:
         if self._depth >= DEPTH_MAX:
             raise DataError(
-                "the JSON Schema contains itself, or is nested too deep",
-                hint="Connect has no recursive schemas",
+                "the JSON Schema is recursive, or nested too deeply",
+                hint="Connect does not support recursive schemas",
             )
         self._depth += 1
         try:

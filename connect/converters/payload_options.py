@@ -12,7 +12,7 @@ from connect.errors import DataError
 class PayloadOptions:
     """How decimals and maps are written, and whether a null stands for its schema's default.
 
-    Entries of a map whose keys are no texts are pairs, or objects of "key" and "value". A struct
+    Entries of a map whose keys are not strings are pairs, or objects of "key" and "value". A struct
     of the union's name stands for the one value that it has.
     """
 
@@ -22,7 +22,7 @@ class PayloadOptions:
     union_name: str = ""
 
     def is_object(self, schema: ConnectSchema) -> bool:
-        """Whether a map is an object, because its keys are texts."""
+        """Whether a map is an object, because its keys are strings."""
         keys = schema.key_schema
         if keys is None:
             return True

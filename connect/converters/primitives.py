@@ -1,4 +1,4 @@
-"""Converters of single values: texts, bytes, numbers and booleans, in Java's bytes."""
+"""Converters of single values: strings, bytes, numbers and booleans, with Java's encoding."""
 
 from collections.abc import Mapping, Sequence
 from itertools import repeat
@@ -17,7 +17,7 @@ from broker.errors import SerdeError
 from connect.config_def import ConfigDef, ConfigType, Importance, Width
 from connect.converters.settings import (
     Found,
-    HeadersToo,
+    HeaderConversion,
     all_are,
     converter_settings,
     parse_settings,
@@ -39,15 +39,15 @@ from connect.errors import ConfigError, DataError
 from connect.records import Header
 
 
-class StringConverter(HeadersToo):
-    """Texts; other values as Java shows them."""
+class StringConverter(HeaderConversion):
+    """Strings; other values as Java prints them."""
 
     _SETTINGS: ClassVar[ConfigDef] = converter_settings().define(
         "converter.encoding",
         ConfigType.STRING,
         "UTF-8",
         importance=Importance.HIGH,
-        doc="The name of the character set that texts are written in.",
+        doc="The name of the character set of the strings.",
         width=Width.MEDIUM,
         display_name="Encoding",
     )
@@ -100,13 +100,14 @@ class StringConverter(HeadersToo):
             raise DataError(
                 f"Failed to deserialize string: {error}",
                 at=f'topic "{topic}"',
-                hint="the topic may hold another format; set the converter it was written with",
+                hint="the topic may have another format; use the converter that it was written "
+                "with",
             ) from error
 
     def from_connect_many(
         self, topic: str, schemas: Sequence[ConnectSchema | None], values: Sequence[object]
     ) -> Sequence[bytes | None]:
-        """The bytes of many texts."""
+        """The bytes of many strings."""
         if all_are(str, values):
             return list(map(str.encode, cast("Sequence[str]", values), repeat(self._encoding)))
         convert = self.from_connect_data
@@ -115,7 +116,7 @@ class StringConverter(HeadersToo):
     def to_connect_many(
         self, topic: str, data: Sequence[bytes | None]
     ) -> tuple[Sequence[ConnectSchema | None], Sequence[object]]:
-        """The texts of many bytes."""
+        """The strings of many bytes."""
         schemas = [OPTIONAL_STRING] * len(data)
         if all_are(bytes, data):
             return schemas, list(
@@ -125,7 +126,7 @@ class StringConverter(HeadersToo):
         return schemas, [convert(topic, (), each)[1] for each in data]
 
 
-class ByteArrayConverter(HeadersToo):
+class ByteArrayConverter(HeaderConversion):
     """Bytes as they are."""
 
     _SETTINGS: ClassVar[ConfigDef] = converter_settings()
@@ -146,7 +147,7 @@ class ByteArrayConverter(HeadersToo):
             raise DataError(
                 f"Invalid schema type for ByteArrayConverter: {schema.type.name}",
                 at=f'topic "{topic}"',
-                hint="set another converter: this one takes bytes only",
+                hint="use another converter: this one accepts only bytes",
             )
         if value is None or type(value) is bytes:
             return value
@@ -155,7 +156,7 @@ class ByteArrayConverter(HeadersToo):
         raise DataError(
             f"ByteArrayConverter is not compatible with objects of type {type(value).__name__}",
             at=f'topic "{topic}"',
-            hint="set another converter: this one takes bytes only",
+            hint="use another converter: this one accepts only bytes",
         )
 
     def to_connect_data(self, topic: str, headers: Sequence[Header], data: bytes | None) -> Found:
@@ -178,7 +179,7 @@ class ByteArrayConverter(HeadersToo):
         return [OPTIONAL_BYTES] * len(data), data
 
 
-class _SerdeConverter(HeadersToo):
+class _SerdeConverter(HeaderConversion):
     """Values of one type, by the serde of that type."""
 
     kind: ClassVar[str]
@@ -215,7 +216,8 @@ class _SerdeConverter(HeadersToo):
             raise DataError(
                 f"Failed to deserialize {self.kind}: {error.message}",
                 at=f'topic "{topic}"',
-                hint="the topic may hold another format; set the converter it was written with",
+                hint="the topic may have another format; use the converter that it was written "
+                "with",
             ) from error
 
 

@@ -53,7 +53,7 @@ class ProtobufFormat(SchemaFormat):
             try:
                 return front + cast(bytes, made(**fields(value)).SerializeToString())
             except (TypeError, ValueError) as error:
-                raise DataError(f"the value does not fit its Protobuf schema: {error}") from error
+                raise DataError(f"the value does not match its Protobuf schema: {error}") from error
 
         return encode
 
@@ -71,7 +71,7 @@ class ProtobufFormat(SchemaFormat):
             try:
                 found = made.FromString(data[end:])
             except DecodeError as error:
-                raise DataError(f"the bytes are no Protobuf message: {error}") from error
+                raise DataError(f"the bytes are not a valid Protobuf message: {error}") from error
             return found.value if convert is None else convert(found)
 
         return Decoder(data[:end], schema, decode)
@@ -88,11 +88,19 @@ def _wrapped(schema: ConnectSchema) -> Convert:
 def _definition() -> ConfigDef:
     definition = registry_definition()
     for name, default, doc in (
-        ("enhanced.protobuf.schema.support", False, "Whether full names of messages are kept."),
-        ("scrub.invalid.names", False, "Whether names that Protobuf has not are made valid."),
-        ("optional.for.nullables", False, "Whether fields that may be null are optional ones."),
-        ("wrapper.for.nullables", False, "Whether fields that may be null are wrappers."),
-        ("wrapper.for.raw.primitives", True, "Whether a wrapper alone is a primitive."),
+        ("enhanced.protobuf.schema.support", False, "Whether full message names are preserved."),
+        (
+            "scrub.invalid.names",
+            False,
+            "Whether names that are invalid in Protobuf are replaced with valid ones.",
+        ),
+        ("optional.for.nullables", False, "Whether nullable fields are declared optional."),
+        ("wrapper.for.nullables", False, "Whether nullable fields use wrapper messages."),
+        (
+            "wrapper.for.raw.primitives",
+            True,
+            "Whether a wrapper message at the root is read as a primitive.",
+        ),
     ):
         definition.define(name, ConfigType.BOOLEAN, default, importance=Importance.MEDIUM, doc=doc)
     return definition
@@ -103,7 +111,7 @@ class ProtobufConverter(RegistryConverter):
 
     kind: ClassVar[SchemaKind] = SchemaKind.PROTOBUF
     label: ClassVar[str] = "Protobuf"
-    names_hint: ClassVar[str] = "scrub.invalid.names=true makes names valid that Protobuf has not"
+    names_hint: ClassVar[str] = "set scrub.invalid.names=true to replace invalid names"
     definition: ClassVar[ConfigDef] = _definition()
 
     def format(self, settings: RegistrySettings) -> SchemaFormat:

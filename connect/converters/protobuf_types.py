@@ -117,7 +117,7 @@ def proto_of(schema: ConnectSchema, options: ProtobufOptions) -> ProtoFile:
         if logical_name(schema) in _LOGICAL or schema.type not in _SCALARS:
             raise DataError(
                 f"Unsupported root schema of type {schema.type.name}",
-                hint="Protobuf has messages only: put the value into a struct",
+                hint="a Protobuf value must be a message: wrap the value in a struct",
             )
         return ProtoFile(_wrappers_text(), f"google.protobuf.{_SCALARS[schema.type][1]}")
     writer = _Writer(options)
@@ -185,7 +185,7 @@ class _Writer:
                 raise DataError(
                     "Array cannot be nested",
                     at=f'field "{field.name}"',
-                    hint="put a struct between",
+                    hint="wrap the inner array in a struct",
                 )
             schema = schema.value_schema
         elif schema.type is Type.MAP:
@@ -312,8 +312,8 @@ class _Reader:
         name = message.full_name
         if name in self._open or len(self._open) >= DEPTH_MAX:
             raise DataError(
-                f'the Protobuf message "{name}" contains itself',
-                hint="Connect has no recursive schemas",
+                f'the Protobuf message "{name}" is recursive',
+                hint="Connect does not support recursive schemas",
             )
         self._open.append(name)
         fields = [Field(union_name(each), self._union(each)) for each in unions(message)]
@@ -394,7 +394,7 @@ _TYPES = {
 
 
 def declared_optional(field: FieldDescriptor) -> bool:
-    """Whether a field that is no message says if it is set."""
+    """Whether a field that is not a message has presence."""
     if is_repeated(field) or field.message_type is not None:
         return False
     union = field.containing_oneof

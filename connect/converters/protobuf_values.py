@@ -154,7 +154,7 @@ def _to_element(
 
     def convert_present(value: object) -> object:
         if value is None:
-            raise DataError("Protobuf has no null in an array", hint="leave the element out")
+            raise DataError("Protobuf arrays cannot contain null", hint="remove the element")
         return convert(value)
 
     return Conversion(convert_present, simple and f"{{0}} is not None and {simple}")

@@ -109,7 +109,7 @@ class RegistryConverter(ABC):
     def from_connect_data(
         self, topic: str, headers: Sequence[Header], schema: ConnectSchema | None, value: object
     ) -> bytes | None:
-        """The bytes of a value; null is no bytes."""
+        """The bytes of a value; None for null."""
         if value is None and (schema is None or (schema.optional and not self.null_has_bytes)):
             return None
         try:
@@ -135,7 +135,7 @@ class RegistryConverter(ABC):
         except MillstreamError as error:
             raise self._failed(f"deserialize data of {self.label} for", topic, error) from error
         except (ValueError, TypeError, IndexError, EOFError, KeyError, OverflowError) as error:
-            wrong = DataError(f"the bytes are not of their schema: {error}")
+            wrong = DataError(f"the bytes do not match their schema: {error}")
             raise self._failed(f"deserialize data of {self.label} for", topic, wrong) from error
 
     def _find(self, topic: str, schema: ConnectSchema) -> tuple[int, Schema]:
@@ -178,7 +178,9 @@ class RegistryConverter(ABC):
     def _failed(self, what: str, topic: str, error: MillstreamError) -> ConnectError:
         message = f"Failed to {what} topic {topic} : {error.message}"
         if isinstance(error, RegistryError):
-            return RetriableError(message, hint="the schema registry does not answer: see to it")
+            return RetriableError(
+                message, hint="check whether the schema registry is running and reachable"
+            )
         if isinstance(error, DataError):
             return DataError(message, at=error.at, hint=error.hint)
         # The hints of other errors are for those who use serdes themselves.
@@ -188,10 +190,10 @@ class RegistryConverter(ABC):
         return DataError(message, hint=_WRITING if writing else _READING)
 
 
-_READING = "the topic may hold another format; set the converter it was written with"
+_READING = "the topic may have another format; use the converter that it was written with"
 _WRITING = (
-    "set auto.register.schemas=true, or register a schema that is compatible with the others of "
-    "its subject"
+    "set auto.register.schemas=true, or register a schema that is compatible "
+    "with the other versions of its subject"
 )
 
 
@@ -200,6 +202,6 @@ def _inferred(value: object) -> ConnectSchema:
     if schema is None:
         raise DataError(
             f"there is no schema for a {type(value).__name__}",
-            hint="give the record a schema: this format has no values without one",
+            hint="set a schema for the record: this format requires one",
         )
     return schema

@@ -36,8 +36,8 @@ def registry_definition() -> ConfigDef:
         doc="The addresses of the schema registry, separated by commas.",
     )
     for name, on, doc in (
-        ("auto.register.schemas", True, "Whether schemas are registered that are not known yet."),
-        ("use.latest.version", False, "Whether to write with the latest registered schema."),
+        ("auto.register.schemas", True, "Whether new schemas are registered automatically."),
+        ("use.latest.version", False, "Whether the latest registered schema is used for writing."),
         ("normalize.schemas", False, "Whether schemas are normalized before they are compared."),
     ):
         definition.define(name, ConfigType.BOOLEAN, on, importance=Importance.MEDIUM, doc=doc)
@@ -47,14 +47,29 @@ def registry_definition() -> ConfigDef:
             ConfigType.STRING,
             _TOPIC_NAME,
             importance=Importance.MEDIUM,
-            doc="How the subject of a schema is named: TopicNameStrategy, RecordNameStrategy or "
+            doc="The strategy for subject names: TopicNameStrategy, RecordNameStrategy or "
             "TopicRecordNameStrategy.",
         )
     for name, type_, default, doc in (
-        ("basic.auth.credentials.source", ConfigType.STRING, "URL", "URL or USER_INFO."),
-        ("basic.auth.user.info", ConfigType.PASSWORD, "", "User and password, with a colon."),
-        ("bearer.auth.token", ConfigType.PASSWORD, "", "A token to be known by."),
-        ("schema.registry.ssl.ca.location", ConfigType.STRING, "", "A PEM file to trust."),
+        (
+            "basic.auth.credentials.source",
+            ConfigType.STRING,
+            "URL",
+            "The source of the credentials: URL or USER_INFO.",
+        ),
+        (
+            "basic.auth.user.info",
+            ConfigType.PASSWORD,
+            "",
+            "User name and password, separated by a colon.",
+        ),
+        ("bearer.auth.token", ConfigType.PASSWORD, "", "The token for bearer authentication."),
+        (
+            "schema.registry.ssl.ca.location",
+            ConfigType.STRING,
+            "",
+            "A PEM file with trusted certificates.",
+        ),
     ):
         definition.define(name, type_, default, importance=Importance.MEDIUM, doc=doc)
     return definition.define(
@@ -63,7 +78,7 @@ def registry_definition() -> ConfigDef:
         1_000,
         validator=Range(1),
         importance=Importance.LOW,
-        doc="How many schemas are kept ready to use.",
+        doc="The maximum number of cached schemas.",
     )
 
 
@@ -98,8 +113,8 @@ def parse_registry_settings(
     strategy = _STRATEGIES.get(str(values[name]).rpartition(".")[2])
     if strategy is None:
         raise ConfigError(
-            f"Invalid value {values[name]} for configuration {name}: "
-            f"it is none of {', '.join(_STRATEGIES)}"
+            f"Invalid value {values[name]} for configuration {name}: it must be one of "
+            f"{', '.join(_STRATEGIES)}"
         )
     return RegistrySettings(values, is_key, strategy)
 
@@ -141,8 +156,8 @@ def _authentication(settings: RegistrySettings, url: str) -> tuple[str, str] | s
         user, colon, password = (given.value if isinstance(given, Password) else "").partition(":")
         if not colon:
             raise ConfigError(
-                "Invalid value [hidden] for configuration basic.auth.user.info: "
-                "it is not of the form user:password"
+                "Invalid value [hidden] for configuration basic.auth.user.info: it must "
+                "have the form user:password"
             )
         return user, password
     parts = urlsplit(url)

@@ -20,7 +20,7 @@ def converter_settings() -> ConfigDef:
         REQUIRED,
         validator=ValidString("key", "value", "header"),
         importance=Importance.LOW,
-        doc="Whether keys, values or headers are converted; the worker says it.",
+        doc="Whether keys, values or headers are converted; set by the worker.",
     )
 
 
@@ -46,7 +46,7 @@ class _Converts(Protocol):
     ) -> Found: ...
 
 
-class HeadersToo:
+class HeaderConversion:
     """A converter whose headers are converted as its values are."""
 
     def from_connect_header(

@@ -1,11 +1,11 @@
-"""SimpleHeaderConverter: headers as texts, whose types are inferred when they are read."""
+"""SimpleHeaderConverter: headers as strings, whose types are inferred when they are read."""
 
 from collections.abc import Mapping
 
 from connect.config_def import ConfigDef
 from connect.converters.settings import Found
 from connect.data import BYTES, ConnectSchema
-from connect.value_texts import text_of_value, value_of_text
+from connect.value_strings import text_of_value, value_of_text
 
 
 class SimpleHeaderConverter:

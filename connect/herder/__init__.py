@@ -1,4 +1,4 @@
-"""The herder: what is wanted of connectors becomes what runs."""
+"""The herder: applies the target state of connectors."""
 
 from connect.herder.herder import Herder, HerderParts
 

@@ -10,16 +10,16 @@ from connect.task_state import TaskId
 
 
 class Assignment(Protocol):
-    """What is given to this worker. Any thread may ask."""
+    """The connectors and tasks assigned to this worker. Thread-safe."""
 
     @property
     def worker_id(self) -> str:
-        """host:port of this worker, by which others know it."""
+        """host:port of this worker."""
         ...
 
     @property
     def generation(self) -> int:
-        """How often the group has shared out its work; statuses of earlier times are stale."""
+        """The generation of the assignment; statuses of earlier generations are stale."""
         ...
 
     def is_leader(self) -> bool:
@@ -27,25 +27,25 @@ class Assignment(Protocol):
         ...
 
     def runs_connector(self, name: str) -> bool:
-        """Whether a connector is this worker's."""
+        """Whether a connector is assigned to this worker."""
         ...
 
     def runs_task(self, task: TaskId) -> bool:
-        """Whether a task is this worker's."""
+        """Whether a task is assigned to this worker."""
         ...
 
 
-class Alone:
-    """Everything is this worker's; see Assignment."""
+class SingleWorker:
+    """An Assignment of everything to this worker."""
 
     generation = 0
 
     def __init__(self, worker_id: str) -> None:
-        """By this address others know the worker."""
+        """The worker's address is its id."""
         self.worker_id = worker_id
 
     def is_leader(self) -> bool:
-        """There is nobody else."""
+        """No other worker exists."""
         return True
 
     def runs_connector(self, name: str) -> bool:

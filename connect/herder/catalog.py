@@ -1,4 +1,4 @@
-"""PluginCatalog: which plugins there are, their settings, and whether a configuration is right."""
+"""PluginCatalog: the available plugins, their settings, and validation."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class PluginCatalog:
-    """What the REST API tells about plugins."""
+    """Descriptions of plugins for the REST API."""
 
     plugins: Plugins
     validation: Validation
@@ -45,7 +45,7 @@ class PluginCatalog:
             raise BadRequest(error.message, hint=error.hint) from error
 
     def check_version(self, name: str, version: str) -> None:
-        """BadRequest if a plugin is not of this version: there is one of each."""
+        """Raise BadRequest if a plugin does not have this version."""
         found = (self.plugins.version(kind, name) for kind in PluginKind)
         there = next((each for each in found if each is not None), None)
         if version != there:
@@ -55,11 +55,11 @@ class PluginCatalog:
             )
 
     def validate(self, config: NullableConfig) -> ConfigInfos:
-        """What is to say about a connector's configuration."""
+        """Validate a connector's configuration."""
         return self.validation.validate(config)
 
     def validate_for(self, name: str, config: NullableConfig) -> ConfigInfos:
-        """The same, for a configuration that shall be of the named connector."""
+        """Validate a configuration that must have the named connector class."""
         given = config.get("connector.class")
         if given is not None and not _short(given).endswith(_short(name)):
             raise BadRequest(f"Included connector type {given} does not match request type {name}")

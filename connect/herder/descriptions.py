@@ -1,4 +1,4 @@
-"""What is told about connectors: plain values, which the REST API shows."""
+"""Descriptions of connectors: plain values, which the REST API returns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from connect.task_state import TaskId
 
 @dataclass(frozen=True, slots=True)
 class ConnectorInfo:
-    """A connector as it is wanted; its type is "source", "sink" or "unknown"."""
+    """The configuration of a connector; its type is "source", "sink" or "unknown"."""
 
     name: str
     config: Config
@@ -20,7 +20,7 @@ class ConnectorInfo:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorStatus:
-    """What a connector and its tasks do."""
+    """The states of a connector and its tasks."""
 
     name: str
     connector: Status
@@ -30,7 +30,7 @@ class ConnectorStatus:
 
 @dataclass(frozen=True, slots=True)
 class TaskInfo:
-    """A task as it is wanted."""
+    """The configuration of a task."""
 
     task: TaskId
     config: Config
@@ -38,7 +38,7 @@ class TaskInfo:
 
 @dataclass(frozen=True, slots=True)
 class PluginInfo:
-    """A plugin that can be used; its type is the REST API's word for its kind."""
+    """A plugin; its type is the REST API's name for its kind."""
 
     class_name: str
     type: str

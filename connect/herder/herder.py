@@ -1,11 +1,12 @@
-"""Herder: everything that can be asked about connectors, and done with them.
+"""Herder: the operations on connectors that the REST API offers.
 
-    REST ──► Herder ──► ConfigStore: what is wanted ──► Keeper of the connector ──► Worker
+    REST ──► Herder ──► ConfigStore: target state ──► ConnectorSupervisor ──► Worker
                 ▲                                            │
-                └────────── StatusStore: what is ◄───────────┘
+                └──────── StatusStore: current state ◄───────┘
 
-A request changes what is wanted; the connector's keeper sees to it. A standalone worker keeps what
-is wanted in memory, a distributed one in the config topic, from which it goes on after a restart.
+A request changes the target state, and the connector's supervisor applies it. A standalone worker
+keeps the target state in memory, a distributed one in the config topic, where it finds it again
+after a restart.
 """
 
 import logging
@@ -31,8 +32,13 @@ from connect.errors import (
 )
 from connect.herder.assignment import Assignment
 from connect.herder.catalog import PluginCatalog
+from connect.herder.connector_supervisor import (
+    ConnectorSupervisor,
+    ConnectorWorker,
+    SupervisorParts,
+    restart_plan,
+)
 from connect.herder.descriptions import ConnectorInfo, ConnectorStatus, TaskInfo
-from connect.herder.keeper import ConnectorWorker, Keeper, KeeperParts, restart_plan
 from connect.herder.loggers import Loggers, checked_level
 from connect.herder.offset_changes import OffsetChanges, WrittenOffset
 from connect.herder.validation import NullableConfig, Validation, check_valid
@@ -49,7 +55,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_S = 90.0
-# Below what brokers take in one batch unless told otherwise; tasks hold copies of it.
+# Below the default limit of brokers for one batch; tasks hold copies of it.
 CONFIG_BYTES_MAX = 500_000
 # After the tasks had their time to stop: closing clients, writing last states.
 STOP_GRACE_S = 10.0
@@ -57,7 +63,7 @@ STOP_GRACE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class HerderParts:
-    """What a herder works with."""
+    """The parts of a herder."""
 
     config: WorkerConfig
     worker: ConnectorWorker
@@ -73,10 +79,9 @@ class HerderParts:
 
 
 class Herder:
-    """Any thread may call any method; those that change something may take a while."""
+    """Thread-safe; methods that change something may block."""
 
     def __init__(self, parts: HerderParts) -> None:
-        """Nothing is read or run before `start`."""
         self._parts = parts
         self._configs = ConfigStore(self, parts.config_topic)
         self._statuses = StatusStore(parts.clock, parts.status_topic)
@@ -87,8 +92,8 @@ class Herder:
         self._hidden = HiddenSettings(parts.plugins)
         self._changes = OffsetChanges(parts.plugins, parts.clients, parts.offset_store, allowed)
         self.loggers = Loggers(parts.clock)
-        self._keepers: dict[str, Keeper] = {}
-        self._lock = concurrency.Lock()  # guards the keepers
+        self._supervisors: dict[str, ConnectorSupervisor] = {}
+        self._lock = concurrency.Lock()  # guards the supervisors
         self._writing = concurrency.RLock()  # one change at a time: look, then write
         self._stopping = False
         self.ready = concurrency.Event()
@@ -96,7 +101,7 @@ class Herder:
     # --- life -------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Read what is wanted, and begin to do it."""
+        """Read the target states, and start the connectors."""
         self._configs.open()
         self._statuses.open()
         for name in self._configs.connectors():
@@ -104,63 +109,65 @@ class Herder:
         self.ready.set()
 
     def stop(self) -> None:
-        """Stop all connectors; what is wanted stays wanted."""
+        """Stop all connectors; their target states are kept."""
         with self._lock:
             self._stopping = True
-            keepers = list(self._keepers.values())
-        ends = [keeper.stop() for keeper in keepers]
+            supervisors = list(self._supervisors.values())
+        ends = [supervisor.stop() for supervisor in supervisors]
         timeout_s = self._parts.config.task_shutdown_graceful_timeout_ms / 1000 + STOP_GRACE_S
-        for end, keeper in zip(ends, keepers, strict=True):
+        for end, supervisor in zip(ends, supervisors, strict=True):
             try:
                 end.result(timeout_s)
             except (FutureTimeout, CancelledError):
-                logger.warning('connector "%s" did not stop in time', keeper.name)
+                logger.warning('connector "%s" did not stop in time', supervisor.name)
         self._statuses.close()
         self._configs.close()
 
     def give_up(self) -> None:
-        """Stop all connectors without a word: another worker writes their statuses now."""
+        """Stop all connectors without writing statuses: another worker writes them now."""
         self._statuses.close()
         self.stop()
 
-    # --- what the config store tells --------------------------------------------------------
+    # --- notifications of the config store --------------------------------------------------
 
     def on_change(self, connector: str) -> None:
-        """Something about a connector is new: its keeper looks at it."""
-        self._submit(connector, Keeper.wake)
+        """A connector has changed: notify its supervisor."""
+        self._submit(connector, ConnectorSupervisor.wake)
 
     def on_restart(self, connector: str, request: RestartRequest) -> None:
-        """Somebody asks for a restart."""
+        """A restart was requested."""
         if self._configs.connector(connector) is not None:
-            self._submit(connector, lambda keeper: keeper.restart(request))
+            self._submit(connector, lambda supervisor: supervisor.restart(request))
 
     def on_logger(self, logger_name: str, level: str) -> None:
-        """Somebody sets the level of a logger of all workers."""
+        """The level of a logger of all workers was set."""
         try:
             self.loggers.set_level(logger_name, level)
         except ConnectError as error:
-            logger.warning("the level of a logger is not set: %s", error)
+            logger.warning("cannot set the level of a logger: %s", error)
 
-    def _submit(self, name: str, work: Callable[[Keeper], "Future[T]"]) -> "Future[T]":
-        """Give work to a connector's keeper; without one there is one from now on."""
+    def _submit(self, name: str, work: Callable[[ConnectorSupervisor], "Future[T]"]) -> "Future[T]":
+        """Submit work to a connector's supervisor, which is created if needed."""
         with self._lock:
             if self._stopping:
                 raise Conflict("the worker is stopping")
-            keeper = self._keepers.get(name)
-            if keeper is None:
-                keeper = self._keepers[name] = Keeper(name, self._keeper_parts(), self._retire)
-            return work(keeper)
+            supervisor = self._supervisors.get(name)
+            if supervisor is None:
+                supervisor = self._supervisors[name] = ConnectorSupervisor(
+                    name, self._supervisor_parts(), self._retire
+                )
+            return work(supervisor)
 
-    def _retire(self, keeper: Keeper) -> bool:
-        """Let the keeper of a deleted connector go, unless it is needed again."""
+    def _retire(self, supervisor: ConnectorSupervisor) -> bool:
+        """Remove the supervisor of a deleted connector, unless it is needed again."""
         with self._lock:
-            if self._configs.connector(keeper.name) is not None or not keeper.is_idle():
+            if self._configs.connector(supervisor.name) is not None or not supervisor.is_idle():
                 return False
-            self._keepers.pop(keeper.name, None)
+            self._supervisors.pop(supervisor.name, None)
             return True
 
-    def _keeper_parts(self) -> KeeperParts:
-        return KeeperParts(
+    def _supervisor_parts(self) -> SupervisorParts:
+        return SupervisorParts(
             self._parts.worker,
             self._configs,
             self._statuses,
@@ -177,11 +184,11 @@ class Herder:
         return self._configs.connectors()
 
     def info(self, name: str) -> ConnectorInfo:
-        """A connector as it is wanted."""
+        """The configuration of a connector."""
         return self._info(name, self._wanted(name))
 
     def status(self, name: str) -> ConnectorStatus:
-        """What a connector and its tasks do."""
+        """The states of a connector and its tasks."""
         own = self._statuses.get(name)
         if own is None:
             raise NotFound(f"No status found for connector {name}")
@@ -190,14 +197,14 @@ class Herder:
         return ConnectorStatus(name, own, self._statuses.tasks(name), type_)
 
     def task_status(self, task: TaskId) -> Status:
-        """What a task does."""
+        """The state of a task."""
         found = self._statuses.get(task)
         if found is None:
             raise NotFound(f"No status found for task {task}")
         return found
 
     def tasks(self, name: str) -> list[TaskInfo]:
-        """The tasks of a connector as they are wanted."""
+        """The task configurations of a connector."""
         wanted = self._wanted(name)
         return [
             TaskInfo(TaskId(name, number), self._hidden.shown(task, wanted.config))
@@ -246,11 +253,11 @@ class Herder:
     def create(
         self, name: str, config: NullableConfig, initial_state: TargetState | None = None
     ) -> ConnectorInfo:
-        """Make a connector."""
+        """Create a connector."""
         return self._put(name, config, initial_state, replace_old=False)[0]
 
     def put_config(self, name: str, config: NullableConfig) -> tuple[ConnectorInfo, bool]:
-        """Make or change a connector; and whether it was made."""
+        """Create or change a connector; also returns whether it was created."""
         return self._put(name, config, None, replace_old=True)
 
     def patch_config(self, name: str, changes: NullableConfig) -> ConnectorInfo:
@@ -261,7 +268,7 @@ class Herder:
             return self._put(name, kept, None, replace_old=True)[0]
 
     def delete(self, name: str) -> None:
-        """Delete a connector; its topics and offsets stay."""
+        """Delete a connector; its topics and offsets are kept."""
         with self._writing:
             self._wanted(name)
             self._configs.remove_connector(name)
@@ -289,15 +296,15 @@ class Herder:
     # --- states -----------------------------------------------------------------------------
 
     def pause(self, name: str) -> None:
-        """Let a connector copy nothing for a while."""
+        """Pause a connector and its tasks."""
         self._set_target_state(name, TargetState.PAUSED)
 
     def resume(self, name: str) -> None:
-        """Let a connector go on."""
+        """Resume a connector and its tasks."""
         self._set_target_state(name, TargetState.STARTED)
 
     def stop_connector(self, name: str) -> None:
-        """Let a connector have no tasks until it is resumed."""
+        """Stop a connector and its tasks until it is resumed."""
         with self._writing:
             self._known(name)
             self._configs.put_tasks(name, [])
@@ -315,12 +322,12 @@ class Herder:
     # --- restarts ---------------------------------------------------------------------------
 
     def restart_connector(self, name: str) -> None:
-        """Start a connector anew, not its tasks; returns when it runs."""
+        """Restart a connector, without its tasks; returns when it runs."""
         self._known_to_restart(name)
-        self._result(self._submit(name, Keeper.restart_connector))
+        self._result(self._submit(name, ConnectorSupervisor.restart_connector))
 
     def restart(self, name: str, request: RestartRequest) -> ConnectorStatus:
-        """Start parts of a connector anew; their states as they will be next."""
+        """Restart parts of a connector; returns their next states."""
         self._known_to_restart(name)
         before = self._statuses.get(name)
         if before is None:
@@ -335,11 +342,13 @@ class Herder:
         return ConnectorStatus(name, own, tasks, self._type(self._wanted(name).config))
 
     def restart_task(self, task: TaskId) -> None:
-        """Start a task anew; returns when it was started."""
+        """Restart a task; returns when it has started."""
         self._known_to_restart(task.connector)
         if not 0 <= task.task < len(self._wanted(task.connector).tasks):
             raise NotFound(f"Unknown task: {task}")
-        self._result(self._submit(task.connector, lambda keeper: keeper.restart_task(task.task)))
+        self._result(
+            self._submit(task.connector, lambda supervisor: supervisor.restart_task(task.task))
+        )
 
     def _known_to_restart(self, name: str) -> None:
         if self._configs.connector(name) is None:
@@ -351,7 +360,7 @@ class Herder:
         except FutureTimeout:
             raise ConnectError(
                 "Request timed out. The worker is still busy with this connector.",
-                hint="its own code takes long to start or to stop; see its status",
+                hint="the connector's code takes long to start or to stop; see its status",
             ) from None
         except CancelledError:
             raise Conflict("the worker is stopping") from None
@@ -368,7 +377,7 @@ class Herder:
         return self._changes.listing(name, self._providers.resolve(wanted.config))
 
     def alter_offsets(self, name: str, offsets: Sequence[WrittenOffset]) -> str:
-        """Change the offsets of a stopped connector; what to tell the user."""
+        """Change the offsets of a stopped connector; returns a message."""
         if not offsets:
             raise BadRequest(
                 "Partitions / offsets need to be provided for an alter offsets request"
@@ -376,18 +385,18 @@ class Herder:
         return self._change_offsets(name, lambda config: self._changes.alter(name, config, offsets))
 
     def reset_offsets(self, name: str) -> str:
-        """Forget the offsets of a stopped connector; what to tell the user."""
+        """Reset the offsets of a stopped connector; returns a message."""
         return self._change_offsets(name, lambda config: self._changes.reset(name, config))
 
     def _change_offsets(self, name: str, change: "OffsetChange") -> str:
         self._check_stopped(name)
 
         def run() -> str:
-            # Only now are the tasks gone: the keeper has done what was asked for before.
+            # Only now are the tasks gone: the supervisor has done what was asked for before.
             wanted = self._check_stopped(name)
             return change(self._providers.resolve(wanted.config))
 
-        return self._result(self._submit(name, lambda keeper: keeper.call(run)))
+        return self._result(self._submit(name, lambda supervisor: supervisor.call(run)))
 
     def _check_stopped(self, name: str) -> WantedConnector:
         wanted = self._wanted(name)

@@ -1,4 +1,4 @@
-"""Levels of loggers, by Java's names: what the REST API shows and sets."""
+"""Log levels, by Java's names, for the REST API."""
 
 import logging
 from collections.abc import Iterator
@@ -34,7 +34,6 @@ class Loggers:
     """The loggers of this process. Any thread may call any method."""
 
     def __init__(self, clock: Clock) -> None:
-        """Nothing was set yet."""
         self._clock = clock
         self._lock = concurrency.Lock()
         self._modified_ms: dict[str, int] = {}

@@ -52,29 +52,29 @@ class OffsetChanges:
         return [WrittenOffset(*offset) for offset in found]
 
     def alter(self, name: str, config: Config, wanted: Sequence[WrittenOffset]) -> str:
-        """Change offsets; what to tell the user."""
+        """Change offsets; returns a message."""
         connector = self._connector(config)
         if isinstance(connector, SourceConnector):
-            return _told("altered", self._save(name, config, connector, source_offsets(wanted)))
+            return _message("altered", self._save(name, config, connector, source_offsets(wanted)))
         offsets = parse_offsets([(each.partition, each.offset) for each in wanted])
         managed = _agreed(connector, config, offsets)
         with self.clients.admin(config) as administration:
             _check_partitions(name, administration, offsets)
             alter_offsets(administration, group_of(name, config), offsets)
-        return _told("altered", managed)
+        return _message("altered", managed)
 
     def reset(self, name: str, config: Config) -> str:
-        """Forget all offsets; what to tell the user."""
+        """Reset all offsets; returns a message."""
         connector = self._connector(config)
         known = self.listing(name, config)
         if isinstance(connector, SourceConnector):
             forgotten = [SourceOffset(each.partition or {}, None) for each in known]
-            return _told("reset", self._save(name, config, connector, forgotten))
+            return _message("reset", self._save(name, config, connector, forgotten))
         offsets = parse_offsets([(each.partition, None) for each in known])
         managed = _agreed(connector, config, offsets)
         with self.clients.admin(config) as administration:
             reset_offsets(administration, group_of(name, config))
-        return _told("reset", managed)
+        return _message("reset", managed)
 
     def _save(
         self,
@@ -97,7 +97,7 @@ class OffsetChanges:
 
 
 def source_offsets(wanted: Sequence[WrittenOffset]) -> list[SourceOffset]:
-    """Offsets of a source; one of no partition says nothing and is left out."""
+    """Offsets of a source; those without a partition are ignored."""
     found = []
     for each in wanted:
         if each.partition is not None:
@@ -118,7 +118,7 @@ def _agreed(
 
 
 def _not_agreed(error: ConnectError) -> ConnectError:
-    """A connector that cannot go on from these offsets; Kafka Connect would blame itself."""
+    """The connector refused these offsets, for which Kafka Connect returns 500."""
     if isinstance(error, RetriableError):
         return error
     return BadRequest(error.message, at=error.at, hint=error.hint)
@@ -127,7 +127,7 @@ def _not_agreed(error: ConnectError) -> ConnectError:
 def _check_partitions(
     name: str, administration: Admin, offsets: Mapping[TopicPartition, int | None]
 ) -> None:
-    """BadRequest if there are no such partitions: the group would wait for them."""
+    """Raise BadRequest for partitions that do not exist: the group would wait for them."""
     topics = administration.describe_topics({tp.topic for tp in offsets})
     for tp in offsets:
         known = topics.values.get(tp.topic)
@@ -138,7 +138,7 @@ def _check_partitions(
             )
 
 
-def _told(what: str, managed: bool) -> str:
+def _message(what: str, managed: bool) -> str:
     if managed:
         return f"The offsets for this connector have been {what} successfully"
     return (

@@ -1,4 +1,4 @@
-"""SerialThread: runs what it is given, one after another, on a thread of its own."""
+"""SerialThread: runs functions one after another, in its own thread."""
 
 import heapq
 import itertools
@@ -16,10 +16,10 @@ logger = logging.getLogger(__name__)
 
 
 class SerialThread:
-    """Any thread may give it work; what waits for its time is done in between."""
+    """Any thread may submit functions; delayed ones run when they are due."""
 
     def __init__(self, name: str, clock: Clock) -> None:
-        """The thread starts with the first piece of work."""
+        """The thread starts with the first function."""
         self._name = name
         self._clock = clock
         self._changed = concurrency.Condition()
@@ -54,12 +54,12 @@ class SerialThread:
         return future
 
     def is_idle(self) -> bool:
-        """Whether nothing is due; asked by what the thread runs."""
+        """Whether no function is due; called in the thread itself."""
         with self._changed:
             return not any(work[0] == 0 for work in self._work)
 
     def close(self) -> None:
-        """Take no more work; what waits is dropped, what runs goes on to its end."""
+        """Accept no more functions; waiting ones are dropped, a running one finishes."""
         with self._changed:
             self._closed = True
             dropped, self._work = self._work, []

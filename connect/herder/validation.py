@@ -1,4 +1,4 @@
-"""What is to say about a connector's configuration: every setting, its value and its errors.
+"""Validation of a connector's configuration: every setting, its value and its errors.
 
 the settings that every source or sink has, with those of its transforms and predicates
 the connector's own settings, and what only it can check
@@ -42,7 +42,7 @@ CONVERTERS = {
 
 
 def connector_class(config: NullableConfig) -> str:
-    """The class that a configuration names; BadRequest if it names none."""
+    """The connector class of a configuration; BadRequest if there is none."""
     name = config.get(CLASS)
     if name is None:
         raise BadRequest(f"Connector config {_java_map(config)} contains no connector type")
@@ -50,7 +50,7 @@ def connector_class(config: NullableConfig) -> str:
 
 
 def check_valid(infos: ConfigInfos) -> None:
-    """BadRequest with all errors of a validation, if there are any."""
+    """Raise BadRequest with all errors of a validation, if there are any."""
     if infos.error_count:
         listed = "".join(f"\n{error}" for error in infos.errors)
         raise BadRequest(
@@ -134,7 +134,7 @@ class Validation:
         self._check_group(config, values)
 
     def _check_group(self, config: NullableConfig, values: dict[str, ConfigValue]) -> None:
-        """A sink that was a member of its worker's group would break both."""
+        """A sink must not use the worker's group."""
         name, override = config.get("name"), "consumer.override.group.id"
         group = config.get(override) or f"connect-{name}"
         if group != self.worker.group_id:
@@ -151,7 +151,7 @@ class Validation:
         config: NullableConfig,
         values: dict[str, ConfigValue],
     ) -> None:
-        """Whether the worker and the connector can give what is asked for."""
+        """Check whether the worker and the connector support exactly-once delivery."""
         texts = {key: text for key, text in config.items() if text is not None}
         wanted, boundary = values["exactly.once.support"], values["transaction.boundary"]
         if str(wanted.value).lower() == "required":
@@ -173,7 +173,7 @@ class Validation:
             )
 
     def _overrides(self, config: Mapping[str, str]) -> ConfigInfos | None:
-        """Overrides of clients have no definition, only values and the policy's errors."""
+        """Client overrides, which have no definition, only values and the policy's errors."""
         policy = self.worker.connector_client_config_override_policy.rpartition(".")[2]
         allowed = _allowed_overrides(policy, self.worker.originals)
         values = [
@@ -184,7 +184,7 @@ class Validation:
         return prefixed_infos({}, values, "") if values else None
 
     def _converter(self, setting: str, config: NullableConfig) -> ConfigInfos | None:
-        """The settings of a converter that the connector itself names."""
+        """The settings of a converter in the connector's configuration."""
         chosen = config.get(setting)
         if chosen is None:
             return None
@@ -208,7 +208,7 @@ class Validation:
 def _add_own_errors(
     connector: type[Connector], config: Mapping[str, str], values: dict[str, ConfigValue]
 ) -> None:
-    """What only the connector can check; a check that fails is an error of its class."""
+    """Errors that only the connector can detect; an exception is an error of its class."""
     try:
         found = connector().validate(config) or {}
     except ConnectError as error:
@@ -226,7 +226,7 @@ def _add_errors(
 def _hide_resolved(
     written: NullableConfig, resolved: NullableConfig, values: Mapping[str, ConfigValue]
 ) -> None:
-    """Shows references in place of what they lead to: it may be a secret."""
+    """Shows references in place of their values, which may be secret."""
     for key, text in written.items():
         secret, value = resolved[key], values.get(key)
         if text is not None and secret and secret != text and value is not None:
@@ -249,7 +249,7 @@ def _allowed_overrides(policy: str, settings: Mapping[str, str]) -> Iterable[str
         case _:
             raise ConfigError(
                 f'"connector.client.config.override.policy" is "{policy}"',
-                hint="it may be All, None, Principal or Allowlist",
+                hint="it must be All, None, Principal or Allowlist",
             )
 
 
@@ -264,7 +264,7 @@ def _policy_errors(key: str, policy: str, allowed: Iterable[str] | None) -> list
 
 
 def _java_map(config: NullableConfig) -> str:
-    """A map as Java shows it: the name, which was added, first."""
+    """A map as Java prints it, with the added name first."""
     texts = {
         key: "null" if text is None else hide_value(key, text, password=is_secret_name(key))
         for key, text in config.items()

@@ -1,6 +1,6 @@
 """What is answered: JSON, and refusals with their statuses.
 
-Kafka Connect answers 500 to much that is the client's mistake, such as a body that is no JSON. Here
+Kafka Connect answers 500 to many client errors, such as a body that is not valid JSON. Here
 every mistake of a client is a 4xx; the words are Kafka's where it has any.
 """
 
@@ -52,8 +52,8 @@ STATUSES: tuple[tuple[type[MillstreamError], int], ...] = (
 Json = object
 
 
-class Refused(Exception):
-    """A request that HTTP itself refuses, before anything is asked of the herder."""
+class HttpError(Exception):
+    """A request that is refused before it reaches the herder."""
 
     def __init__(self, status: int, message: str = "", allow: str = "") -> None:
         """Without a message it is that of Kafka Connect; `allow` lists methods that are there."""
@@ -65,7 +65,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer; without content there is no body."""
+    """A response; without content it has no body."""
 
     content: Json = None
     status: int = 200
@@ -73,7 +73,7 @@ class Reply:
     media_type: str = JSON
 
     def response(self) -> Response:
-        """The answer for HTTP."""
+        """The HTTP response."""
         if self.content is None:
             return Response(status_code=self.status, headers=dict(self.headers))
         body = (
@@ -89,8 +89,8 @@ NO_CONTENT = Reply(status=204)
 
 
 def refusal(error: Exception) -> Reply:
-    """The answer to a request that failed; what nobody foresaw is logged, never told."""
-    if isinstance(error, Refused):
+    """The response to a failed request; unexpected errors are logged, but not sent."""
+    if isinstance(error, HttpError):
         headers = {"Allow": error.allow} if error.allow else {}
         return _error(error.status, error.message, headers)
     if not isinstance(error, MillstreamError):
@@ -117,7 +117,7 @@ def task_json(task: TaskId) -> Json:
 
 
 def info_json(info: ConnectorInfo) -> Json:
-    """A connector as it is wanted."""
+    """The configuration of a connector."""
     return {
         "name": info.name,
         "config": dict(info.config),
@@ -127,7 +127,7 @@ def info_json(info: ConnectorInfo) -> Json:
 
 
 def status_json(status: ConnectorStatus) -> Json:
-    """What a connector and its tasks do."""
+    """The states of a connector and its tasks."""
     return {
         "name": status.name,
         "connector": _state(status.connector),
@@ -137,7 +137,7 @@ def status_json(status: ConnectorStatus) -> Json:
 
 
 def task_status_json(number: int, status: Status) -> Json:
-    """What a task does."""
+    """The state of a task."""
     return {"id": number, **_state(status)}
 
 

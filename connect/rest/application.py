@@ -27,12 +27,12 @@ from broker.server.http_request import TooLarge, read_body, read_path, read_quer
 from connect.errors import BadRequest
 from connect.herder import Herder
 from connect.rest import connectors, plugins
-from connect.rest.answers import JSON, PLAIN, Refused, Reply, refusal
-from connect.rest.asked import Asked
+from connect.rest.answers import JSON, PLAIN, HttpError, Reply, refusal
 from connect.rest.endpoint import Endpoint, Endpoints
+from connect.rest.http_request import HttpRequest
 
-BODY_BYTES_MAX = 1_000_000  # below what brokers take in one batch unless told otherwise
-# Requests may wait for connectors, which are others' code: a few slow ones stop nobody.
+BODY_BYTES_MAX = 1_000_000  # below the default limit of brokers for one batch
+# Requests may wait for connectors, which are user code: a few slow ones must not block others.
 THREADS_MAX = 200
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 METRICS = "/metrics"
@@ -55,7 +55,7 @@ class RestApplication:
     def __init__(
         self, herder: Herder, *, cluster_id: Callable[[], str], metrics: Callable[[], str]
     ) -> None:
-        """The cluster's id and the metrics are asked for when somebody wants to know them."""
+        """The cluster's id and the metrics are computed on request."""
         self._herder = herder
         self._cluster_id = cluster_id
         self._metrics = metrics
@@ -68,7 +68,7 @@ class RestApplication:
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Respond to one request."""
         if scope["type"] != "http":
             return
         request = Request(scope, receive)
@@ -86,7 +86,7 @@ class RestApplication:
                 return _options(resource)
             endpoint = resource.methods.get(request.method.replace("HEAD", "GET"))
             if endpoint is None:
-                raise Refused(405, allow=_allowed(resource))
+                raise HttpError(405, allow=_allowed(resource))
             if path != METRICS:
                 _check_accepted(request.headers.get("accept", ""))
             body = await _body(request) if request.method in WITH_BODY else b""
@@ -94,8 +94,8 @@ class RestApplication:
                 _check_content_type(request.headers.get("content-type", ""))
             if not self._herder.ready.is_set() and path not in ALWAYS:
                 return Reply({"error_code": 503, "message": STARTING}, 503)
-            asked = Asked(variables, query, body, _base_url(request))
-            return await run_sync(endpoint, self._herder, asked, limiter=self._threads())
+            parsed = HttpRequest(variables, query, body, _base_url(request))
+            return await run_sync(endpoint, self._herder, parsed, limiter=self._threads())
         except ClientDisconnect:
             raise
         except Exception as error:
@@ -105,7 +105,7 @@ class RestApplication:
         for resource in self._resources:
             if found := resource.pattern.match(path):
                 return resource, found.groupdict()
-        raise Refused(404)
+        raise HttpError(404)
 
     def _threads(self) -> anyio.CapacityLimiter:
         if self._limiter is None:
@@ -121,8 +121,8 @@ class RestApplication:
             METRICS: {"GET": self._metrics_text},
         }
 
-    def _root(self, herder: Herder, asked: Asked) -> Reply:
-        del herder, asked
+    def _root(self, herder: Herder, request: HttpRequest) -> Reply:
+        del herder, request
         return Reply(
             {
                 "version": own_version(),
@@ -131,14 +131,14 @@ class RestApplication:
             }
         )
 
-    def _health(self, herder: Herder, asked: Asked) -> Reply:
-        del asked
+    def _health(self, herder: Herder, request: HttpRequest) -> Reply:
+        del request
         if herder.ready.is_set():
             return Reply({"status": "healthy", "message": STARTED})
         return Reply({"status": "starting", "message": STARTING}, 503)
 
-    def _metrics_text(self, herder: Herder, asked: Asked) -> Reply:
-        del herder, asked
+    def _metrics_text(self, herder: Herder, request: HttpRequest) -> Reply:
+        del herder, request
         return Reply(self._metrics(), media_type=PLAIN)
 
 
@@ -154,7 +154,7 @@ def _address(scope: Scope) -> tuple[str, dict[str, list[str]]]:
     """The path, still encoded, and the query."""
     path = read_path(scope)
     if "//" in path:
-        raise Refused(400, "Ambiguous URI empty segment")
+        raise HttpError(400, "Ambiguous URI empty segment")
     try:
         return path, read_query(scope)
     except TooLarge as error:
@@ -178,14 +178,14 @@ def _options(resource: Resource) -> Reply:
 
 def _check_content_type(content_type: str) -> None:
     if content_type.partition(";")[0].strip().lower() != JSON:
-        raise Refused(415)
+        raise HttpError(415)
 
 
 def _check_accepted(accept: str) -> None:
     """406 for those who take no JSON; what is hard to read counts as no wish."""
     wanted = [each.partition(";")[0].strip().lower() for each in accept.split(",")]
     if accept.strip() and not {JSON, "application/*", "*/*", "*"}.intersection(wanted):
-        raise Refused(406)
+        raise HttpError(406)
 
 
 async def _body(request: Request) -> bytes:
@@ -193,4 +193,4 @@ async def _body(request: Request) -> bytes:
     try:
         return await read_body(request, bytes_max=BODY_BYTES_MAX)
     except TooLarge as error:
-        raise Refused(413) from error
+        raise HttpError(413) from error

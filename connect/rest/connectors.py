@@ -18,20 +18,20 @@ from connect.rest.answers import (
     task_json,
     task_status_json,
 )
-from connect.rest.asked import Asked
 from connect.rest.endpoint import Endpoints
+from connect.rest.http_request import HttpRequest
 
 
-def _list(herder: Herder, asked: Asked) -> Reply:
-    if "expand" not in asked.query:
+def _list(herder: Herder, request: HttpRequest) -> Reply:
+    if "expand" not in request.query:
         return Reply(herder.connectors())
-    return Reply({name: _expanded(herder, name, asked) for name in herder.connectors()})
+    return Reply({name: _expanded(herder, name, request) for name in herder.connectors()})
 
 
-def _expanded(herder: Herder, name: str, asked: Asked) -> Json:
+def _expanded(herder: Herder, name: str, request: HttpRequest) -> Json:
     found: dict[str, Json] = {}
     try:
-        for part in asked.query["expand"]:
+        for part in request.query["expand"]:
             if part == "info":
                 found["info"] = info_json(herder.info(name))
             elif part == "status":
@@ -41,28 +41,28 @@ def _expanded(herder: Herder, name: str, asked: Asked) -> Json:
     return found
 
 
-def _create(herder: Herder, asked: Asked) -> Reply:
-    wanted = asked.create_request()
+def _create(herder: Herder, request: HttpRequest) -> Reply:
+    wanted = request.create_request()
     config = _named(wanted.name, wanted.config)
-    return _created(asked, herder.create(wanted.name, config, wanted.initial_state))
+    return _created(request, herder.create(wanted.name, config, wanted.initial_state))
 
 
-def _info(herder: Herder, asked: Asked) -> Reply:
-    return Reply(info_json(herder.info(asked.connector)))
+def _info(herder: Herder, request: HttpRequest) -> Reply:
+    return Reply(info_json(herder.info(request.connector)))
 
 
-def _config(herder: Herder, asked: Asked) -> Reply:
-    return Reply(dict(herder.info(asked.connector).config))
+def _config(herder: Herder, request: HttpRequest) -> Reply:
+    return Reply(dict(herder.info(request.connector).config))
 
 
-def _put_config(herder: Herder, asked: Asked) -> Reply:
-    name = asked.connector
-    info, created = herder.put_config(name, _named(name, asked.config()))
-    return _created(asked, info) if created else Reply(info_json(info))
+def _put_config(herder: Herder, request: HttpRequest) -> Reply:
+    name = request.connector
+    info, created = herder.put_config(name, _named(name, request.config()))
+    return _created(request, info) if created else Reply(info_json(info))
 
 
-def _patch_config(herder: Herder, asked: Asked) -> Reply:
-    return Reply(info_json(herder.patch_config(asked.connector, asked.config())))
+def _patch_config(herder: Herder, request: HttpRequest) -> Reply:
+    return Reply(info_json(herder.patch_config(request.connector, request.config())))
 
 
 def _named(name: str, config: NullableConfig) -> NullableConfig:
@@ -80,79 +80,79 @@ def _without_name(config: NullableConfig) -> Mapping[str, str | None]:
     return {key: text for key, text in config.items() if key != "name"}
 
 
-def _created(asked: Asked, info: ConnectorInfo) -> Reply:
-    location = f"{asked.base_url}/connectors/{quote(info.name)}"
+def _created(request: HttpRequest, info: ConnectorInfo) -> Reply:
+    location = f"{request.base_url}/connectors/{quote(info.name)}"
     return Reply(info_json(info), 201, {"Location": location})
 
 
-def _delete(herder: Herder, asked: Asked) -> Reply:
-    herder.delete(asked.connector)
+def _delete(herder: Herder, request: HttpRequest) -> Reply:
+    herder.delete(request.connector)
     return NO_CONTENT
 
 
-def _status(herder: Herder, asked: Asked) -> Reply:
-    return Reply(status_json(herder.status(asked.connector)))
+def _status(herder: Herder, request: HttpRequest) -> Reply:
+    return Reply(status_json(herder.status(request.connector)))
 
 
-def _tasks(herder: Herder, asked: Asked) -> Reply:
-    tasks = herder.tasks(asked.connector)
+def _tasks(herder: Herder, request: HttpRequest) -> Reply:
+    tasks = herder.tasks(request.connector)
     return Reply([{"id": task_json(each.task), "config": dict(each.config)} for each in tasks])
 
 
-def _task_status(herder: Herder, asked: Asked) -> Reply:
-    return Reply(task_status_json(asked.task.task, herder.task_status(asked.task)))
+def _task_status(herder: Herder, request: HttpRequest) -> Reply:
+    return Reply(task_status_json(request.task.task, herder.task_status(request.task)))
 
 
-def _restart(herder: Herder, asked: Asked) -> Reply:
-    request = RestartRequest(asked.flag("includeTasks"), asked.flag("onlyFailed"))
-    if request == RestartRequest():
-        herder.restart_connector(asked.connector)
+def _restart(herder: Herder, request: HttpRequest) -> Reply:
+    restart = RestartRequest(request.flag("includeTasks"), request.flag("onlyFailed"))
+    if restart == RestartRequest():
+        herder.restart_connector(request.connector)
         return NO_CONTENT
-    return Reply(status_json(herder.restart(asked.connector, request)), 202)
+    return Reply(status_json(herder.restart(request.connector, restart)), 202)
 
 
-def _restart_task(herder: Herder, asked: Asked) -> Reply:
-    herder.restart_task(asked.task)
+def _restart_task(herder: Herder, request: HttpRequest) -> Reply:
+    herder.restart_task(request.task)
     return NO_CONTENT
 
 
-def _pause(herder: Herder, asked: Asked) -> Reply:
-    herder.pause(asked.connector)
+def _pause(herder: Herder, request: HttpRequest) -> Reply:
+    herder.pause(request.connector)
     return ACCEPTED
 
 
-def _resume(herder: Herder, asked: Asked) -> Reply:
-    herder.resume(asked.connector)
+def _resume(herder: Herder, request: HttpRequest) -> Reply:
+    herder.resume(request.connector)
     return ACCEPTED
 
 
-def _stop(herder: Herder, asked: Asked) -> Reply:
-    herder.stop_connector(asked.connector)
+def _stop(herder: Herder, request: HttpRequest) -> Reply:
+    herder.stop_connector(request.connector)
     return NO_CONTENT
 
 
-def _topics(herder: Herder, asked: Asked) -> Reply:
-    return Reply({asked.connector: {"topics": herder.topics(asked.connector)}})
+def _topics(herder: Herder, request: HttpRequest) -> Reply:
+    return Reply({request.connector: {"topics": herder.topics(request.connector)}})
 
 
-def _reset_topics(herder: Herder, asked: Asked) -> Reply:
-    herder.reset_topics(asked.connector)
+def _reset_topics(herder: Herder, request: HttpRequest) -> Reply:
+    herder.reset_topics(request.connector)
     return ACCEPTED
 
 
-def _offsets(herder: Herder, asked: Asked) -> Reply:
-    found = herder.offsets(asked.connector)
+def _offsets(herder: Herder, request: HttpRequest) -> Reply:
+    found = herder.offsets(request.connector)
     return Reply(
         {"offsets": [{"partition": each.partition, "offset": each.offset} for each in found]}
     )
 
 
-def _alter_offsets(herder: Herder, asked: Asked) -> Reply:
-    return Reply({"message": herder.alter_offsets(asked.connector, asked.offsets())})
+def _alter_offsets(herder: Herder, request: HttpRequest) -> Reply:
+    return Reply({"message": herder.alter_offsets(request.connector, request.offsets())})
 
 
-def _reset_offsets(herder: Herder, asked: Asked) -> Reply:
-    return Reply({"message": herder.reset_offsets(asked.connector)})
+def _reset_offsets(herder: Herder, request: HttpRequest) -> Reply:
+    return Reply({"message": herder.reset_offsets(request.connector)})
 
 
 ENDPOINTS: Endpoints = {

@@ -41,7 +41,7 @@ class SinkCommit:
         now_ms = self._clock.monotonic_ms()
         if self._under_way:
             if now_ms - self._started_ms >= self._setup.flush_timeout_ms:
-                logger.warning("commit of task %s was not answered in time", self._setup.task_id)
+                logger.warning("the commit of task %s timed out", self._setup.task_id)
                 self._setup.metrics.commit_failed()
                 self._under_way = False
             return False
@@ -61,7 +61,7 @@ class SinkCommit:
             raise  # reading the record again would end the same way
         except Exception:
             logger.exception(
-                "task %s cannot commit: it goes back to what was committed last",
+                "task %s cannot commit: it rewinds to the last committed offsets",
                 self._setup.task_id,
             )
             self._setup.metrics.commit_failed()
@@ -117,7 +117,7 @@ class SinkCommit:
             return {}
         offered = setup.task.pre_commit(dict(put))
         if setup.dead_letters is not None and not setup.dead_letters.settle(setup.flush_timeout_ms):
-            logger.warning("task %s waits for its dead letters to be written", setup.task_id)
+            logger.warning("task %s is waiting for its dead letters to be written", setup.task_id)
             setup.metrics.commit_failed()
             return None
         return offered

@@ -7,7 +7,7 @@ from broker.client.api import ConsumerRecord
 from connect.api import SinkTask
 from connect.class_names import class_name
 from connect.conversion import Converters
-from connect.error_handling import ErrorHandler, Failure, Stage
+from connect.error_handling import ErrorHandler, RecordFailure, Stage
 from connect.errors import ConnectError
 from connect.records import SinkRecord
 from connect.sink.pipeline import NO_TIMESTAMP, ReportableRecord
@@ -24,7 +24,7 @@ class ErrantRecords:
 
     def report(self, record: SinkRecord, error: Exception) -> Future[None]:
         """Write a record down; ConnectError when errors are not tolerated."""
-        failure = Failure(Stage.TASK_PUT, class_name(SinkTask), error, self._consumed(record))
+        failure = RecordFailure(Stage.TASK_PUT, class_name(SinkTask), error, self._consumed(record))
         handler = self._handler
         with self._lock:
             handler.counts.failures += 1

@@ -35,7 +35,6 @@ class SinkOffsets:
     """Of one task; a partition is known from its first record on."""
 
     def __init__(self) -> None:
-        """Nothing is read yet."""
         self._read: Offsets = {}  # of the batch that is being put
         self.put: Offsets = {}
         self.committed: Offsets = {}
@@ -87,9 +86,13 @@ class SinkOffsets:
         found: Offsets = {}
         for tp, offset in offered.items():
             if tp not in mine:
-                logger.warning("a task offered offset %d of %s, which it does not have", offset, tp)
+                logger.warning(
+                    "a task returned offset %d of %s, which is not assigned to it", offset, tp
+                )
             elif offset > self.put.get(tp, -1):
-                logger.warning("a task offered offset %d of %s, which it was not given", offset, tp)
+                logger.warning(
+                    "a task returned offset %d of %s, which it has not received", offset, tp
+                )
             elif self.committed.get(tp) != offset:
                 found[tp] = offset
         return found

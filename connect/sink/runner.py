@@ -20,7 +20,7 @@ from broker.client.retry import is_retriable
 from broker.errors import CorruptBatchError, MillstreamError
 from broker.model import TopicPartition
 from connect.dead_letters import DeadLetterRefused
-from connect.error_handling import Failure, Stage
+from connect.error_handling import RecordFailure, Stage
 from connect.errors import ConnectError, RetriableError
 from connect.metrics import TaskMetrics
 from connect.records import SinkRecord, TimestampType
@@ -46,7 +46,7 @@ class SinkRunner:
     has_steps = False
 
     def __init__(self, setup: SinkSetup, close_others: Callable[[], None]) -> None:
-        """`close_others` lets go of what belongs to the task besides its consumer."""
+        """`close_others` closes the task's other resources, besides its consumer."""
         self._setup = setup
         self._close_others = close_others
         self._consumer = setup.consumer
@@ -132,7 +132,7 @@ class SinkRunner:
         """Turns do not wait for long."""
 
     def abandon(self) -> None:
-        """Leave the group, or its partitions would be nobody's until the task polls too late."""
+        """Leave the group; otherwise its partitions would be unread until the session ends."""
         try:
             self._setup.leave_group(self._consumer.group_metadata())
         except MillstreamError:
@@ -162,7 +162,7 @@ class SinkRunner:
         except MillstreamError as error:
             if not is_retriable(error):
                 raise
-            logger.warning("task %s cannot poll now: %s", self._setup.task_id, error)
+            logger.warning("task %s cannot poll, will retry: %s", self._setup.task_id, error)
             return []
 
     def _skip_batch(self, error: CorruptBatchError) -> None:
@@ -172,12 +172,12 @@ class SinkRunner:
             raise ConnectError(
                 error.message,
                 at=error.at,
-                hint="errors.tolerance=all goes on without batches that cannot be read; or set the "
+                hint="set errors.tolerance=all to skip batches that cannot be read, or set the "
                 f"offset of the partition to {error.next_offset}",
             ) from error
         logger.error("task %s skips a batch: %s", self._setup.task_id, error)
         nothing = ConsumerRecord(*tp, error.offset, NO_TIMESTAMP, None, None, ())
-        failure = Failure(Stage.KAFKA_CONSUME, KAFKA_CONSUMER, error, nothing)
+        failure = RecordFailure(Stage.KAFKA_CONSUME, KAFKA_CONSUMER, error, nothing)
         handler.counts.failures += 1
         handler.report(failure)
         handler.skip(failure)
@@ -189,7 +189,9 @@ class SinkRunner:
         assigned = self._consumer.assignment() if wanted else set()
         for tp, offset in wanted.items():
             if tp not in assigned:
-                logger.warning("task %s rewinds %s, which it has not", self._setup.task_id, tp)
+                logger.warning(
+                    "task %s rewinds %s, which is not assigned to it", self._setup.task_id, tp
+                )
                 continue
             self._consumer.seek(tp, offset)
             self._offsets.rewind(tp, offset)
@@ -214,7 +216,7 @@ class SinkRunner:
             self._setup.dead_letters.raise_refused()
 
     def _settle_dead_letters(self) -> None:
-        """Wait for the letters of skipped records: a task with own offsets may pass them in put."""
+        """Wait for dead letters: a task with its own offsets may go past them in put."""
         letters = self._setup.dead_letters
         if letters is not None and not letters.settle(self._setup.flush_timeout_ms):
             raise RetriableError("dead letters are not acknowledged yet")
@@ -255,7 +257,7 @@ class SinkRunner:
         self._redeliver_at_ms = self._setup.clock.monotonic_ms() + wait_ms
         self._context.hold_all(hold=True)
         logger.warning(
-            "task %s puts the same %d records again in %d ms: %s",
+            "task %s will put the same %d records again in %d ms: %s",
             self._setup.task_id,
             len(self._batch),
             wait_ms,

@@ -65,7 +65,7 @@ class SinkContext:
         self.timeout_ms = timeout_ms
 
     def assignment(self) -> set[TopicPartition]:
-        """The partitions this task has now."""
+        """The partitions that are assigned to this task."""
         return self.consumer.assignment()
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from broker import concurrency
 from broker.client.api import Delivery
 from broker.errors import MillstreamError, RequestTimeout
-from connect.error_handling import Failure, Stage
+from connect.error_handling import RecordFailure, Stage
 from connect.errors import ConnectError
 from connect.records import SourceRecord
 from connect.source.offset_flush import OffsetFlush
@@ -143,7 +143,7 @@ class AtLeastOnce:
             self._error = self._error or error
             return False
         handler.counts.failures += 1
-        failure = Failure(Stage.KAFKA_PRODUCE, WORKER_SOURCE_TASK, error, record)
+        failure = RecordFailure(Stage.KAFKA_PRODUCE, WORKER_SOURCE_TASK, error, record)
         handler.report(failure)
         handler.skip(failure)
         return True
@@ -159,5 +159,5 @@ class AtLeastOnce:
             raise ConnectError(
                 "Unrecoverable exception from producer send callback",
                 at=f"task {self._setup.task_id}",
-                hint="errors.tolerance=all goes on without records that the broker refuses",
+                hint="set errors.tolerance=all to skip records that the broker refuses",
             ) from self._error

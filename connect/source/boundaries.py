@@ -18,7 +18,7 @@ from connect.errors import ConfigError, ConnectError
 from connect.records import SourceRecord
 
 
-class End(Enum):
+class TransactionEnd(Enum):
     """What a boundary says of the open transaction."""
 
     NOT_YET = "go on"
@@ -38,16 +38,16 @@ class Boundary(Protocol):
         """The task begins, or goes on after a pause."""
         ...
 
-    def after_record(self, record: SourceRecord) -> End:
-        """Asked after every record."""
+    def after_record(self, record: SourceRecord) -> TransactionEnd:
+        """HttpRequest after every record."""
         ...
 
-    def after_batch(self) -> End:
-        """Asked after every poll."""
+    def after_batch(self) -> TransactionEnd:
+        """HttpRequest after every poll."""
         ...
 
-    def at_end(self) -> End:
-        """Asked when no poll follows for now."""
+    def at_end(self) -> TransactionEnd:
+        """HttpRequest when no poll follows for now."""
         ...
 
 
@@ -59,17 +59,17 @@ class PollBoundary:
     def restart(self) -> None:
         """Nothing changes."""
 
-    def after_record(self, record: SourceRecord) -> End:
+    def after_record(self, record: SourceRecord) -> TransactionEnd:
         """A poll is not cut."""
-        return End.NOT_YET
+        return TransactionEnd.NOT_YET
 
-    def after_batch(self) -> End:
+    def after_batch(self) -> TransactionEnd:
         """Here."""
-        return End.COMMIT
+        return TransactionEnd.COMMIT
 
-    def at_end(self) -> End:
+    def at_end(self) -> TransactionEnd:
         """What was sent of a poll that was cut short."""
-        return End.COMMIT
+        return TransactionEnd.COMMIT
 
 
 class IntervalBoundary(PollBoundary):
@@ -85,13 +85,13 @@ class IntervalBoundary(PollBoundary):
         """The time of a pause does not count."""
         self._committed_ms = self._clock.monotonic_ms()
 
-    def after_batch(self) -> End:
+    def after_batch(self) -> TransactionEnd:
         """When the interval is over."""
         now_ms = self._clock.monotonic_ms()
         if now_ms - self._committed_ms < self._interval_ms:
-            return End.NOT_YET
+            return TransactionEnd.NOT_YET
         self._committed_ms = now_ms
-        return End.COMMIT
+        return TransactionEnd.COMMIT
 
 
 class ConnectorBoundary:
@@ -101,21 +101,21 @@ class ConnectorBoundary:
 
     def __init__(self) -> None:
         """The task has said nothing yet."""
-        self._batch = End.NOT_YET
+        self._batch = TransactionEnd.NOT_YET
         # By identity: a task may poll equal records. The record is kept so that its id stays.
-        self._records: dict[int, tuple[SourceRecord, End]] = {}
+        self._records: dict[int, tuple[SourceRecord, TransactionEnd]] = {}
 
     def commit_transaction(self, record: SourceRecord | None = None) -> None:
         """Commit after the given record of the next batch, or after the whole next batch."""
-        self._say(record, End.COMMIT)
+        self._say(record, TransactionEnd.COMMIT)
 
     def abort_transaction(self, record: SourceRecord | None = None) -> None:
         """Abort after the given record of the next batch, or after the whole next batch."""
-        self._say(record, End.ABORT)
+        self._say(record, TransactionEnd.ABORT)
 
-    def _say(self, record: SourceRecord | None, end: End) -> None:
+    def _say(self, record: SourceRecord | None, end: TransactionEnd) -> None:
         known = self._batch if record is None else self._records.get(id(record), (record, end))[1]
-        if known not in (End.NOT_YET, end):
+        if known not in (TransactionEnd.NOT_YET, end):
             raise ConnectError("a transaction cannot be both committed and aborted")
         if record is None:
             self._batch = end
@@ -125,18 +125,18 @@ class ConnectorBoundary:
     def restart(self) -> None:
         """Nothing changes."""
 
-    def after_record(self, record: SourceRecord) -> End:
+    def after_record(self, record: SourceRecord) -> TransactionEnd:
         """What was said of this record, once."""
         if not self._records:
-            return End.NOT_YET
-        return self._records.pop(id(record), (record, End.NOT_YET))[1]
+            return TransactionEnd.NOT_YET
+        return self._records.pop(id(record), (record, TransactionEnd.NOT_YET))[1]
 
-    def after_batch(self) -> End:
+    def after_batch(self) -> TransactionEnd:
         """What was said of the batch, once."""
-        end, self._batch = self._batch, End.NOT_YET
+        end, self._batch = self._batch, TransactionEnd.NOT_YET
         return end
 
-    def at_end(self) -> End:
+    def at_end(self) -> TransactionEnd:
         """Only what was asked for: half a transaction is none."""
         return self.after_batch()
 

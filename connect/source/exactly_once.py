@@ -1,6 +1,6 @@
 """ExactlyOnce: records of a source and its offsets, in transactions.
 
-    begin: init_transactions            fences whoever had this transactional id before
+    begin: init_transactions            fences the previous owner of this transactional id
     send ──► send ──► ... ──► boundary ──► offsets ──► commit
                                  │
                                  └── abort, if the connector says so: the records are dropped, and
@@ -17,7 +17,7 @@ from broker.errors import BrokerError, ErrorCode, MillstreamError
 from connect.errors import ConnectError
 from connect.offsets import SourceOffset
 from connect.records import SourceRecord
-from connect.source.boundaries import Boundary, End
+from connect.source.boundaries import Boundary, TransactionEnd
 from connect.source.offset_flush import Offsets
 from connect.source.pipeline import Row
 from connect.source.sending import RecordSender
@@ -71,7 +71,7 @@ class ExactlyOnce:
         if self._boundary.cuts_polls:
             for number, record in enumerate(records, start=1):
                 end = self._boundary.after_record(record)
-                if end is not End.NOT_YET:
+                if end is not TransactionEnd.NOT_YET:
                     self._send(records[start:number])
                     self._end(end)
                     start = number
@@ -116,11 +116,11 @@ class ExactlyOnce:
                 self._sent.append((record, delivery))
 
     def batch_done(self) -> None:
-        """End the transaction if the boundary is here."""
+        """TransactionEnd the transaction if the boundary is here."""
         self._end(self._boundary.after_batch())
 
     def pause(self) -> None:
-        """Leave no transaction open while nobody polls: it would time out."""
+        """Leave no transaction open while the task is not polled: it would time out."""
         self._end(self._boundary.at_end())
         self._boundary.restart()
 
@@ -141,11 +141,11 @@ class ExactlyOnce:
             self._producer.begin_transaction()
             self._open = True
 
-    def _end(self, end: End) -> None:
-        if end is End.NOT_YET or not (self._open or self._offsets):
+    def _end(self, end: TransactionEnd) -> None:
+        if end is TransactionEnd.NOT_YET or not (self._open or self._offsets):
             return
-        if end is End.ABORT and self._open:
-            logger.info("task %s aborts a transaction, as it asked", self._setup.task_id)
+        if end is TransactionEnd.ABORT and self._open:
+            logger.info("task %s requested the abort of a transaction", self._setup.task_id)
             self._abort()
             self._dropped += self._count
             self._count = 0
@@ -182,8 +182,8 @@ class ExactlyOnce:
         at = f"task {self._setup.task_id}"
         if isinstance(error, BrokerError) and error.code is ErrorCode.PRODUCER_FENCED:
             hint = (
-                "a longer transaction.timeout.ms of the producer, a shorter "
-                "transaction.boundary.interval.ms or transaction.boundary=poll may help"
+                "increase transaction.timeout.ms of the producer, reduce "
+                "transaction.boundary.interval.ms, or set transaction.boundary=poll"
             )
             return ConnectError(TRANSACTION_LOST, at=at, hint=hint)
         return ConnectError(f"{message}: {error.message}", at=at, hint=error.hint)

@@ -13,7 +13,7 @@ from broker.clock import Clock
 from broker.errors import MillstreamError
 from connect.metrics import SourceMetrics
 from connect.offsets import OffsetStore, SourceOffset
-from connect.patience import may_pass
+from connect.retries import is_transient
 from connect.source.submitted import PartitionKey
 
 logger = logging.getLogger(__name__)
@@ -60,9 +60,11 @@ class OffsetFlush:
                 self._deliveries = self._store.send(self._connector, offsets, self._producer)
             except MillstreamError as error:
                 self._metrics.commit_failed()
-                if not may_pass(error):
+                if not is_transient(error):
                     raise
-                logger.warning('cannot store offsets of "%s" now: %s', self._connector, error)
+                logger.warning(
+                    'cannot store offsets of "%s", will retry: %s', self._connector, error
+                )
                 return
             self._in_flight, self._pending = self._pending, {}
         else:

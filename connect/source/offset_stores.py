@@ -17,7 +17,7 @@ from connect.worker_config import WorkerConfig
 SETTING = "offsets.storage.topic"
 
 
-class OwnTopic:
+class ConnectorOffsets:
     """The OffsetStore of a connector that has a topic for itself."""
 
     def __init__(self, own: TopicOffsets, worker: OffsetStore) -> None:
@@ -76,7 +76,7 @@ class OffsetStores:
             found = self._topics.get(name)
             if found is None:
                 found = self._topics[name] = self._open(name)
-        return OwnTopic(found, self._worker)
+        return ConnectorOffsets(found, self._worker)
 
     def topic_of(self, connector: Mapping[str, str]) -> str:
         """The name of the topic that a connector's offsets are written to."""

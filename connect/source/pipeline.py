@@ -169,7 +169,7 @@ def _are_timestamps(stamps_ms: Sequence[int | None]) -> bool:
 
 
 def _check_timestamp(record: SourceRecord) -> None:
-    """-1 is no timestamp; what is below is none either, but a mistake."""
+    """-1 means no timestamp; lower values are invalid."""
     if record.timestamp_ms != NO_TIMESTAMP:
         raise DataError(
             f"Invalid record timestamp {record.timestamp_ms}", at=f'topic "{record.topic}"'

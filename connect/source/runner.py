@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from broker import concurrency
 from connect.api import OffsetReader, TransactionContext
 from connect.metrics import TaskMetrics
-from connect.patience import RETRY_MS, may_pass
 from connect.records import SourceRecord
+from connect.retries import RETRY_MS, is_transient
 from connect.source.setup import SourceDelivery, SourceSetup
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class SourceRunner:
         delivery: SourceDelivery,
         close_others: Callable[[], None],
     ) -> None:
-        """`close_others` lets go of what belongs to the task besides its producer."""
+        """`close_others` closes the task's other resources, besides its producer."""
         self._setup = setup
         self._context = context
         self._delivery = delivery
@@ -102,11 +102,9 @@ class SourceRunner:
         try:
             return self._setup.task.poll()
         except Exception as error:
-            if not may_pass(error):
+            if not is_transient(error):
                 raise
-            logger.warning(
-                "task %s cannot poll now, will try again: %s", self._setup.task_id, error
-            )
+            logger.warning("task %s cannot poll, will retry: %s", self._setup.task_id, error)
         self._setup.stop.wait(RETRY_MS)
         return None
 

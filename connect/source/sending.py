@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from broker.client.api import Delivery
 from broker.client.bulk import BulkProducer
 from broker.errors import MillstreamError
-from connect.patience import RETRY_MS, may_pass
+from connect.retries import RETRY_MS, is_transient
 from connect.source.pipeline import Row
 from connect.stop_signal import StopSignal
 from connect.topic_creation import TopicCreator
@@ -28,7 +28,7 @@ class RecordSender:
         creator: TopicCreator | None,
         on_topic: Callable[[str], None],
     ) -> None:
-        """`on_topic` is told of every topic, before its first record."""
+        """`on_topic` is called for every topic, before its first record."""
         self._send_many = producer.send_many
         self._stop = stop
         self._creator = creator
@@ -58,9 +58,9 @@ class RecordSender:
                 self._send_many(topic, run, deliveries)
                 continue
             except MillstreamError as error:
-                if not may_pass(error):
+                if not is_transient(error):
                     raise
-                logger.warning('cannot send to topic "%s" now, will try again: %s', topic, error)
+                logger.warning('cannot send to topic "%s", will retry: %s', topic, error)
             self._stop.pause(RETRY_MS)
 
     def _begin(self, topic: str) -> None:

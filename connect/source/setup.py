@@ -12,8 +12,8 @@ from connect.api import SourceTask
 from connect.error_handling import ErrorHandler
 from connect.metrics import SourceMetrics
 from connect.offsets import OffsetStore
-from connect.patience import patiently
 from connect.records import SourceRecord
+from connect.retries import retry_until_stopped
 from connect.source.pipeline import SourcePipeline
 from connect.stop_signal import StopSignal
 from connect.task_state import TaskId
@@ -108,7 +108,7 @@ class StoredOffsets:
     ) -> Sequence[Mapping[str, object] | None]:
         """The last stored offsets of several partitions, in their order."""
         asked = list(partitions)
-        return patiently(
+        return retry_until_stopped(
             f'read the offsets of connector "{self._connector}"',
             lambda: self._store().get(self._connector, asked),
             self._stop,

@@ -192,7 +192,7 @@ def text_of_value(value: object) -> str:
 
 
 def _moment_text(milliseconds: int) -> str:
-    # Kafka knows only the milliseconds here, and tells times, dates and timestamps by them.
+    # Kafka knows only the milliseconds here, and distinguishes times, dates and timestamps by them.
     moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(  # noqa: DTZ001 - UTC is meant
         milliseconds=milliseconds
     )

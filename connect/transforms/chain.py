@@ -28,7 +28,7 @@ class ChainedTransform:
         return self.transformation.apply(record)
 
     def close(self) -> None:
-        """Lets go of what the transform and the predicate hold."""
+        """Closes the transform and the predicate."""
         self.transformation.close()
         if self.predicate is not None:
             self.predicate.close()
@@ -62,7 +62,7 @@ class TransformationChain:
         return record
 
     def close(self) -> None:
-        """Lets go of what the transforms and predicates hold."""
+        """Closes the transforms and predicates."""
         for transform in self.transforms:
             transform.close()
 

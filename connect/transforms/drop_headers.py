@@ -23,7 +23,7 @@ class DropHeaders(Transformation):
             ConfigType.LIST,
             validator=ValidList(empty_allowed=False),
             importance=Importance.HIGH,
-            doc="The names of the headers to leave out, separated by commas.",
+            doc="The names of the headers to remove, separated by commas.",
         )
 
     def configure(self, config: Mapping[str, str]) -> None:

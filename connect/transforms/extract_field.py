@@ -32,7 +32,7 @@ class ExtractField(Transformation):
             "field",
             ConfigType.STRING,
             importance=Importance.MEDIUM,
-            doc="The field to take out.",
+            doc="The field to extract.",
         )
         return with_field_syntax(with_replace_null(definition))
 

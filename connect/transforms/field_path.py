@@ -25,8 +25,9 @@ def with_field_syntax(definition: ConfigDef) -> ConfigDef:
         "V1",
         validator=CaseInsensitiveValidString("V1", "V2"),
         importance=Importance.HIGH,
-        doc="How fields are named: V1 by their name, V2 by the names on the way to them, with "
-        "dots between them and backticks around names that have dots.",
+        doc="The syntax of field names: V1 for a name, V2 for a path to a nested "
+        "field, with names separated by dots and backticks around names that "
+        "contain dots.",
     )
 
 
@@ -43,7 +44,7 @@ class FieldPath:
         if version.upper() == "V1":
             return cls((), text)
         if not text:
-            raise ConfigError("the path of a field is empty", hint="name the field")
+            raise ConfigError("the field path is empty", hint="set a field name")
         *before, last = _steps(text)
         return cls(tuple(before), last)
 

@@ -40,7 +40,7 @@ class Flatten(Transformation):
             ConfigType.STRING,
             ".",
             importance=Importance.MEDIUM,
-            doc="What is put between the names of a field and of the field inside of it.",
+            doc="The separator between the name of a field and the name of a nested field.",
         )
 
     def configure(self, config: Mapping[str, str]) -> None:

@@ -42,7 +42,7 @@ class HeaderFrom(Transformation):
                 ConfigType.LIST,
                 validator=NonEmptyList(),
                 importance=Importance.HIGH,
-                doc="The fields that become headers, separated by commas.",
+                doc="The fields to copy or move to headers, separated by commas.",
             )
             .define(
                 "headers",
@@ -56,7 +56,7 @@ class HeaderFrom(Transformation):
                 ConfigType.STRING,
                 validator=ValidString("move", "copy"),
                 importance=Importance.HIGH,
-                doc="copy leaves the fields where they are, move takes them away.",
+                doc="copy keeps the fields, move removes them.",
             )
         )
         return with_replace_null(definition)

@@ -28,7 +28,7 @@ class HoistField(Transformation):
             "field",
             ConfigType.STRING,
             importance=Importance.MEDIUM,
-            doc="The name of the field that the key or value becomes.",
+            doc="The name of the field that contains the key or value.",
         )
 
     def configure(self, config: Mapping[str, str]) -> None:

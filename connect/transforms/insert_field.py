@@ -32,11 +32,11 @@ _SCHEMAS = {
     "static": STRING,
 }
 _DOCS = {
-    "topic": "The field that gets the name of the topic",
-    "partition": "The field that gets the number of the partition",
-    "offset": "The field that gets the offset, which only records of sinks have",
-    "timestamp": "The field that gets the record's timestamp",
-    "static": "The field that gets static.value",
+    "topic": "The field for the topic name",
+    "partition": "The field for the partition number",
+    "offset": "The field for the offset, which only sink records have",
+    "timestamp": "The field for the record's timestamp",
+    "static": "The field for static.value",
 }
 
 
@@ -77,7 +77,7 @@ class InsertField(Transformation):
                 ConfigType.STRING,
                 None,
                 importance=Importance.MEDIUM,
-                doc=f"{doc}; with ! at its end it is a required field, with ? or nothing an "
+                doc=f"{doc}; with the suffix ! it is a required field, with ? or no suffix an "
                 "optional one.",
             )
         definition.define(
@@ -85,7 +85,7 @@ class InsertField(Transformation):
             ConfigType.STRING,
             None,
             importance=Importance.MEDIUM,
-            doc="What static.field gets.",
+            doc="The value of static.field.",
         )
         return with_replace_null(definition)
 

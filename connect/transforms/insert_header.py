@@ -10,7 +10,7 @@ from connect.config_def import (
     NonNull,
 )
 from connect.records import Header, Record
-from connect.value_texts import value_of_text
+from connect.value_strings import value_of_text
 
 
 class InsertHeader(Transformation):
@@ -33,8 +33,8 @@ class InsertHeader(Transformation):
                 ConfigType.STRING,
                 validator=NonNull(),
                 importance=Importance.HIGH,
-                doc="The header's value; its type is that of what it looks like: 7 is a number, "
-                "true a boolean, [1,2] an array.",
+                doc="The header's value; its type is inferred: 7 is a number, true a boolean, "
+                "[1,2] an array.",
             )
         )
 

@@ -59,8 +59,8 @@ class MaskField(Transformation):
             None,
             validator=NonEmptyString(),
             importance=Importance.LOW,
-            doc="What the fields get instead of zero or nothing: a text, or a number for fields "
-            "that are numbers.",
+            doc="The replacement value, a string or, for numeric fields, a number. The "
+            "default is the empty value of the field's type.",
         )
         return with_replace_null(definition)
 

@@ -59,7 +59,7 @@ def with_replace_null(definition: ConfigDef) -> ConfigDef:
         ConfigType.BOOLEAN,
         True,
         importance=Importance.MEDIUM,
-        doc="Whether a field that is null takes the default value of its schema.",
+        doc="Whether a null field is replaced with the default value of its schema.",
     )
 
 

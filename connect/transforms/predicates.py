@@ -19,7 +19,7 @@ class TopicNameMatches(Predicate):
             ConfigType.STRING,
             validator=AllOf(NonEmptyString(), Regex()),
             importance=Importance.MEDIUM,
-            doc="A regular expression of Java for the whole name of the topic.",
+            doc="A Java regular expression for the whole topic name.",
         )
 
     def configure(self, config: Mapping[str, str]) -> None:

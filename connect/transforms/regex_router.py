@@ -23,13 +23,14 @@ class RegexRouter(Transformation):
                 ConfigType.STRING,
                 validator=Regex(),
                 importance=Importance.HIGH,
-                doc="The expression; topics whose whole name does not match keep their name.",
+                doc="The regular expression; topics whose whole name does not match keep their "
+                "name.",
             )
             .define(
                 "replacement",
                 ConfigType.STRING,
                 importance=Importance.HIGH,
-                doc="The new name; $1 or ${name} stands for what a group matched.",
+                doc="The new name; $1 or ${name} is replaced with the match of a group.",
             )
         )
 
@@ -51,6 +52,6 @@ class RegexRouter(Transformation):
         try:
             filled = replacement_filler(self._text, self._replacement)(found)
         except ValueError as error:
-            hint = 'correct "replacement": $ stands for groups, \\$ for itself'
+            hint = 'correct "replacement": $ refers to groups, \\$ is a literal $'
             raise DataError(str(error), hint=hint) from None
         return record.changed(topic=topic[: found.start()] + filled + topic[found.end() :])

@@ -54,7 +54,7 @@ class ReplaceField(Transformation):
                 [],
                 validator=ValidList(),
                 importance=Importance.MEDIUM,
-                doc="The fields to leave out, even if they are included.",
+                doc="The fields to remove; this overrides include.",
             )
             .define(
                 "include",
@@ -62,7 +62,7 @@ class ReplaceField(Transformation):
                 [],
                 validator=ValidList(),
                 importance=Importance.MEDIUM,
-                doc="The fields to keep; all if none is named.",
+                doc="The fields to keep. The default is all fields.",
             )
             .define(
                 "renames",
@@ -73,7 +73,7 @@ class ReplaceField(Transformation):
                     "list of colon-delimited pairs, e.g. <code>foo:bar,abc:xyz</code>",
                 ),
                 importance=Importance.MEDIUM,
-                doc="old:new for each field that gets another name, separated by commas.",
+                doc="old:new for each field to rename, separated by commas.",
             )
         )
         return with_replace_null(definition)

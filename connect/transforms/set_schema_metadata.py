@@ -33,14 +33,14 @@ class SetSchemaMetadata(Transformation):
                 ConfigType.STRING,
                 None,
                 importance=Importance.HIGH,
-                doc="The name that the schema gets.",
+                doc="The new name of the schema.",
             )
             .define(
                 "schema.version",
                 ConfigType.INT,
                 None,
                 importance=Importance.HIGH,
-                doc="The version that the schema gets.",
+                doc="The new version of the schema.",
             )
         )
         return with_replace_null(definition)

@@ -39,7 +39,7 @@ LETTERS = "GyMdkHmsSEDFwWahKzZYuXL"
 YEARS_BACK = 80
 
 
-class NoDate(ValueError):
+class InvalidDate(ValueError):
     """A text that does not match the pattern."""
 
 
@@ -80,7 +80,7 @@ def _items(pattern: str) -> list[_Item]:
     return items
 
 
-# A quote, a quoted text, a quote that never ends, a run of one letter, or other signs.
+# A quote, a quoted string, an unterminated quote, a run of one letter, or other characters.
 _TOKEN = re.compile(r"''|'(?:[^']|'')+'|'|([A-Za-z])\1*|[^A-Za-z']+", re.DOTALL)
 
 
@@ -105,7 +105,7 @@ class SimpleDateFormat:
         return "".join([write(moment) for write in self._writers])
 
     def parse(self, text: str) -> int:
-        """The milliseconds since 1970 that a text says; NoDate if it does not match."""
+        """The milliseconds since 1970 that a text says; InvalidDate if it does not match."""
         fields = Fields()
         place = 0
         for read in self._readers:
@@ -225,7 +225,7 @@ _OFFSETS = {
     "XXX": re.compile(r"([+-])([0-9]{2}):([0-9]{2})"),
 }
 _GMT = re.compile(r"GMT(?:([+-])([0-9]{1,2}):([0-9]{2}))?", re.IGNORECASE)
-# Hours from UTC of zones that texts name; Java knows more of them.
+# UTC offsets in hours of zone names in strings; Java knows more of them.
 _ZONES = {
     "UTC": 0.0,
     "UT": 0.0,
@@ -260,7 +260,7 @@ _WHOLE_NAMES: dict[str, Sequence[str]] = {"G": ERAS, "a": HALF_DAYS}
 
 
 def _width(item: _Item, following: _Item) -> int | None:
-    """How many signs a number has: as many as letters, if another number follows at once."""
+    """The length of a number: as many as letters, if another number follows immediately."""
     return item.count if following.letter and following.is_number else None
 
 
@@ -286,7 +286,7 @@ def _reader(item: _Item, width: int | None, century: _Century) -> _Read:
 def _literal_reader(wanted: str) -> _Read:
     def read(text: str, place: int, fields: Fields) -> int:
         if not text.startswith(wanted, place):
-            raise NoDate(text)
+            raise InvalidDate(text)
         return place + len(wanted)
 
     return read
@@ -307,7 +307,7 @@ def _name_reader(letter: str, names: dict[str, int], first: int) -> _Read:
             if text[place:end].lower() == name.lower():
                 fields.put(letter, names[name] + first)
                 return end
-        raise NoDate(text)
+        raise InvalidDate(text)
 
     return read
 
@@ -318,11 +318,11 @@ def _number_reader(item: _Item, width: int | None, century: _Century) -> _Read:
     def read(text: str, place: int, fields: Fields) -> int:
         end = len(text) if width is None else place + width
         if end > len(text):
-            raise NoDate(text)
+            raise InvalidDate(text)
         start = _skip_spaces(text, place)
         found = _INTEGER.match(text, start, end)
         if found is None:
-            raise NoDate(text)
+            raise InvalidDate(text)
         put(found[0], fields)
         return found.end()
 
@@ -381,7 +381,7 @@ def _zone_reader(item: _Item) -> _Read:
 
 def _utc(text: str, place: int, fields: Fields) -> int:
     if not text.startswith("Z", place):
-        raise NoDate(text)
+        raise InvalidDate(text)
     fields.put("Z", 0)
     return place + 1
 
@@ -391,7 +391,7 @@ def _seconds(found: re.Match[str], text: str) -> int:
     if sign is None:
         return 0
     if int(hours) > 23 or int(minutes or 0) > 59:
-        raise NoDate(text)
+        raise InvalidDate(text)
     seconds = int(hours) * 3600 + int(minutes or 0) * 60
     return -seconds if sign == "-" else seconds
 
@@ -402,4 +402,4 @@ def _named_zone(text: str, place: int, fields: Fields) -> int:
         if text[place:end].upper() == name:
             fields.put("Z", int(_ZONES[name] * 3600))
             return end
-    raise NoDate(text)
+    raise InvalidDate(text)

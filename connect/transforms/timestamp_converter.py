@@ -1,4 +1,4 @@
-"""TimestampConverter: points in time as texts, numbers, dates, times or timestamps."""
+"""TimestampConverter: points in time as strings, numbers, dates, times or timestamps."""
 
 import datetime
 from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ from connect.transforms.parts import (
     require_struct,
     with_replace_null,
 )
-from connect.transforms.simple_date_format import NoDate, SimpleDateFormat
+from connect.transforms.simple_date_format import InvalidDate, SimpleDateFormat
 
 PURPOSE = "converting timestamp formats"
 _TARGETS: dict[str, ConnectSchema] = {
@@ -77,22 +77,22 @@ class TimestampConverter(Transformation):
                 ConfigType.STRING,
                 "",
                 importance=Importance.HIGH,
-                doc="The field with the time; the whole key or value if empty.",
+                doc="The field with the time; empty for the whole key or value.",
             )
             .define(
                 "target.type",
                 ConfigType.STRING,
                 validator=ValidString(*_TARGETS),
                 importance=Importance.HIGH,
-                doc="What it becomes: string, unix, Date, Time or Timestamp.",
+                doc="The target type: string, unix, Date, Time or Timestamp.",
             )
             .define(
                 "format",
                 ConfigType.STRING,
                 "",
                 importance=Importance.MEDIUM,
-                doc="The pattern of texts that are written or read, as java.text.SimpleDateFormat "
-                "has it; in UTC.",
+                doc="The java.text.SimpleDateFormat pattern of strings that are written or "
+                "read; in UTC.",
             )
             .define(
                 "unix.precision",
@@ -100,8 +100,8 @@ class TimestampConverter(Transformation):
                 "milliseconds",
                 validator=ValidString("nanoseconds", "microseconds", "milliseconds", "seconds"),
                 importance=Importance.LOW,
-                doc="What numbers count: seconds, milliseconds, microseconds or nanoseconds. What "
-                "is finer than a millisecond is lost.",
+                doc="The unit of numbers: seconds, milliseconds, microseconds or nanoseconds. "
+                "Fractions of a millisecond are lost.",
             )
         )
         return with_replace_null(definition)
@@ -211,12 +211,12 @@ class TimestampConverter(Transformation):
     def _raw_text(self, text: str) -> int:
         if self._format is None:
             raise DataError(
-                f"the text {text} cannot be read as a time without a pattern",
+                f"the string {text} cannot be parsed as a time without a pattern",
                 hint='set "format" to its java.text.SimpleDateFormat pattern',
             )
         try:
             return self._format.parse(text)
-        except NoDate:
+        except InvalidDate:
             raise DataError(
                 f"Could not parse timestamp: value ({text}) does not match pattern "
                 f"({self._format.pattern})"

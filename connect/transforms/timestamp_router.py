@@ -26,14 +26,15 @@ class TimestampRouter(Transformation):
                 ConfigType.STRING,
                 "${topic}-${timestamp}",
                 importance=Importance.HIGH,
-                doc="The new name; ${topic} stands for the topic, ${timestamp} for the date.",
+                doc="The new name; ${topic} is replaced with the topic, ${timestamp} with the "
+                "date.",
             )
             .define(
                 "timestamp.format",
                 ConfigType.STRING,
                 "yyyyMMdd",
                 importance=Importance.HIGH,
-                doc="The pattern of the date, as java.text.SimpleDateFormat has it; in UTC.",
+                doc="The java.text.SimpleDateFormat pattern of the date; in UTC.",
             )
         )
 

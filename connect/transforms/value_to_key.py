@@ -27,7 +27,7 @@ class ValueToKey(Transformation):
             ConfigType.LIST,
             validator=ValidList(empty_allowed=False),
             importance=Importance.HIGH,
-            doc="The fields of the value that the key is made of, separated by commas.",
+            doc="The fields of the value that form the key, separated by commas.",
         )
         return with_replace_null(definition)
 

@@ -1,4 +1,4 @@
-"""A clock on which nobody waits."""
+"""A clock whose waits return immediately."""
 
 import threading
 

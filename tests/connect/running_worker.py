@@ -152,7 +152,7 @@ def make_topic(target: Target, name: str, partitions: int = 1, **configs: str) -
 
 
 def write(target: Target, topic: str, *values: str | None, partition: int = 0) -> None:
-    """Write texts, None as tombstones."""
+    """Write strings, None as tombstones."""
     with producer(target, linger_ms=0) as out:
         for value in values:
             data = None if value is None else value.encode()
@@ -176,8 +176,8 @@ def read(target: Target, topic: str, *, committed: bool = True) -> list[Consumer
     return sorted(found, key=lambda record: record[:3])
 
 
-def texts(target: Target, topic: str, *, committed: bool = True) -> list[str | None]:
-    """The values of a topic as texts."""
+def string_values(target: Target, topic: str, *, committed: bool = True) -> list[str | None]:
+    """The values of a topic as strings."""
     return [
         None if record.value is None else record.value.decode()
         for record in read(target, topic, committed=committed)

@@ -1,4 +1,4 @@
-"""Small real connectors that do what a test tells them, and note what is done to them."""
+"""Small connectors that tests script, and that record their calls."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence

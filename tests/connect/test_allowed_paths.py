@@ -16,7 +16,7 @@ from connect.connector_file import ConnectorFile
 from connect.connectors.datagen.connector import DatagenConnector
 from connect.connectors.file_stream_sink import FileStreamSinkConnector
 from connect.connectors.jdbc.addresses import parse_address
-from connect.connectors.jdbc.dialects.dialect import Session
+from connect.connectors.jdbc.dialects.dialect import SessionSettings
 from connect.connectors.jdbc.dialects.sqlite import SqliteDialect
 from connect.connectors.jdbc.source_connector import JdbcSourceConnector
 from connect.errors import ConfigError
@@ -187,7 +187,7 @@ def test_references_lead_to_allowed_files_only(inside: Path) -> None:
 def test_a_query_on_sqlite_opens_no_other_file(tmp_path: Path, statement: str) -> None:
     other = tmp_path / "other.db"
     address = parse_address(f"jdbc:sqlite:{tmp_path}/a.db")
-    connection = SqliteDialect().connect(Session(address, UTC))
+    connection = SqliteDialect().connect(SessionSettings(address, UTC))
     with pytest.raises(sqlite3.OperationalError, match="too many attached databases"):
         connection.cursor().execute(statement.format(other))
     connection.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from connect.records import SourceRecord
-from tests.connect.running_worker import make_topic, running_worker, texts, write
+from tests.connect.running_worker import make_topic, running_worker, string_values, write
 from tests.support.millstream_broker import MillstreamBroker
 from tests.support.peer import wait_until
 
@@ -61,7 +61,7 @@ def test_a_source_goes_on_when_the_broker_is_back(broker: MillstreamBroker, supp
         wait_until(lambda: worker.value("src", "source-record-write-total") == total, "all written")
         worker.stop("src")
         assert statuses.seen == ["startup", "shutdown"]
-        written = [int(text or "") for text in texts(broker.bootstrap, "out")]
+        written = [int(text or "") for text in string_values(broker.bootstrap, "out")]
         if support == "enabled":
             assert written == list(range(total))
         assert sorted(set(written)) == list(range(total))

@@ -66,7 +66,7 @@ def state(client: ConnectClient, name: str) -> str:
 
 def test_a_worker_that_is_not_there_is_named() -> None:
     (port,) = held_ports(1)
-    with pytest.raises(ConnectRefused, match="does not answer") as caught:
+    with pytest.raises(ConnectRefused, match="does not respond") as caught:
         ConnectClient(f"http://127.0.0.1:{port}").names()
     assert str(port) in caught.value.hint
 

@@ -7,7 +7,7 @@ from connect.clients import Clients, client_settings, is_client_setting
 from connect.errors import ConfigError
 
 
-def test_names_with_dots_and_texts_become_options() -> None:
+def test_names_with_dots_and_strings_become_options() -> None:
     assert client_settings(
         "producer",
         {
@@ -69,7 +69,7 @@ def test_what_our_clients_cannot_do_is_refused_by_name(named: dict[str, str], sa
         client_settings("producer", named)
 
 
-def test_a_near_miss_is_told_what_was_meant() -> None:
+def test_a_typo_gets_a_suggestion() -> None:
     with pytest.raises(ConfigError) as raised:
         client_settings("consumer", {"max.pol.records": "5"})
     assert raised.value.hint == 'did you mean "max.poll.records"?'

@@ -1,4 +1,4 @@
-"""Declared settings: how texts become values, and what is said of wrong ones."""
+"""Definitions of settings: how strings are parsed, and errors for invalid ones."""
 
 from collections.abc import Mapping, Sequence
 
@@ -246,7 +246,7 @@ def test_validation_says_all_that_is_wrong() -> None:
     assert found["size"].value is None
 
 
-def test_a_dependent_that_nobody_defines_is_an_error() -> None:
+def test_a_dependent_that_is_not_defined_is_an_error() -> None:
     definition = ConfigDef().define("a", ConfigType.STRING, "", dependents=["b"])
     with pytest.raises(ConfigError, match="referred in the dependents, but not defined: b"):
         definition.parse({})

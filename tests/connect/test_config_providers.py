@@ -101,7 +101,7 @@ def test_what_tasks_copy_from_their_connector_is_stored_as_the_reference() -> No
         ({"config.providers": "a"}, 'config provider "a" has no class'),
         (
             {"config.providers": "a", "config.providers.a.class": "Nope"},
-            '"Nope", which is not known',
+            'unknown class "Nope"',
         ),
     ],
 )

@@ -18,7 +18,7 @@ TASK = {"file": "/tmp/in", "task.class": "org.apache.kafka.connect.file.FileStre
 
 
 class Heard:
-    """Remembers what it is told."""
+    """Records its notifications."""
 
     def __init__(self) -> None:
         self.changes: list[str] = []
@@ -134,7 +134,7 @@ def test_tasks_count_only_with_their_commit(broker: Broker) -> None:
     store.close()
 
 
-def test_a_set_of_tasks_with_a_hole_is_no_set(broker: Broker) -> None:
+def test_a_set_of_tasks_with_a_gap_is_ignored(broker: Broker) -> None:
     open_store(broker).close()
     write(
         broker,
@@ -183,7 +183,7 @@ def test_tasks_of_a_deleted_connector_are_leftovers(broker: Broker) -> None:
     store.close()
 
 
-def test_what_is_no_record_of_kafka_connect_is_left_out(broker: Broker) -> None:
+def test_records_that_are_not_kafka_connects_are_ignored(broker: Broker) -> None:
     open_store(broker).close()
     write(
         broker,

@@ -42,7 +42,7 @@ def client(
         yield ConnectClient(server.url)
 
 
-def test_a_class_of_a_module_that_nobody_listed_is_not_loaded(
+def test_a_class_of_a_module_that_is_not_listed_is_not_loaded(
     client: ConnectClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "modules"

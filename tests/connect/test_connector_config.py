@@ -82,7 +82,7 @@ def test_a_connector_needs_a_name_and_a_class() -> None:
     assert errors(source_definition(), BASE) == {}
 
 
-def test_wrong_settings_are_told_in_kafkas_words() -> None:
+def test_wrong_settings_are_reported_in_kafkas_words() -> None:
     wrong = {
         "name": "a\tb",
         "tasks.max": "0",
@@ -258,7 +258,7 @@ def test_settings_of_transforms_and_predicates_are_settings_of_the_connector() -
         ),
     ],
 )
-def test_a_transform_that_cannot_be_made_is_told(
+def test_a_transform_that_cannot_be_created_is_reported(
     config: dict[str, str], wrong: dict[str, str]
 ) -> None:
     whole = {**BASE, "transforms": "a", **config}

@@ -107,7 +107,7 @@ def test_null_is_refused_where_it_is_not_optional() -> None:
 
 
 def test_a_number_that_is_too_large_says_so() -> None:
-    with pytest.raises(DataError, match="hint: 300 does not fit 8 bits"):
+    with pytest.raises(DataError, match="hint: 300 is out of range for 8 bits"):
         validate(INT8, 300)
 
 

@@ -14,7 +14,7 @@ from broker.clock import ManualClock
 from broker.errors import BrokerError, ErrorCode, MillstreamError, RequestTimeout
 from broker.model import TopicPartition
 from connect.dead_letters import DeadLetterClients, DeadLetterRefused, DeadLetters, make_topic
-from connect.error_handling import ErrorSettings, Failure, Stage
+from connect.error_handling import ErrorSettings, RecordFailure, Stage
 from connect.errors import ConnectError, DataError
 from connect.metrics import ErrorCounts
 from connect.stop_signal import StopSignal
@@ -54,7 +54,7 @@ def raised(error: Exception) -> Exception:
 
 def test_a_dead_letter_is_the_record_byte_by_byte(broker: Broker) -> None:
     with dead_letters(broker, ErrorSettings(dead_letter_topic="dead")) as (letters, counts):
-        letters.report(Failure(Stage.VALUE_CONVERTER, "a.B", DataError("no"), RECORD))
+        letters.report(RecordFailure(Stage.VALUE_CONVERTER, "a.B", DataError("no"), RECORD))
         assert letters.settle(5_000)
         (letter,) = written(broker, "dead")
         assert letter[3:] == RECORD[3:]
@@ -66,7 +66,7 @@ def test_context_headers_are_those_of_kafka_in_its_order(broker: Broker) -> None
     with dead_letters(broker, settings) as (letters, _):
         error = raised(DataError("no number: é"))
         json_converter = "org.apache.kafka.connect.json.JsonConverter"
-        letters.report(Failure(Stage.VALUE_CONVERTER, json_converter, error, RECORD))
+        letters.report(RecordFailure(Stage.VALUE_CONVERTER, json_converter, error, RECORD))
         letters.settle(5_000)
         (letter,) = written(broker, "dead")
         assert letter.headers == (
@@ -94,7 +94,7 @@ def test_context_headers_are_those_of_kafka_in_its_order(broker: Broker) -> None
 def test_an_error_without_a_message_has_a_null_header(broker: Broker) -> None:
     settings = ErrorSettings(dead_letter_topic="dead", dead_letter_headers=True)
     with dead_letters(broker, settings) as (letters, _):
-        letters.report(Failure(Stage.TRANSFORMATION, "a.B", ValueError(), RECORD))
+        letters.report(RecordFailure(Stage.TRANSFORMATION, "a.B", ValueError(), RECORD))
         letters.settle(5_000)
         headers = dict(written(broker, "dead")[0].headers)
         assert headers["__connect.errors.exception.message"] is None
@@ -104,7 +104,7 @@ def test_an_error_without_a_message_has_a_null_header(broker: Broker) -> None:
 def test_a_letter_that_is_too_large_is_counted_and_never_settles(broker: Broker) -> None:
     with dead_letters(broker, ErrorSettings(dead_letter_topic="dead")) as (letters, counts):
         huge = RECORD._replace(value=bytes(2_000_000))
-        report = letters.report(Failure(Stage.VALUE_CONVERTER, "a.B", DataError("no"), huge))
+        report = letters.report(RecordFailure(Stage.VALUE_CONVERTER, "a.B", DataError("no"), huge))
         for _ in range(2):
             with pytest.raises(DeadLetterRefused, match="larger than max_request_size") as refused:
                 letters.settle(5_000)
@@ -121,9 +121,9 @@ def test_a_letter_that_the_broker_refuses_never_settles(broker: Broker) -> None:
         small = NewTopic("dead", 1, 1, {"max.message.bytes": "200"})
         administration.create_topics([small]).all()
     with dead_letters(broker, settings) as (letters, counts):
-        letters.report(Failure(Stage.VALUE_CONVERTER, "a.B", DataError("no"), RECORD))
+        letters.report(RecordFailure(Stage.VALUE_CONVERTER, "a.B", DataError("no"), RECORD))
         huge = RECORD._replace(value=bytes(1_000))
-        letters.report(Failure(Stage.VALUE_CONVERTER, "a.B", DataError("no"), huge))
+        letters.report(RecordFailure(Stage.VALUE_CONVERTER, "a.B", DataError("no"), huge))
         with pytest.raises(DeadLetterRefused):
             letters.settle(5_000)
         with pytest.raises(DeadLetterRefused):
@@ -134,7 +134,7 @@ def test_a_letter_that_the_broker_refuses_never_settles(broker: Broker) -> None:
 
 def test_a_task_cannot_cancel_a_letter(broker: Broker) -> None:
     with dead_letters(broker, ErrorSettings(dead_letter_topic="dead")) as (letters, _):
-        report = letters.report(Failure(Stage.TASK_PUT, "a.B", DataError("no"), RECORD))
+        report = letters.report(RecordFailure(Stage.TASK_PUT, "a.B", DataError("no"), RECORD))
         assert not report.cancel()
         assert letters.settle(5_000)
         assert report.result() is None
@@ -159,7 +159,7 @@ def refused_by(broker: Broker, error: MillstreamError) -> str:
         stop = StopSignal(ManualClock())
         settings = ErrorSettings(dead_letter_topic="dead")
         letters = DeadLetters(TASK, settings, clients, ErrorCounts(), stop)
-        letters.report(Failure(Stage.VALUE_CONVERTER, "a.B", DataError("no"), RECORD))
+        letters.report(RecordFailure(Stage.VALUE_CONVERTER, "a.B", DataError("no"), RECORD))
         with pytest.raises(DeadLetterRefused) as refused:
             letters.raise_refused()
         return str(refused.value)
@@ -171,7 +171,7 @@ def test_a_producer_that_may_not_write_refuses_the_letter(broker: Broker) -> Non
 
 
 def test_a_topic_that_was_deleted_is_not_waited_for(broker: Broker) -> None:
-    assert "there is no such topic" in refused_by(broker, RequestTimeout("no metadata of dead"))
+    assert "the topic does not exist" in refused_by(broker, RequestTimeout("no metadata of dead"))
 
 
 def test_letters_under_way_to_a_deleted_topic_are_not_waited_for(broker: Broker) -> None:
@@ -183,8 +183,8 @@ def test_letters_under_way_to_a_deleted_topic_are_not_waited_for(broker: Broker)
         clients = DeadLetterClients(cast(Producer, Deleted(ConnectError(""))), administration)
         settings = ErrorSettings(dead_letter_topic="dead")
         letters = DeadLetters(TASK, settings, clients, ErrorCounts(), StopSignal(ManualClock()))
-        letters.report(Failure(Stage.VALUE_CONVERTER, "a.B", DataError("no"), RECORD))
-        with pytest.raises(DeadLetterRefused, match="there is no such topic"):
+        letters.report(RecordFailure(Stage.VALUE_CONVERTER, "a.B", DataError("no"), RECORD))
+        with pytest.raises(DeadLetterRefused, match="the topic does not exist"):
             letters.settle(10)
 
 
@@ -196,4 +196,4 @@ def test_the_topic_is_made_with_no_more_replicas_than_brokers(
         make_topic(administration, settings)
         make_topic(administration, settings)
         assert administration.list_topics()["dead"].partitions == 1
-    assert 'topic "dead" is made with 1 replicas, not 3' in caplog.text
+    assert 'topic "dead" is created with 1 replicas instead of 3' in caplog.text

@@ -14,7 +14,7 @@ from connect.error_handling import (
     ErrorHandler,
     ErrorLog,
     ErrorSettings,
-    Failure,
+    RecordFailure,
     Stage,
 )
 from connect.errors import ConfigError, ConnectError, DataError, RetriableError
@@ -46,8 +46,8 @@ def failing(*errors: Exception) -> Callable[[], str]:
     return operation
 
 
-def failed(error: Exception, stage: Stage = Stage.VALUE_CONVERTER) -> Failure:
-    return Failure(stage, "a.Converter", error)
+def failed(error: Exception, stage: Stage = Stage.VALUE_CONVERTER) -> RecordFailure:
+    return RecordFailure(stage, "a.Converter", error)
 
 
 def test_a_retriable_error_is_tried_again_with_growing_delays() -> None:
@@ -102,7 +102,7 @@ def test_tolerance_none_fails_with_the_error_as_cause(error: Exception) -> None:
     assert handler.counts.skipped == 0
 
 
-def test_records_that_nobody_reports_are_logged_now_and_then_with_their_count(
+def test_unreported_records_are_logged_now_and_then_with_their_count(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     handler = handler_with(ErrorSettings(tolerates_all=True))
@@ -146,19 +146,19 @@ def test_a_wait_goes_on_until_the_clock_has_passed_it() -> None:
     assert results == ["done"]
 
 
-def test_every_reporter_is_told_even_when_the_task_fails() -> None:
-    told: list[Failure] = []
+def test_every_reporter_is_notified_even_when_the_task_fails() -> None:
+    reported: list[RecordFailure] = []
 
     class Notes:
-        def report(self, failure: Failure) -> None:
-            told.append(failure)
+        def report(self, failure: RecordFailure) -> None:
+            reported.append(failure)
 
     handler = handler_with(ErrorSettings())
     handler.reporters = [Notes(), Notes()]
     failure = failed(BAD)
     with pytest.raises(ConnectError):
         handler.recover(failure, failing())
-    assert told == [failure, failure]
+    assert reported == [failure, failure]
     assert handler.counts.last_error_ms == handler.clock.now_ms()
 
 
@@ -185,7 +185,7 @@ def test_the_log_shows_stage_and_class_and_the_record_if_it_may(
     log = ErrorLog(TaskId("orders", 3), counts, with_records=with_records)
     record = ConsumerRecord("t", 1, 7, 99, b"k", b"v")
     with caplog.at_level(logging.ERROR):
-        log.report(Failure(Stage.KEY_CONVERTER, "a.Converter", BAD, record))
+        log.report(RecordFailure(Stage.KEY_CONVERTER, "a.Converter", BAD, record))
     (entry,) = caplog.records
     assert entry.getMessage() == shown
     assert entry.exc_info is not None
@@ -195,7 +195,7 @@ def test_the_log_shows_stage_and_class_and_the_record_if_it_may(
 
 def test_the_log_can_show_source_records() -> None:
     record = SourceRecord({"file": "a"}, {"line": 3}, "lines", value="x")
-    failure = Failure(Stage.TRANSFORMATION, "a.Transform", BAD, record)
+    failure = RecordFailure(Stage.TRANSFORMATION, "a.Transform", BAD, record)
     assert failure.describe(with_record=True).endswith(f", where source record is = {record}.")
 
 

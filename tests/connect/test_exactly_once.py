@@ -7,7 +7,7 @@ from broker.client import admin, producer
 from broker.clock import ManualClock
 from connect.errors import ConnectError
 from connect.records import SourceRecord
-from connect.source.boundaries import ConnectorBoundary, End
+from connect.source.boundaries import ConnectorBoundary, TransactionEnd
 from connect.task_state import TargetState
 from tests.connect.running_worker import (
     OFFSETS,
@@ -15,7 +15,7 @@ from tests.connect.running_worker import (
     make_topic,
     read,
     running_worker,
-    texts,
+    string_values,
 )
 from tests.connect.scripted import Batch, ScriptedSourceTask, SourceScript
 from tests.support.peer import wait_until
@@ -43,7 +43,7 @@ def test_every_poll_is_a_transaction_with_its_offsets(broker: Broker) -> None:
         script, _ = worker.source()
         script.feed([row(1), row(2)], [row(3)])
         wait_stored(worker, 3)
-        assert texts(broker, "out") == ["v1", "v2", "v3"]
+        assert string_values(broker, "out") == ["v1", "v2", "v3"]
         wait_until(lambda: script.commits == 2, "two commits")
         metadata = [metadata for _, metadata in script.committed]
         assert [each and each.offset for each in metadata] == [0, 1, 3]  # 2 is a marker
@@ -62,12 +62,12 @@ def test_with_interval_boundaries_many_polls_are_one_transaction(broker: Broker)
             transaction_boundary="interval", transaction_boundary_interval_ms="7000"
         )
         script.feed([row(1)], [row(2)])
-        wait_until(lambda: len(texts(broker, "out", committed=False)) == 2, "two sent")
-        assert texts(broker, "out") == []
+        wait_until(lambda: len(string_values(broker, "out", committed=False)) == 2, "two sent")
+        assert string_values(broker, "out") == []
         assert stored(worker) is None
         clock.advance(7_000)
         wait_stored(worker, 2)
-        assert texts(broker, "out") == ["v1", "v2"]
+        assert string_values(broker, "out") == ["v1", "v2"]
         assert worker.value("src", "transaction-size-max") == 2
 
 
@@ -91,17 +91,17 @@ def test_a_connector_can_end_transactions_itself(broker: Broker) -> None:
         worker.source(script=script, transaction_boundary="connector")
         script.feed([row(1)], [row(2)], [row(3)])
         wait_stored(worker, 3)
-        assert texts(broker, "out") == ["v1", "v2", "v3"]
+        assert string_values(broker, "out") == ["v1", "v2", "v3"]
         script.feed([row(4), row(5), row(6)])
         wait_stored(worker, 5)
-        assert texts(broker, "out") == ["v1", "v2", "v3"]
+        assert string_values(broker, "out") == ["v1", "v2", "v3"]
         script.feed([row(7), row(8)])
         wait_stored(worker, 7)
-        assert texts(broker, "out") == ["v1", "v2", "v3", "v6", "v7"]
+        assert string_values(broker, "out") == ["v1", "v2", "v3", "v6", "v7"]
         dropped = {record.source_offset["line"] for record, meta in script.committed if not meta}
         assert dropped == {4, 5}
         worker.stop("src")
-        assert texts(broker, "out") == ["v1", "v2", "v3", "v6", "v7"]
+        assert string_values(broker, "out") == ["v1", "v2", "v3", "v6", "v7"]
         assert stored(worker) == {"line": 7}
 
 
@@ -119,9 +119,9 @@ def test_a_boundary_cannot_commit_and_abort_at_once() -> None:
     boundary.commit_transaction(record)
     with pytest.raises(ConnectError, match="both committed and aborted"):
         boundary.abort_transaction(record)
-    assert boundary.after_record(row(1)) is End.NOT_YET  # equal, but another one
-    assert boundary.after_record(record) is End.COMMIT
-    assert boundary.after_record(record) is End.NOT_YET
+    assert boundary.after_record(row(1)) is TransactionEnd.NOT_YET  # equal, but another one
+    assert boundary.after_record(record) is TransactionEnd.COMMIT
+    assert boundary.after_record(record) is TransactionEnd.NOT_YET
 
 
 def test_a_failed_task_leaves_nothing_to_be_seen(broker: Broker) -> None:
@@ -131,12 +131,12 @@ def test_a_failed_task_leaves_nothing_to_be_seen(broker: Broker) -> None:
         wait_until(lambda: worker.value("src", "source-record-poll-total") == 2, "polled")
         script.feed(ZeroDivisionError("in the middle"))
         statuses.wait_for("failure")
-        assert texts(broker, "out") == []
+        assert string_values(broker, "out") == []
         assert stored(worker) is None
         again, _ = worker.source("src", task=1)
         again.feed([row(1), row(2)])
         wait_stored(worker, 2)
-        assert texts(broker, "out") == ["v1", "v2"]
+        assert string_values(broker, "out") == ["v1", "v2"]
 
 
 def test_a_poll_that_fails_halfway_is_not_written_at_all(broker: Broker) -> None:
@@ -163,7 +163,7 @@ def test_a_paused_task_has_no_transaction_open(broker: Broker) -> None:
         wait_until(lambda: worker.value("src", "source-record-poll-total") == 1, "polled")
         worker.worker.set_target_state("src", TargetState.PAUSED)
         statuses.wait_for("paused")
-        assert texts(broker, "out") == ["v1"]
+        assert string_values(broker, "out") == ["v1"]
         assert stored(worker) == {"line": 1}
 
 
@@ -173,7 +173,7 @@ def test_a_stopped_task_commits_what_it_has_sent(broker: Broker) -> None:
         script.feed([row(1)])
         wait_until(lambda: worker.value("src", "source-record-poll-total") == 1, "polled")
         worker.stop("src")
-        assert texts(broker, "out") == ["v1"]
+        assert string_values(broker, "out") == ["v1"]
         assert stored(worker) == {"line": 1}
 
 
@@ -192,7 +192,7 @@ def test_a_zombie_cannot_commit_once_a_new_task_has_started(broker: Broker) -> N
         assert "another task with the same transactional id has taken over" in old_statuses.trace
         script.feed([row(2, "new 2")])
         wait_stored(new, 2)
-        assert texts(broker, "out") == ["new 1", "new 2"]
+        assert string_values(broker, "out") == ["new 1", "new 2"]
         assert new_statuses.seen == ["startup"]
 
 

@@ -30,7 +30,7 @@ def test_a_connector_has_a_group_by_its_name_unless_it_says_otherwise() -> None:
 
 @pytest.mark.parametrize("offset", [42, "42"])
 @pytest.mark.parametrize("partition", [3, "3"])
-def test_numbers_may_be_texts(partition: object, offset: object) -> None:
+def test_numbers_may_be_strings(partition: object, offset: object) -> None:
     where = {"kafka_topic": "in", "kafka_partition": partition}
     given = [(where, {"kafka_offset": offset}), ({**where, "kafka_topic": "b"}, None)]
     assert parse_offsets(given) == {TopicPartition("in", 3): 42, TopicPartition("b", 3): None}

@@ -96,7 +96,7 @@ def test_names_of_undefined_settings_say_what_is_secret(name: str, secret: bool)
         ("jdbc:a?password=p&x=1", f"jdbc:a?password={HIDDEN}&x=1"),
     ],
 )
-def test_passwords_in_texts_are_hidden(text: str, shown: str) -> None:
+def test_passwords_in_strings_are_hidden(text: str, shown: str) -> None:
     assert hide_in_text(text) == shown
 
 

@@ -90,7 +90,7 @@ def test_offsets_of_a_transaction_count_when_it_is_committed(broker: Broker) -> 
     offsets.close()
 
 
-def test_what_is_no_offset_is_left_out(broker: Broker) -> None:
+def test_records_that_are_not_offsets_are_ignored(broker: Broker) -> None:
     open_offsets(broker).close()
     with producer(broker) as writer:
         for key, value in (

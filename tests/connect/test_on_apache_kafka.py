@@ -16,7 +16,7 @@ from tests.connect.running_worker import (
     make_topic,
     read,
     running_worker,
-    texts,
+    string_values,
     write,
 )
 from tests.connect.scripted import SinkScript
@@ -61,7 +61,7 @@ def test_a_source_writes_records_and_offsets(kafka: str, support: str) -> None:
         worker.stop(support)
         assert statuses.seen == ["startup", "shutdown"]
         assert worker.stored(support, topic=topic) == {"n": 501}
-    assert texts(kafka, topic) == [str(number) for number in range(1, 502)]
+    assert string_values(kafka, topic) == [str(number) for number in range(1, 502)]
 
 
 def test_a_zombie_is_fenced(kafka: str) -> None:
@@ -77,7 +77,7 @@ def test_a_zombie_is_fenced(kafka: str) -> None:
         zombie_statuses.wait_for("failure")
         script.feed(rows("fenced", 10, 11))
         wait_until(lambda: new.stored("zombie", topic="fenced") == {"n": 11}, "committed")
-    assert texts(kafka, "fenced") == ["10", "11"]
+    assert string_values(kafka, "fenced") == ["10", "11"]
 
 
 def test_a_sink_puts_again_commits_and_can_be_reset(kafka: str) -> None:

@@ -10,7 +10,7 @@ from broker.client.api import ConsumerRecord
 from broker.model import TopicPartition
 from connect.conversion import Converters, Transform
 from connect.converters.primitives import IntegerConverter, StringConverter
-from connect.error_handling import ErrorHandler, ErrorSettings, Failure, Stage
+from connect.error_handling import ErrorHandler, ErrorSettings, RecordFailure, Stage
 from connect.errors import ConnectError, DataError, RetriableError
 from connect.metrics import ErrorCounts
 from connect.records import Header, Record, SinkRecord, SourceRecord
@@ -18,7 +18,13 @@ from connect.sink.pipeline import ReportableRecord, SinkPipeline
 from connect.source.pipeline import SourcePipeline
 from connect.stop_signal import StopSignal
 from tests.connect.hasty_clock import HastyClock
-from tests.connect.running_worker import committed_offsets, make_topic, running_worker, texts, write
+from tests.connect.running_worker import (
+    committed_offsets,
+    make_topic,
+    running_worker,
+    string_values,
+    write,
+)
 from tests.support.peer import wait_until
 
 AWAY = RetriableError("away")
@@ -28,9 +34,9 @@ AWAY = RetriableError("away")
 class Notes:
     """A reporter that keeps everything."""
 
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[RecordFailure] = field(default_factory=list)
 
-    def report(self, failure: Failure) -> None:
+    def report(self, failure: RecordFailure) -> None:
         self.failures.append(failure)
 
 
@@ -244,9 +250,9 @@ def test_records_that_a_transform_drops_advance_the_offsets_of_a_source(broker: 
         script, _ = worker.source("src", 0, None, **_plain(FILTER))
         rows = [SourceRecord({"f": 1}, {"n": n}, "out", value=v) for n, v in ((1, "a"), (2, None))]
         script.feed(rows)
-        wait_until(lambda: len(script.committed) == 2, "both told")
+        wait_until(lambda: len(script.committed) == 2, "both notified")
         worker.stop("src")
-        assert texts(broker, "out") == ["a"]
+        assert string_values(broker, "out") == ["a"]
         assert worker.stored("src", f=1) == {"n": 2}
 
 

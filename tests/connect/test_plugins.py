@@ -77,7 +77,7 @@ def third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "class WeatherSink(SinkConnector):\n"
         "    pass\n"
     )
-    (tmp_path / "needs_more.py").write_text("import a_library_nobody_has\n")
+    (tmp_path / "needs_more.py").write_text("import a_missing_library\n")
     (tmp_path / "breaks.py").write_text("raise RuntimeError('out of order')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in ("weather_connect", "needs_more", "breaks"):
@@ -140,9 +140,9 @@ def test_a_missing_library_is_named_when_the_plugin_is_used(
         entries=[EntryPoint("c", "needs_more:C", "millstream.converters")],
         modules=["needs_more", "breaks"],
     )
-    with pytest.raises(ConfigError, match='needs the module "a_library_nobody_has"'):
+    with pytest.raises(ConfigError, match='needs the module "a_missing_library"'):
         plugins.find(PluginKind.CONVERTER, "c")
-    with pytest.raises(ConfigError, match='needs the module "a_library_nobody_has"'):
+    with pytest.raises(ConfigError, match='needs the module "a_missing_library"'):
         plugins.connector("needs_more:C")
     with pytest.raises(ConfigError, match="cannot be imported: out of order"):
         plugins.connector("breaks:C")

@@ -9,7 +9,7 @@ from connect.client import ConnectClient
 from connect.errors import ConnectError
 from connect.server import ConnectServer
 from connect.worker_config import WorkerConfig
-from tests.connect.running_worker import SETTINGS, make_topic, texts
+from tests.connect.running_worker import SETTINGS, make_topic, string_values
 from tests.support.millstream_broker import MillstreamBroker
 from tests.support.millstream_worker import MillstreamWorker
 from tests.support.peer import wait_until
@@ -28,9 +28,9 @@ def test_two_servers_with_one_group_do_not_both_run(broker: Broker, tmp_path: Pa
         ConnectClient(first.url).create("lines", source)
         with pytest.raises(ConnectError, match="another worker runs the connectors"):
             ConnectServer(broker, config).start()
-        wait_until(lambda: len(texts(broker, "lines")) >= 100, "all lines")
+        wait_until(lambda: len(string_values(broker, "lines")) >= 100, "all lines")
         assert first.failure is None
-    assert len(texts(broker, "lines")) == 100
+    assert len(string_values(broker, "lines")) == 100
     with ConnectServer(broker, config) as second:
         assert ConnectClient(second.url).names() == ["lines"]
 

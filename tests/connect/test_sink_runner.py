@@ -169,7 +169,7 @@ def test_without_a_wish_of_the_task_redeliveries_come_later_and_later(
             return script.values() == ["a"]
 
         wait_until(is_put, "the record")
-    waits = re.findall(r"puts the same 1 records again in (\d+) ms", caplog.text)
+    waits = re.findall(r"will put the same 1 records again in (\d+) ms", caplog.text)
     assert waits == ["300", "600", "1200"]
 
 
@@ -502,7 +502,7 @@ def test_a_poison_record_whose_dead_letter_is_refused_fails_the_task(broker: Bro
             errors_deadletterqueue_topic_name="dead",
         )
         statuses.wait_for("failure")
-        assert 'cannot write a record to the dead letter topic "dead"' in statuses.trace
+        assert 'cannot write a record to the dead letter queue topic "dead"' in statuses.trace
         assert 'topic "in" partition 0 offset 1' in statuses.trace
         assert worker.value("snk", "deadletterqueue-produce-failures") == 1
     assert committed_offsets(broker, "connect-snk") == {}
@@ -548,7 +548,7 @@ def test_a_reported_record_whose_dead_letter_is_refused_fails_the_task(broker: B
             errors_deadletterqueue_topic_name="dead",
         )
         statuses.wait_for("failure")
-        assert 'cannot write a record to the dead letter topic "dead"' in statuses.trace
+        assert 'cannot write a record to the dead letter queue topic "dead"' in statuses.trace
     assert committed_offsets(broker, "connect-snk") == {}
 
 
@@ -617,7 +617,7 @@ def test_reports_fail_a_task_that_tolerates_none(broker: Broker) -> None:
         assert "Tolerance exceeded in errant record reporter" in statuses.trace
 
 
-def test_there_is_no_reporter_when_nobody_would_read_reports(broker: Broker) -> None:
+def test_there_is_no_reporter_when_reports_would_not_be_read(broker: Broker) -> None:
     make_topic(broker, "in")
     with running_worker(broker) as worker:
         script, statuses = worker.sink(topics="in", errors_tolerance="all")

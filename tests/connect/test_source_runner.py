@@ -14,7 +14,13 @@ from broker.clock import ManualClock
 from connect.errors import RetriableError
 from connect.records import Header, SourceRecord
 from connect.task_state import TargetState
-from tests.connect.running_worker import RunningWorker, make_topic, read, running_worker, texts
+from tests.connect.running_worker import (
+    RunningWorker,
+    make_topic,
+    read,
+    running_worker,
+    string_values,
+)
 from tests.connect.scripted import Batch, ScriptedSourceTask, SourceScript
 from tests.support.peer import wait_until
 
@@ -39,7 +45,7 @@ def test_records_are_written_in_their_order_and_offsets_stored_at_the_end(broker
         script.feed([row(1), row(2)], [row(3)])
         wait_written(worker, 3)
         worker.stop("src")
-        assert texts(broker, "out") == ["v1", "v2", "v3"]
+        assert string_values(broker, "out") == ["v1", "v2", "v3"]
         assert worker.stored("src", file="a") == {"line": 3}
         assert statuses.seen == ["startup", "shutdown"]
         assert script.log == ["started", "stopped"]
@@ -145,7 +151,7 @@ def test_one_blocked_producer_does_not_delay_the_offsets_of_other_tasks(
             wait_until(reached, f"offsets of {name}")
 
 
-def test_the_task_is_told_of_every_record_and_of_stored_offsets(broker: Broker) -> None:
+def test_the_task_is_notified_of_every_record_and_of_stored_offsets(broker: Broker) -> None:
     clock = ManualClock()
     with running_worker(broker, {"offset.flush.interval.ms": "5000"}, clock) as worker:
         script, _ = worker.source(
@@ -153,7 +159,7 @@ def test_the_task_is_told_of_every_record_and_of_stored_offsets(broker: Broker) 
         )
         first, bad = row(1, 7), row(2, "no number")
         script.feed([first, bad])
-        wait_until(lambda: len(script.committed) == 2, "both told")
+        wait_until(lambda: len(script.committed) == 2, "both notified")
         assert [record for record, _ in script.committed] == [first, bad]
         metadata, nothing = (metadata for _, metadata in script.committed)
         assert metadata is not None
@@ -173,7 +179,7 @@ def test_a_retriable_error_of_a_poll_is_polled_again(
         script.feed(RetriableError("database away"), [row(1)])
         wait_written(worker, 1)
         assert statuses.seen == ["startup"]
-    assert "task src-0 cannot poll now, will try again: database away" in caplog.text
+    assert "task src-0 cannot poll, will retry: database away" in caplog.text
 
 
 def test_any_other_error_fails_the_task_after_what_was_written_is_stored(broker: Broker) -> None:
@@ -185,7 +191,7 @@ def test_any_other_error_fails_the_task_after_what_was_written_is_stored(broker:
         assert "ZeroDivisionError: in the middle" in statuses.trace
         assert "scripted.py" in statuses.trace
         assert worker.stored("src", file="a") == {"line": 2}
-        assert texts(broker, "out") == ["v1", "v2"]
+        assert string_values(broker, "out") == ["v1", "v2"]
         assert script.log == ["started", "stopped"]
 
 
@@ -244,7 +250,7 @@ def test_a_record_that_the_broker_refuses_fails_the_task_unless_tolerated(
         else:
             wait_written(worker, 3)
             worker.stop("src")
-            assert texts(broker, "out") == ["v1", "v3", "v5"]
+            assert string_values(broker, "out") == ["v1", "v3", "v5"]
             assert worker.stored("src", file="a") == {"line": 5}
 
 

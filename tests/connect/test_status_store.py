@@ -79,7 +79,7 @@ def test_nothing_is_left_of_a_deleted_connector(broker: Broker) -> None:
     second.close()
 
 
-def test_what_is_no_status_is_left_out(broker: Broker) -> None:
+def test_records_that_are_not_statuses_are_ignored(broker: Broker) -> None:
     open_store(broker).close()
     with producer(broker) as writer:
         for key, value in (

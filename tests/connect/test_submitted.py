@@ -79,10 +79,10 @@ def test_records_that_were_dropped_count_as_written() -> None:
 
 
 def test_a_refused_record_stops_its_partition_unless_tolerated() -> None:
-    told: list[SourceRecord] = []
+    refused: list[SourceRecord] = []
 
     def refuse(record: SourceRecord, error: BaseException) -> bool:
-        told.append(record)
+        refused.append(record)
         return record.source_partition["file"] == "tolerant"
 
     submitted = SubmittedRecords(refuse, keep_records=False)
@@ -90,7 +90,7 @@ def test_a_refused_record_stops_its_partition_unless_tolerated() -> None:
         fates = [Fate(True), Fate(True, REFUSED), Fate(True)]
         submitted.submit([row(name, n) for n in range(3)], list(fates))
     assert offsets(submitted) == {"strict": 0, "tolerant": 2}
-    assert [record.source_offset["line"] for record in told] == [1, 1]
+    assert [record.source_offset["line"] for record in refused] == [1, 1]
     assert offsets(submitted) == {}
 
 

@@ -87,7 +87,7 @@ def test_more_replicas_than_brokers_are_as_many_as_there_are(
     with admin(broker) as administration:
         TopicCreator(administration, topic_groups(config)).ensure("orders")
         assert "orders" in administration.list_topics()
-    assert 'topic "orders" is made with 1 replicas, not 3' in caplog.text
+    assert 'topic "orders" is created with 1 replicas instead of 3' in caplog.text
 
 
 def test_a_topic_that_cannot_be_made_names_its_group(broker: Broker) -> None:

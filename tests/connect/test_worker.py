@@ -15,7 +15,7 @@ from tests.connect.running_worker import (
     Statuses,
     make_topic,
     running_worker,
-    texts,
+    string_values,
     write,
 )
 from tests.connect.scripted import (
@@ -75,7 +75,7 @@ def test_a_connector_cuts_its_tasks(worker: RunningWorker) -> None:
     assert statuses.seen == ["startup", "shutdown"]
 
 
-def test_tasks_of_a_sink_are_told_its_topics(worker: RunningWorker) -> None:
+def test_tasks_of_a_sink_get_its_topics(worker: RunningWorker) -> None:
     SINKS["snk"] = SinkScript()
     config = {"connector.class": SINK, "script": "snk", "topics": "a,b", "tasks.max": "2"}
     worker.worker.start_connector("snk", config, Statuses(), lambda: None)
@@ -203,7 +203,7 @@ def test_a_connector_that_hangs_is_in_nobodys_way(
     statuses.wait_for("startup")
     assert len(worker.worker.connector_task_configs("src")) == 1
     assert worker.worker.stop_connector("hang")
-    assert 'connector "hang" does not stop: it is left to itself' in caplog.text
+    assert 'connector "hang" does not stop: its thread is abandoned' in caplog.text
     FREE.set()
     assert hanging.seen == []
 
@@ -223,7 +223,7 @@ def test_a_task_that_does_not_stop_is_left_to_itself_and_the_others_go_on(
     script, statuses = worker.source("src")
     wait_until(lambda: stubborn.polls > 0, "the poll that hangs")
     worker.stop("hang")
-    assert "task hang-0 does not stop: it is left to itself" in caplog.text
+    assert "task hang-0 does not stop: its thread is abandoned" in caplog.text
     script.feed([SourceRecord({}, {}, "out", value="alive")])
     wait_until(lambda: worker.value("src", "source-record-write-total") == 1, "written")
     _, restarted = worker.source("hang")
@@ -232,7 +232,7 @@ def test_a_task_that_does_not_stop_is_left_to_itself_and_the_others_go_on(
     wait_until(lambda: "stopped" in stubborn.log, "the old task ends")
     assert hanging.seen == ["startup"]
     assert statuses.seen == ["startup"]
-    assert texts(broker, "out") == ["alive"]
+    assert string_values(broker, "out") == ["alive"]
 
 
 def test_a_sink_that_does_not_stop_gives_its_partitions_to_the_next(
@@ -267,7 +267,7 @@ def test_wrong_settings_fail_a_task_with_their_names(worker: RunningWorker) -> N
     _, bad = worker.source("b", errors_tolerance="some")
     _, unknown = worker.source("c", producer_override_linger="5")
     for statuses, said in (
-        (wrong, '"value.converter" names no converter: "no.Such"'),
+        (wrong, '"value.converter" is not a converter: "no.Such"'),
         (bad, "Invalid value some for configuration errors.tolerance"),
         (unknown, 'unknown setting "linger" of a producer'),
     ):

@@ -53,12 +53,12 @@ def test_a_worker_with_a_file_for_offsets_is_standalone() -> None:
             "offset.flush.interval.ms: Not a number",
         ),
         ({**DISTRIBUTED, "exactly.once.source.support": "yes"}, "disabled, preparing, enabled"),
-        ({**DISTRIBUTED, **STANDALONE}, "leave one of them out"),
+        ({**DISTRIBUTED, **STANDALONE}, "remove one of them"),
         (
             {**DISTRIBUTED, "listeners": "https://:8083"},
-            'listener "https://:8083" cannot be served',
+            'listener "https://:8083" is not supported',
         ),
-        ({**DISTRIBUTED, "listeners": "http://host:port"}, "cannot be served"),
+        ({**DISTRIBUTED, "listeners": "http://host:port"}, "is not supported"),
         ({**DISTRIBUTED, "config.providers": "file"}, 'config provider "file" has no class'),
     ],
 )
@@ -82,7 +82,7 @@ def test_an_unknown_setting_is_named_and_a_typo_gets_a_hint(
             }
         )
     assert [record.getMessage() for record in caplog.records] == [
-        'setting "offset.flush.intervall.ms" of the worker is not known here; '
+        'unknown worker setting "offset.flush.intervall.ms"; '
         'did you mean "offset.flush.interval.ms"?'
     ]
 

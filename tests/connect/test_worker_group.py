@@ -17,8 +17,8 @@ from connect.errors import ConfigError, ConnectError
 from connect.offsets import FileOffsets
 from connect.server import ConnectServer
 from connect.worker_config import WorkerConfig
-from connect.worker_group import PROTOCOL, GroupTimeouts, OneWorker, WorkerGroup
-from tests.connect.running_worker import SETTINGS, texts
+from connect.worker_group import PROTOCOL, GroupTimeouts, SingleOwnerProtocol, WorkerGroup
+from tests.connect.running_worker import SETTINGS, string_values
 from tests.support.peer import wait_until
 
 FAST = GroupTimeouts(session_ms=2_000, heartbeat_ms=50, rebalance_ms=20_000)
@@ -42,7 +42,7 @@ def claim(worker: str, *, owner: bool) -> JoinedMember:
 def test_the_owner_of_a_group_stays_and_without_one_its_leader_is_it(
     leader_owns: bool, others: list[JoinedMember], owner: str
 ) -> None:
-    leader = OneWorker("leader", owns=leader_owns)
+    leader = SingleOwnerProtocol("leader", owns=leader_owns)
     members = [claim("leader", owner=leader_owns), *others]
     assigned = leader.assign(PROTOCOL, members)
     assert {orjson.loads(each)["owner"] for each in assigned.values()} == {owner}
@@ -50,7 +50,7 @@ def test_the_owner_of_a_group_stays_and_without_one_its_leader_is_it(
 
 
 def test_a_worker_that_was_no_member_for_a_while_does_not_claim_the_group() -> None:
-    worker = OneWorker("a", owns=True)
+    worker = SingleOwnerProtocol("a", owns=True)
     worker.prepare_join(lost=False)
     assert orjson.loads(worker.protocols()[0][1])["owner"] is True
     worker.prepare_join(lost=True)
@@ -62,11 +62,11 @@ class Losses:
 
     def __init__(self) -> None:
         self.errors: list[ConnectError] = []
-        self.told = threading.Event()
+        self.lost = threading.Event()
 
     def __call__(self, error: ConnectError) -> None:
         self.errors.append(error)
-        self.told.set()
+        self.lost.set()
 
 
 @contextmanager
@@ -97,10 +97,10 @@ def test_a_second_worker_is_refused_while_the_first_one_runs(broker: Broker) -> 
 
 @pytest.mark.slow
 def test_a_worker_that_died_is_followed_when_its_session_is_over(broker: Broker) -> None:
-    # A member that nobody polls and that never leaves is what kill -9 leaves behind.
+    # A member that is not polled and never leaves is what kill -9 leaves behind.
     dead = group_member(
         broker,
-        OneWorker("a:1"),
+        SingleOwnerProtocol("a:1"),
         group_id="workers",
         group_instance_id="a_1",
         session_timeout_ms=500,
@@ -117,14 +117,14 @@ def test_a_worker_that_died_is_followed_when_its_session_is_over(broker: Broker)
 @pytest.mark.slow
 def test_a_worker_that_starts_again_at_its_address_takes_its_own_place(broker: Broker) -> None:
     with joined(broker, "a:1") as (_, before), joined(broker, "a:1") as (_, now):
-        assert before.told.wait(LIMIT_S)
+        assert before.lost.wait(LIMIT_S)
         assert 'another worker with the id "a:1"' in str(before.errors[0])
         assert not now.errors
 
 
 @pytest.mark.slow
 def test_workers_of_kafka_in_the_group_are_named_as_the_reason(broker: Broker) -> None:
-    class KafkaWorker(OneWorker):
+    class KafkaWorker(SingleOwnerProtocol):
         def protocols(self) -> list[tuple[str, bytes]]:
             return [("sessioned", b"")]
 
@@ -151,7 +151,7 @@ def test_a_worker_whose_group_is_lost_stops_all_connectors(broker: Broker, tmp_p
     with ConnectServer(broker, config) as first:
         source = {"connector.class": "FileStreamSource", "file": str(lines), "topic": "lines"}
         ConnectClient(first.url).create("lines", source)
-        wait_until(lambda: texts(broker, "lines") == ["1"], "the first line")
+        wait_until(lambda: string_values(broker, "lines") == ["1"], "the first line")
         name = config.member_name(int(first.url.rpartition(":")[2]), Machine())
         with joined(broker, name):
             wait_until(lambda: first.failure is not None, "the failure")
@@ -169,7 +169,7 @@ def test_a_second_standalone_worker_cannot_use_the_same_file(tmp_path: Path) -> 
     file = tmp_path / "offsets"
     first, second = FileOffsets(file), FileOffsets(file)
     first.open()
-    with pytest.raises(ConfigError, match="another worker uses this file of offsets"):
+    with pytest.raises(ConfigError, match="another worker uses this offsets file"):
         second.open()
     first.close()
     second.open()

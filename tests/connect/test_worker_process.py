@@ -160,7 +160,7 @@ def test_a_standalone_worker_runs_the_connectors_of_its_files(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("connector.class=FileStreamSource\n", "a connector has no name"),
+        ("connector.class=FileStreamSource\n", "the connector has no name"),
         ("name=x\nconnector.class=NoSuch\n", "which name matches NoSuch"),
         ("name=x\nconnector.class=FileStreamSource\n", 'Missing required configuration "topic"'),
     ],

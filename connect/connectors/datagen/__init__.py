@@ -1,4 +1,4 @@
-"""Generated records: quickstarts, or an Avro schema that says which values to make."""
+"""Generated records: quickstarts, or an Avro schema that defines the values."""
 
 from connect.connectors.datagen.connector import DatagenConnector
 from connect.connectors.datagen.task import DatagenTask

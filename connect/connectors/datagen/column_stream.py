@@ -1,4 +1,4 @@
-"""ColumnStream: the endless stream of rows that a seed stands for, read from any place in it."""
+"""ColumnStream: the endless stream of rows of a seed, read from any position."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from random import Random
 from connect.connectors.datagen.columns import Run
 from connect.connectors.datagen.random_avro import RecordGenerator
 
-# Rows are made in runs of this many, each from a chance of its own: whoever starts in the middle of
-# the stream makes one run, not all that came before. The number is part of what a seed stands for.
+# Rows are generated in runs of this many, each with its own random seed: a task that starts within
+# the stream generates one run, not all rows before it. The results of a seed depend on this number.
 RUN_ROWS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One of several tasks; each makes a stream of its own, and numbers rows apart from others."""
+class TaskNumber:
+    """One of several tasks; each generates its own stream, with its own row numbers."""
 
     task: int
     tasks: int
@@ -22,22 +22,21 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """Which share of rows is late, and by how much at most."""
+    """The fraction of late rows, and their maximum lateness."""
 
     share: float = 0.0
     max_ms: int = 0
 
 
 class ColumnStream:
-    """Rows by their place in the stream, as columns; the same seed and place give the same row."""
+    """Rows by their number, as columns; the same seed and number give the same row."""
 
     def __init__(
-        self, generator: RecordGenerator, seed: int, place: Place, lateness: Lateness
+        self, generator: RecordGenerator, seed: int, task: TaskNumber, lateness: Lateness
     ) -> None:
-        """Nothing is made yet."""
         self._generator = generator
         self._seed = seed
-        self._place = place
+        self._task = task
         self._lateness = lateness
         self._number = -1
         self._columns: list[Sequence[object]] = []
@@ -52,14 +51,14 @@ class ColumnStream:
         return [column[start:end] for column in self._columns], self._late_ms[start:end]
 
     def _make_run(self, number: int) -> None:
-        random = Random(f"{self._seed} {self._place.task} {number}")
+        random = Random(f"{self._seed} {self._task.task} {number}")
         first = number * RUN_ROWS
-        # Tasks take turns in numbering, so that iterated fields of two tasks never meet.
-        step = self._place.tasks
-        start = first * step + self._place.task
+        # The numbers of tasks are interleaved, so that iterated fields of two tasks never collide.
+        step = self._task.tasks
+        start = first * step + self._task.task
         run = Run(random, range(start, start + RUN_ROWS * step, step))
         self._columns = [made.column(run) for made in self._generator.fields]
-        self._late_ms = self._lates(Random(f"{self._seed} {self._place.task} {number} late"))
+        self._late_ms = self._lates(Random(f"{self._seed} {self._task.task} {number} late"))
         self._number = number
 
     def _lates(self, random: Random) -> list[int]:

@@ -9,10 +9,15 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple, TypeAlias
 
-from connect.connectors.datagen.patterns import all_texts, count_texts, read_pattern, text_maker
+from connect.connectors.datagen.patterns import (
+    all_strings,
+    count_strings,
+    read_pattern,
+    string_generator,
+)
 from connect.data import ConnectSchema, Struct
 
-# A pattern with no more texts than this is a choice between all of them, which is faster.
+# A pattern with at most this many strings becomes a choice between all of them, which is faster.
 TEXTS_KEPT_MAX = 10_000
 _LETTERS_AND_DIGITS = string.ascii_letters + string.digits
 
@@ -78,7 +83,7 @@ def iteration(start: float, step: float, *, length: int, ahead: int) -> Column:
 
 
 def numbered(prefix: str, count: int) -> Column:
-    """Texts such as "User_7", with numbers from 1 to `count`."""
+    """Strings such as "User_7", with numbers from 1 to `count`."""
     if count <= TEXTS_KEPT_MAX:
         return one_of([f"{prefix}{number}" for number in range(1, count + 1)])
     of_numbers = integers(1, count + 1)
@@ -86,16 +91,16 @@ def numbered(prefix: str, count: int) -> Column:
 
 
 def matching(pattern: str) -> Column:
-    """Texts that match a regular expression."""
+    """Strings that match a regular expression."""
     part = read_pattern(pattern)
-    if count_texts(part) <= TEXTS_KEPT_MAX:
-        return one_of(list(all_texts(part)))
-    make = text_maker(part)
+    if count_strings(part) <= TEXTS_KEPT_MAX:
+        return one_of(list(all_strings(part)))
+    make = string_generator(part)
     return lambda run: [make(run.random) for _ in run.indexes]
 
 
 def letters(least: int, end: int) -> Column:
-    """Texts of letters and digits, from `least` to just below `end` signs long."""
+    """Strings of letters and digits, with lengths from `least` to below `end`."""
     lengths = integers(least, end)
 
     def column(run: Run) -> list[object]:
@@ -112,7 +117,7 @@ def random_bytes(least: int, end: int) -> Column:
 
 
 def surrounded(inner: Column, prefix: str, suffix: str) -> Column:
-    """Texts of another column with something before and after them."""
+    """Strings of another column with a prefix and a suffix."""
     return lambda run: [f"{prefix}{text}{suffix}" for text in inner(run)]
 
 

@@ -15,12 +15,11 @@ class DatagenConnector(SourceConnector):
     """Generates records; every task makes a stream of its own."""
 
     def __init__(self) -> None:
-        """Not started."""
         self._config: dict[str, str] = {}
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """What can be set."""
+        """The settings."""
         return DEFINITION
 
     def validate(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:

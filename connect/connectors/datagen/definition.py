@@ -17,7 +17,7 @@ DEFINITION = (
         ConfigType.STRING,
         validator=NonEmptyString(),
         importance=Importance.HIGH,
-        doc="Topic to write to",
+        doc="The topic to write to",
     )
     .define(
         "quickstart",
@@ -25,42 +25,43 @@ DEFINITION = (
         "",
         validator=CaseInsensitiveValidString("", *QUICKSTARTS),
         importance=Importance.HIGH,
-        doc="Name of the ready-made kind of records to generate",
+        doc="The predefined schema of the records to generate",
     )
     .define(
         "schema.string",
         ConfigType.STRING,
         "",
         importance=Importance.HIGH,
-        doc="Avro schema of the records, with arg.properties that say which values to make",
+        doc="The Avro schema of the records, with arg.properties that define the generated values",
     )
     .define(
         "schema.filename",
         ConfigType.STRING,
         "",
         importance=Importance.HIGH,
-        doc="File with the Avro schema of the records",
+        doc="The file with the Avro schema of the records",
     )
     .define(
         "schema.keyfield",
         ConfigType.STRING,
         "",
         importance=Importance.HIGH,
-        doc="Field whose value is the key; a quickstart has one, which this changes",
+        doc="The field to use as the key. The default is that of the quickstart",
     )
     .define(
         "max.interval",
         ConfigType.LONG,
         500,
         importance=Importance.HIGH,
-        doc="Longest time between two records in milliseconds; 0 generates without a pause",
+        doc="The maximum time in milliseconds between two records; 0 for no pause",
     )
     .define(
         "iterations",
         ConfigType.LONG,
         -1,
         importance=Importance.HIGH,
-        doc="Number of records of each task; less than 1 for no end. A task that is done idles",
+        doc="The number of records that each task generates; below 1 for no limit. A "
+        "finished task idles",
     )
     .define(
         "rate",
@@ -68,7 +69,8 @@ DEFINITION = (
         0.0,
         validator=Range(0),
         importance=Importance.HIGH,
-        doc="Records in a second of all tasks together, instead of max.interval; 0 for no rate",
+        doc="The number of records per second of all tasks together, instead of "
+        "max.interval; 0 for no rate",
     )
     .define(
         "keys",
@@ -76,7 +78,7 @@ DEFINITION = (
         0,
         validator=Range(0),
         importance=Importance.MEDIUM,
-        doc="Number of different keys; 0 for what the schema says",
+        doc="The number of distinct keys; 0 leaves it to the schema",
     )
     .define(
         "late.share",
@@ -84,7 +86,7 @@ DEFINITION = (
         0.0,
         validator=Range(0, 1),
         importance=Importance.MEDIUM,
-        doc="Share of records with a timestamp of the past, from 0 to 1",
+        doc="The fraction of records with an older timestamp, from 0 to 1",
     )
     .define(
         "late.max.ms",
@@ -92,28 +94,29 @@ DEFINITION = (
         60_000,
         validator=Range(0),
         importance=Importance.MEDIUM,
-        doc="How late the late records are at most",
+        doc="The maximum lateness of late records in milliseconds",
     )
     .define(
         "random.seed",
         ConfigType.LONG,
         None,
         importance=Importance.LOW,
-        doc="Seed of all chance: the same seed generates the same records",
+        doc="The random seed: the same seed generates the same records",
     )
     .define(
         "seed",
         ConfigType.LONG,
         None,
         importance=Importance.LOW,
-        doc="A shorter name of random.seed",
+        doc="An alias of random.seed",
     )
     .define(
         "start.time",
         ConfigType.STRING,
         "",
         importance=Importance.LOW,
-        doc="Timestamp of the first record, as 2024-05-17T12:00:00Z or milliseconds; later ones "
-        "follow at the rate. Without it, timestamps are the time of the clock",
+        doc="The timestamp of the first record, as 2024-05-17T12:00:00Z or "
+        "milliseconds; later ones follow at the rate. The default is the current "
+        "time",
     )
 )

@@ -20,7 +20,7 @@ _FLOAT_WHOLE_END = 1 << 53  # beyond it, floats are no longer one apart
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A Connect schema, the column that makes its values, and what its texts begin with."""
+    """A Connect schema, the column that generates its values, and the prefix of its strings."""
 
     schema: ConnectSchema
     column: Column
@@ -47,7 +47,7 @@ def primitive(kind: str, node: Mapping[str, object], properties: Properties) -> 
             return Generated(data.BYTES, columns.random_bytes(*properties.lengths()))
         case "string":
             return _string(properties)
-    raise properties.error(f'"{kind}" is no Avro type, and no name of one before it')
+    raise properties.error(f'"{kind}" is neither an Avro type nor the name of an earlier type')
 
 
 def _whole(properties: Properties, bits: int) -> Column:
@@ -77,9 +77,9 @@ def _iteration(given: Properties, bound: int) -> Column:
     # Without a restart it starts again before the type has no more numbers.
     restart = given.number("restart", -bound if step < 0 else bound)
     if restart == start:
-        raise given.error("an iteration cannot restart where it starts")
+        raise given.error("an iteration cannot restart at its start")
     if step == 0 or (step < 0) != (restart < start):
-        raise given.error(f"an iteration with step {step} never gets to its restart")
+        raise given.error(f"an iteration with step {step} never reaches its restart")
     length = max(1, -int((start - restart) // step))
     ahead = int((given.number("initial", start) - start) // step)
     return columns.iteration(start, step, length=length, ahead=ahead)

@@ -1,6 +1,6 @@
-"""Regular expressions turned around: random texts that match one.
+"""Generates random strings that match a regular expression.
 
-Understood are literals, `.`, `\\d` `\\w` `\\s` and escaped signs, classes such as `[a-z_]` and
+Supported are literals, `.`, `\\d` `\\w` `\\s` and escaped characters, classes such as `[a-z_]` and
 `[^0-9]`, groups, `|`, and the repetitions `?` `*` `+` `{2}` `{2,}` `{2,5}`. Open-ended repetitions
 stop after 16. Anything else is refused when the pattern is read, never while records are made.
 """
@@ -26,7 +26,7 @@ _UNSUPPORTED_ESCAPES = set("bBAZzGDWSpPk") | set(string.digits)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One sign out of a set."""
+    """One character of a set."""
 
     signs: str
 
@@ -58,60 +58,60 @@ Part = Choice | Sequence | Either | Repeat
 
 
 def read_pattern(text: str) -> Part:
-    """The tree of a pattern; a ConfigError says which sign is not understood."""
+    """The tree of a pattern; ConfigError if it is not supported."""
     return _Reader(text).read()
 
 
-def count_texts(part: Part) -> int:
-    """How many texts the part can make (the same text made in two ways counts twice)."""
+def count_strings(part: Part) -> int:
+    """How many strings the part can generate; one that can be generated twice counts twice."""
     match part:
         case Choice(signs):
             return len(signs)
         case Sequence(parts):
-            return math.prod(map(count_texts, parts))
+            return math.prod(map(count_strings, parts))
         case Either(options):
-            return sum(map(count_texts, options))
+            return sum(map(count_strings, options))
         case Repeat(inner, least, most):
-            count = count_texts(inner)
+            count = count_strings(inner)
             return sum(count**times for times in range(least, most + 1))
 
 
-def all_texts(part: Part) -> Iterator[str]:
-    """Every text the part can make, in a fixed order."""
+def all_strings(part: Part) -> Iterator[str]:
+    """Every string that the part can generate, in a fixed order."""
     match part:
         case Choice(signs):
             yield from signs
         case Sequence(parts):
-            yield from map("".join, product(*[list(all_texts(inner)) for inner in parts]))
+            yield from map("".join, product(*[list(all_strings(inner)) for inner in parts]))
         case Either(options):
             for option in options:
-                yield from all_texts(option)
+                yield from all_strings(option)
         case Repeat(inner, least, most):
-            texts = list(all_texts(inner))
+            texts = list(all_strings(inner))
             for times in range(least, most + 1):
                 yield from map("".join, product(texts, repeat=times))
 
 
-def text_maker(part: Part) -> Callable[[Random], str]:
-    """A function that makes one random text of the part."""
+def string_generator(part: Part) -> Callable[[Random], str]:
+    """A function that generates a random string of the part."""
     match part:
         case Choice(signs):
             return lambda random: random.choice(signs)
         case Sequence(parts):
-            makers = [text_maker(inner) for inner in parts]
+            makers = [string_generator(inner) for inner in parts]
             return lambda random: "".join([make(random) for make in makers])
         case Either(options):
-            choices = [text_maker(option) for option in options]
+            choices = [string_generator(option) for option in options]
             return lambda random: random.choice(choices)(random)
         case Repeat(inner, least, most):
-            make_one = text_maker(inner)
+            make_one = string_generator(inner)
             return lambda random: "".join(
                 [make_one(random) for _ in range(random.randint(least, most))]
             )
 
 
 def literal_prefix(part: Part) -> str:
-    """What every text of the part begins with, as far as it is written out."""
+    """The literal prefix of all strings of the part."""
     match part:
         case Choice(signs) if len(signs) == 1:
             return signs
@@ -119,7 +119,7 @@ def literal_prefix(part: Part) -> str:
             prefix = ""
             for inner in parts:
                 prefix += literal_prefix(inner)
-                if count_texts(inner) != 1:
+                if count_strings(inner) != 1:
                     break
             return prefix
         case _:
@@ -136,7 +136,7 @@ class _Reader:
     def read(self) -> Part:
         part = self._either()
         if self._position < len(self._text):
-            raise self._error("no group is open here")
+            raise self._error("there is no open group here")
         return part
 
     def _peek(self) -> str:
@@ -151,7 +151,7 @@ class _Reader:
 
     def _error(self, why: str) -> ConfigError:
         return ConfigError(
-            f'cannot make texts for the pattern "{self._text}": {why}',
+            f'cannot generate strings for the pattern "{self._text}": {why}',
             at=f"position {self._position} of the pattern",
             hint="use literals, classes, groups, | and repetitions",
         )
@@ -190,7 +190,7 @@ class _Reader:
         if self._peek() == "?":
             self._take()
             if self._take() != ":":
-                raise self._error("of groups only (...) and (?:...) are understood")
+                raise self._error("only the groups (...) and (?:...) are supported")
         part = self._either()
         if self._peek() != ")":
             raise self._error("a group is not closed")
@@ -200,7 +200,7 @@ class _Reader:
     def _escaped(self) -> str:
         sign = self._take()
         if sign in _UNSUPPORTED_ESCAPES:
-            raise self._error(f"\\{sign} is not understood")
+            raise self._error(f"\\{sign} is not supported")
         return _ESCAPED_SETS.get(sign) or {"t": "\t", "n": "\n", "r": "\r"}.get(sign, sign)
 
     def _class(self) -> Part:
@@ -219,7 +219,7 @@ class _Reader:
         self._take()
         kept = [sign for sign in _PRINTABLE if sign not in signs] if negated else signs
         if not kept:
-            raise self._error("the class has no signs")
+            raise self._error("the character class is empty")
         return Choice("".join(dict.fromkeys(kept)))
 
     def _rest_of_range(self, first: str) -> list[str]:
@@ -250,7 +250,7 @@ class _Reader:
         self._take()
         least, comma, most = text.partition(",")
         if not least.isdecimal() or not (most == "" or most.isdecimal()):
-            raise self._error(f"{{{text}}} is no repetition")
+            raise self._error(f"{{{text}}} is not a valid repetition")
         if not comma:
             return int(least), int(least)
         return int(least), int(most) if most else int(least) + REPEATS_MAX

@@ -9,7 +9,7 @@ from random import Random, SystemRandom
 from connect import data
 from connect.config_def import Settings
 from connect.connectors.datagen import columns
-from connect.connectors.datagen.column_stream import Place
+from connect.connectors.datagen.column_stream import TaskNumber
 from connect.connectors.datagen.generated import Generated
 from connect.connectors.datagen.pace import FixedRate, Pace, RandomIntervals, Unbounded
 from connect.connectors.datagen.quickstarts import QUICKSTARTS
@@ -39,14 +39,14 @@ def read_plan(settings: Settings) -> Plan:
     if not key_field:
         if keys:
             raise ConfigError(
-                "keys are counted, but the records have no key",
+                '"keys" is set, but the records have no key',
                 hint="set schema.keyfield to one of the fields",
             )
         return Plan(generator, None, data.OPTIONAL_STRING)
     position = generator.schema.positions.get(key_field)
     if position is None:
         raise ConfigError(
-            f'there is no field "{key_field}" to take the key from',
+            f'there is no field "{key_field}" for the key',
             hint=f"the fields are {', '.join(generator.schema.positions)}",
         )
     if keys:
@@ -58,8 +58,8 @@ def _generator(settings: Settings) -> tuple[RecordGenerator, str]:
     given = [name for name in SOURCES if settings.text(name)]
     if len(given) != 1:
         raise ConfigError(
-            f"{' and '.join(given) or 'no schema'} given for generated records",
-            hint=f"set one of {', '.join(SOURCES)}; quickstarts are {', '.join(QUICKSTARTS)}",
+            f"{' and '.join(given) or 'no schema'} set for generated records",
+            hint=f"set one of {', '.join(SOURCES)}; the quickstarts are {', '.join(QUICKSTARTS)}",
         )
     text = settings.text(given[0])
     if given[0] == "quickstart":
@@ -80,8 +80,8 @@ def _with_keys(generator: RecordGenerator, position: int, keys: int) -> RecordGe
     if is_time or field.schema.type not in _KEY_TYPES or field.schema.name is not None:
         kind = "the record's time" if is_time else field.schema.type.name
         raise ConfigError(
-            f'keys of field "{field.name}" cannot be counted: it holds {kind}',
-            hint="set schema.keyfield to a field of texts or whole numbers",
+            f'"keys" cannot limit the keys of field "{field.name}": its type is {kind}',
+            hint="set schema.keyfield to a string or integer field",
         )
     if field.schema.type is data.Type.STRING:
         prefix = generator.fields[position].prefix or f"{field.name}_"
@@ -123,22 +123,22 @@ def _milliseconds(text: str) -> int:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError:
         raise ConfigError(
-            f'start.time "{text}" is no time',
-            hint="write it as 2024-05-17T12:00:00Z, or as milliseconds since 1970",
+            f'start.time "{text}" is not a valid time',
+            hint="use the form 2024-05-17T12:00:00Z, or milliseconds since 1970",
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)
     return int(moment.timestamp() * 1_000)
 
 
-def read_pace(settings: Settings, place: Place, now_ms: int) -> Pace:
+def read_pace(settings: Settings, task: TaskNumber, now_ms: int) -> Pace:
     """When the records of one task are due."""
     rate, max_interval_ms = settings.number("rate"), settings.integer("max.interval")
     if rate > 0:
-        return FixedRate(rate / place.tasks, now_ms)
+        return FixedRate(rate / task.tasks, now_ms)
     if max_interval_ms <= 0:
         return Unbounded()
-    return RandomIntervals(max_interval_ms, Random(place.task), now_ms)
+    return RandomIntervals(max_interval_ms, Random(task.task), now_ms)
 
 
 def read_seed(settings: Settings, stored: Mapping[str, object]) -> int:

@@ -29,20 +29,20 @@ class Properties:
     __slots__ = ("at", "given")
 
     def __init__(self, given: object, at: str) -> None:
-        """Refuses what is no JSON object."""
+        """Refuses properties that are not a JSON object."""
         if not isinstance(given, dict):
-            raise ConfigError(f"{given!r} is no JSON object", at=at)
+            raise ConfigError(f"{given!r} is not a JSON object", at=at)
         self.given: Mapping[str, object] = given
         self.at = at
 
     @classmethod
     def of_node(cls, node: Mapping[str, object], at: str) -> "Properties":
-        """The `arg.properties` of a type; names that nobody knows are refused."""
+        """The `arg.properties` of a type; unknown names are refused."""
         made = cls(node.get(ARG_PROPERTIES, {}), at)
         for name in made.given:
             if name not in KNOWN:
                 known = ", ".join(KNOWN)
-                raise made.error(f'property "{name}" is not known', hint=f"there are {known}")
+                raise made.error(f'unknown property "{name}"', hint=f"the properties are {known}")
         return made
 
     def __contains__(self, name: str) -> bool:
@@ -61,21 +61,21 @@ class Properties:
         """A property that is a text; empty if it is not given."""
         value = self.given.get(name, "")
         if not isinstance(value, str):
-            raise self.error(f'"{name}" is no text: {value!r}')
+            raise self.error(f'"{name}" is not a string: {value!r}')
         return value
 
     def number(self, name: str, default: float | None = None) -> int | float:
         """A property that is a number."""
         value = self.given.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.error(f'"{name}" is no number: {value!r}')
+            raise self.error(f'"{name}" is not a number: {value!r}')
         return value
 
     def integer(self, name: str, default: int | None = None) -> int:
         """A property that is a whole number."""
         value = self.number(name, default)
         if not isinstance(value, int):
-            raise self.error(f'"{name}" is no whole number: {value!r}')
+            raise self.error(f'"{name}" is not an integer: {value!r}')
         return value
 
     def range(self, low: float, end: float) -> tuple[float, float]:
@@ -110,7 +110,7 @@ class Properties:
         if given is None:
             return None
         if not isinstance(given, list) or not given:
-            raise self.error("options are no list of values")
+            raise self.error("options must be a list of values")
         return given
 
     def _options_of_file(self, given: "Properties") -> object:

@@ -61,8 +61,8 @@ def read_record(node: object) -> RecordGenerator:
     """The same from the schema's JSON."""
     if not isinstance(node, dict) or node.get("type") != "record":
         raise ConfigError(
-            "the schema of generated records is no record",
-            hint='give an Avro schema {"type": "record", "name": ..., "fields": [...]}',
+            "the schema of generated records is not a record schema",
+            hint='use an Avro schema {"type": "record", "name": ..., "fields": [...]}',
         )
     reader = _Reader()
     fields: list[Generated] = []
@@ -93,7 +93,7 @@ class _Reader:
         if isinstance(node, str):
             node = {"type": node}
         if not isinstance(node, dict):
-            raise ConfigError(f"{node!r} is no Avro type", at=at)
+            raise ConfigError(f"{node!r} is not an Avro type", at=at)
         kind = node.get("type")
         if isinstance(kind, dict | list):
             return self.read(kind, at, namespace)
@@ -219,7 +219,9 @@ def _fitting(schema: ConnectSchema, options: list[object], at: str) -> list[obje
         try:
             data.validate(schema, value)
         except DataError as error:
-            raise ConfigError(f"an option does not fit: {error.message}", at=at) from None
+            raise ConfigError(
+                f"an option does not match the schema: {error.message}", at=at
+            ) from None
     return made
 
 

@@ -9,7 +9,7 @@ from itertools import repeat
 
 from broker.clock import Clock, SystemClock
 from connect.api import SourceTask
-from connect.connectors.datagen.column_stream import ColumnStream, Lateness, Place
+from connect.connectors.datagen.column_stream import ColumnStream, Lateness, TaskNumber
 from connect.connectors.datagen.definition import DEFINITION
 from connect.connectors.datagen.plan import (
     RANDOM_SEED,
@@ -39,19 +39,19 @@ class DatagenTask(SourceTask):
     def start(self, config: Mapping[str, str]) -> None:
         """Goes on after the last record whose offset is stored."""
         settings = DEFINITION.parse(config)
-        place = Place(int(config.get(TASK_ID, 0)), int(config.get(TASK_COUNT, 1)))
-        self._partition = {TASK_ID: place.task}
+        task = TaskNumber(int(config.get(TASK_ID, 0)), int(config.get(TASK_COUNT, 1)))
+        self._partition = {TASK_ID: task.task}
         stored = self.context.offset_reader.offset(self._partition) or {}
         seen = stored.get(CURRENT_ITERATION)
         self._next = seen if isinstance(seen, int) else 0
         self._seed = read_seed(settings, stored)
         self._plan = read_plan(settings)
         lateness = Lateness(settings.number("late.share"), settings.integer("late.max.ms"))
-        self._stream = ColumnStream(self._plan.generator, self._seed, place, lateness)
+        self._stream = ColumnStream(self._plan.generator, self._seed, task, lateness)
         self._topic = settings.text("kafka.topic")
         self._iterations = settings.integer("iterations")
-        self._event_time = read_event_time(settings, place.tasks)
-        self._pace = read_pace(settings, place, self._clock.monotonic_ms())
+        self._event_time = read_event_time(settings, task.tasks)
+        self._pace = read_pace(settings, task, self._clock.monotonic_ms())
 
     def poll(self) -> Sequence[SourceRecord] | None:
         """The records that are due, or a wait for them."""

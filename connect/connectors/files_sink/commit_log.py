@@ -4,14 +4,14 @@
         1200.part       a file that is being written, named after its first offset
         commit.json     {"next": 1200, "files": [["800.part", "t/partition=0/t+0+0000000800.json"]]}
 
-A cut goes in three steps, and may be broken off between any two of them:
+A cut has three steps, and may be interrupted between any two of them:
 
-    1  all parts are complete and on the disk
-    2  commit.json takes the place of the old one     from here on the cut counts
+    1  all parts are complete and on disk
+    2  commit.json replaces the old one               from here on the cut is committed
     3  the parts are renamed to the names it lists
 
-Whoever opens the partition next finishes step 3, throws away parts that are not listed, and reads
-on from `next`. Names of parts never come twice: a later part starts at a later offset.
+The next task that opens the partition finishes step 3, deletes parts that are not listed, and reads
+on from `next`. Names of parts are unique: a later part starts at a later offset.
 """
 
 import json
@@ -40,7 +40,6 @@ class CommitLog:
     """What is finished of one partition, and what is not."""
 
     def __init__(self, directory: Path, partition: TopicPartition) -> None:
-        """Nothing is read or written yet."""
         self._directory = directory
         self._partition = partition
         self._folder = directory / UNFINISHED / partition.topic / str(partition.partition)
@@ -84,9 +83,9 @@ class CommitLog:
             return None, []
         except (ValueError, KeyError, TypeError) as error:
             raise ConnectError(
-                f"the list of finished files cannot be read: {error!r}",
+                f"the list of committed files cannot be read: {error!r}",
                 at=str(path),
-                hint="if it is removed, reading goes on at the committed offset of the group",
+                hint="if you delete it, reading continues at the committed offset of the group",
             ) from None
 
     def _write(self, next_offset: int, files: list[tuple[str, str]]) -> None:
@@ -107,7 +106,7 @@ class CommitLog:
 
 
 def sync_file(path: Path) -> None:
-    """Has the bytes of a file on the disk."""
+    """Syncs a file to disk."""
     _sync(path, os.O_RDONLY)
 
 

@@ -23,12 +23,11 @@ class FilesSinkConnector(SinkConnector):
     """Writes to one directory, with as many tasks as are allowed."""
 
     def __init__(self) -> None:
-        """Not started."""
         self._config: dict[str, str] = {}
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """What can be set."""
+        """The settings."""
         return DEFINITION
 
     def validate(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
@@ -128,14 +127,14 @@ class FilesSinkTask(SinkTask):
         return committable
 
     def close(self, partitions: Iterable[TopicPartition]) -> None:
-        """Lets go of open files: whoever has the partitions next makes them again."""
+        """Discards open files: the next owner of the partitions writes them again."""
         for partition in partitions:
             files = self._open.pop(partition, None)
             if files is not None:
                 files.discard()
 
     def stop(self) -> None:
-        """Lets go of what is still open."""
+        """Discards open files."""
         self.close([TopicPartition(*partition) for partition in self._open])
 
     def _finish_all(self) -> None:
@@ -163,7 +162,7 @@ class FilesSinkTask(SinkTask):
             elif self._ignores_nulls:
                 files.skip(record)
             else:
-                hint = "set behavior.on.null.values=ignore to pass over it"
+                hint = "set behavior.on.null.values=ignore to skip it"
                 raise DataError("the record has no value", hint=hint)
         except DataError as error:
             files.skip(record, reported=self._refuse(record, error))
@@ -179,7 +178,7 @@ class FilesSinkTask(SinkTask):
         return ConnectError(
             f"cannot write files: {error.strerror}",
             at=str(error.filename or self._layout.directory),
-            hint="nothing is lost: restart the task when files can be written there",
+            hint="no record is lost: restart the task when files can be written there",
         )
 
     def _next_due_ms(self) -> int | None:

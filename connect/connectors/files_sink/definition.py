@@ -25,7 +25,7 @@ DEFINITION = (
         ConfigType.STRING,
         validator=NonEmptyString(),
         importance=Importance.HIGH,
-        doc="Folder to write to; it has a folder for each topic",
+        doc="The directory to write to; it has a subdirectory for each topic",
     )
     .define(
         "format",
@@ -33,7 +33,7 @@ DEFINITION = (
         "json",
         validator=CaseInsensitiveValidString("json", "parquet"),
         importance=Importance.HIGH,
-        doc="json for a JSON value in each line, parquet for Parquet",
+        doc="json for one JSON value per line, parquet for Parquet",
     )
     .define(
         "flush.size",
@@ -41,7 +41,7 @@ DEFINITION = (
         10_000,
         validator=Range(1),
         importance=Importance.HIGH,
-        doc="Records of a partition after which its files are finished",
+        doc="The number of records of a partition after which its files are committed",
     )
     .define(
         "rotate.interval.ms",
@@ -49,8 +49,8 @@ DEFINITION = (
         -1,
         validator=Range(-1),
         importance=Importance.HIGH,
-        doc="Files are finished before a record that comes this long after their first one, by the "
-        "records' time; -1 for never",
+        doc="The maximum time span in milliseconds of the records in a file, by their "
+        "timestamps; -1 for no limit",
     )
     .define(
         "rotate.schedule.interval.ms",
@@ -58,7 +58,8 @@ DEFINITION = (
         -1,
         validator=Range(-1),
         importance=Importance.MEDIUM,
-        doc="Has all files finished at whole multiples of this time, by the clock; -1 for never",
+        doc="Files are committed at multiples of this interval in milliseconds, by the "
+        "wall clock; -1 for never",
     )
     .define(
         "compression.type",
@@ -75,35 +76,36 @@ DEFINITION = (
         "default",
         validator=Check(_ensure_partitioner, f"[{', '.join(NAMES)}]"),
         importance=Importance.MEDIUM,
-        doc="Folders below the topic: by partition, field or time (or hourly or daily)",
+        doc="Subdirectories of the topic: by partition, field or time (or hourly or daily)",
     )
     .define(
         "partition.field.name",
         ConfigType.LIST,
         [],
         importance=Importance.MEDIUM,
-        doc="Fields of the field partitioner",
+        doc="The fields for the field partitioner",
     )
     .define(
         "path.format",
         ConfigType.STRING,
         HOURLY,
         importance=Importance.MEDIUM,
-        doc="Folders of the time partitioner, as Java writes formats of times",
+        doc="The directory format of the time partitioner, with Java's date and time patterns",
     )
     .define(
         "partition.duration.ms",
         ConfigType.LONG,
         -1,
         importance=Importance.LOW,
-        doc="Length of the time partitioner's partitions, if not the last unit of its format",
+        doc="The duration in milliseconds of the time partitioner's partitions. The "
+        "default is the smallest unit of its format",
     )
     .define(
         "timezone",
         ConfigType.STRING,
         "UTC",
         importance=Importance.LOW,
-        doc="Time zone of the time partitioner",
+        doc="The time zone of the time partitioner",
     )
     .define(
         "timestamp.extractor",
@@ -111,14 +113,14 @@ DEFINITION = (
         "Record",
         validator=CaseInsensitiveValidString("Record", "RecordField", "Wallclock"),
         importance=Importance.LOW,
-        doc="Which time a record has: its timestamp, a field's, or the clock's",
+        doc="Where the time of a record comes from: its timestamp, a field, or the wall clock",
     )
     .define(
         "timestamp.field",
         ConfigType.STRING,
         "timestamp",
         importance=Importance.LOW,
-        doc="Field of the timestamp extractor RecordField",
+        doc="The field for the timestamp extractor RecordField",
     )
     .define(
         "filename.offset.zero.pad.width",
@@ -126,7 +128,7 @@ DEFINITION = (
         10,
         validator=Range(0),
         importance=Importance.LOW,
-        doc="Digits of the offset in the names of files",
+        doc="The number of digits of the offset in file names",
     )
     .define(
         "behavior.on.null.values",

@@ -28,11 +28,11 @@ class FileWriter(Protocol):
         ...
 
     def close(self) -> None:
-        """Has everything on the disk."""
+        """Syncs everything to disk."""
         ...
 
     def discard(self) -> None:
-        """Lets go of the file, whatever it holds."""
+        """Closes the file, complete or not."""
         ...
 
 
@@ -55,7 +55,7 @@ def file_format(name: str, compression: str) -> FileFormat:
         from connect.connectors.files_sink.parquet_format import Parquet
     except ImportError as error:
         raise ConfigError(
-            f"files in the format Parquet need the package pyarrow: {error}",
+            f"Parquet files need the package pyarrow: {error}",
             hint='install it with: pip install "millstream[connectors]"',
         ) from None
     return Parquet(compression or "snappy")
@@ -68,8 +68,8 @@ class JsonLines:
         """Compressed or not."""
         if compression not in _JSON_EXTENSIONS:
             raise ConfigError(
-                f'files of JSON cannot have compression.type "{compression}"',
-                hint=f"choose one of {', '.join(_JSON_EXTENSIONS)}",
+                f'JSON files cannot have compression.type "{compression}"',
+                hint=f"use one of {', '.join(_JSON_EXTENSIONS)}",
             )
         self.extension = _JSON_EXTENSIONS[compression]
         self._compression = compression

@@ -48,8 +48,8 @@ class Parquet:
         """Compressed by the codec."""
         if codec not in CODECS:
             raise ConfigError(
-                f'files of Parquet cannot have compression.type "{codec}"',
-                hint=f"choose one of {', '.join(CODECS)}",
+                f'Parquet files cannot have compression.type "{codec}"',
+                hint=f"use one of {', '.join(CODECS)}",
             )
         self._codec = codec
 
@@ -58,7 +58,7 @@ class Parquet:
         if schema is None or schema.type is not Type.STRUCT:
             kind = "no schema" if schema is None else f"the schema {schema}"
             raise DataError(
-                f"a row of Parquet must be a struct, and the value has {kind}",
+                f"a Parquet row must be a struct, but the value has {kind}",
                 hint="use a converter with schemas, the transform HoistField, or format=json",
             )
         return _RowsWriter(path, schema, self._codec)
@@ -75,14 +75,14 @@ class _RowsWriter:
 
     def write(self, record: SinkRecord) -> None:
         if not isinstance(record.value, Struct):
-            raise DataError("a row of Parquet must be a struct")
+            raise DataError("a Parquet row must be a struct")
         self._rows.append(record.value.values)
         if len(self._rows) >= ROW_GROUP_ROWS:
             self._write_rows()
 
     def write_many(self, records: Sequence[SinkRecord]) -> None:
         if set(map(type, (record.value for record in records))) != {Struct}:
-            raise DataError("a row of Parquet must be a struct")
+            raise DataError("a Parquet row must be a struct")
         for record in records:
             self.write(record)
 
@@ -111,7 +111,7 @@ class _RowsWriter:
             name = self._fields[position].name
             # No DataError: it would be taken for one of the record that is written just now.
             raise ConnectError(
-                f'values of field "{name}" do not fit their schema: {error}', at=str(self._path)
+                f'values of field "{name}" do not match their schema: {error}', at=str(self._path)
             ) from None
 
 

@@ -1,15 +1,15 @@
-"""PartitionFiles: the open files of one partition, and when they are finished.
+"""PartitionFiles: the open files of one partition, and when they are committed.
 
-All files of a partition are finished together, in a cut. A cut comes
+All files of a partition are committed together, in a cut. A cut is made
 
     after   flush.size records
     before  a record whose schema is not that of the file it goes to
     before  a record that is rotate.interval.ms or more after the first one since the last cut
     before  a record that needs one file more than may be open
-    when    rotate.schedule.interval.ms says so
+    when    rotate.schedule.interval.ms has passed
 
-All but the last depend on the records only: whoever reads the same records again makes the same
-files.
+All but the last depend only on the records: a task that reads the same records again writes the
+same files.
 """
 
 from collections.abc import Sequence
@@ -164,7 +164,7 @@ class PartitionFiles:
 
     def finish(self) -> None:
         """Makes all open files appear under their names."""
-        assert self._next is not None, "there is something to finish"
+        assert self._next is not None, "there are files to commit"
         self._wait_for_dead_letters()
         files = self._cut.files.values()
         for opened in files:
@@ -181,9 +181,9 @@ class PartitionFiles:
             return offset >= self._next
         if self.committed is not None and offset < self.committed:
             raise ConnectError(
-                f"files up to offset {self.committed} are finished, but offset {offset} comes",
+                f"files up to offset {self.committed} are committed, but offset {offset} was read",
                 at=f'topic "{self._partition.topic}" partition {self._partition.partition}',
-                hint="the topic was made anew: write to another directory, or reset the offsets "
+                hint="the topic was recreated: write to another directory, or reset the offsets "
                 "of the connector",
             )
         return True
@@ -198,7 +198,7 @@ class PartitionFiles:
             self._reported.pop()
 
     def discard(self) -> None:
-        """Lets go of open files; their records will come again."""
+        """Discards open files; their records will be read again."""
         for folder in list(self._cut.files):
             self._drop(folder)
         self._cut = _Cut()

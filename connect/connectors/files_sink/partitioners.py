@@ -122,8 +122,8 @@ def _directives(path_format: str) -> str:
         if token is None or (token[2] and token[2] not in _DIRECTIVES):
             known = ", ".join(_DIRECTIVES)
             raise ConfigError(
-                f'path.format "{path_format}" is not understood at position {position}',
-                hint=f"letters outside of quotes are {known}",
+                f'path.format "{path_format}" is invalid at position {position}',
+                hint=f"the letters allowed outside quotes are {known}",
             )
         literal = token[1] if token[1] is not None else token[0]
         parts.append(_DIRECTIVES[token[2]] if token[2] else literal.replace("%", "%%"))
@@ -136,7 +136,7 @@ def _zone(name: str) -> datetime.tzinfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
         raise ConfigError(
-            f'timezone "{name}" is not known', hint="write it as Europe/Zurich"
+            f'unknown time zone "{name}" in timezone', hint="use a name such as Europe/Zurich"
         ) from None
 
 
@@ -156,4 +156,4 @@ def _milliseconds(value: object, name: str) -> int:
             else:
                 zoned = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
                 return timestamp_milliseconds(zoned)
-    raise DataError(f'field "{name}" holds no time: {value!r}')
+    raise DataError(f'field "{name}" is not a valid time: {value!r}')

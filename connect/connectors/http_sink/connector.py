@@ -16,7 +16,12 @@ from broker.model import TopicPartition
 from connect.api import SinkConnector, SinkTask
 from connect.config_def import ConfigDef, Settings
 from connect.connectors.http_sink.definition import DEFINITION
-from connect.connectors.http_sink.requests import Request, RequestMaker, Skipped, Undeliverable
+from connect.connectors.http_sink.requests import (
+    Request,
+    RequestMaker,
+    SkippedRecord,
+    Undeliverable,
+)
 from connect.connectors.http_sink.status_codes import StatusCodes
 from connect.errors import ConfigError, ConnectError, RetriableError
 from connect.records import SinkRecord
@@ -28,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class RequestFailure:
     """Why a request failed, whether another try may help, and how long the service is busy."""
 
     error: ConnectError
@@ -49,12 +54,11 @@ class HttpSinkConnector(SinkConnector):
     """Sends to one service, with as many tasks as are allowed."""
 
     def __init__(self) -> None:
-        """Not started."""
         self._config: dict[str, str] = {}
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """What can be set."""
+        """The settings."""
         return DEFINITION
 
     def validate(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
@@ -132,7 +136,7 @@ class HttpSinkTask(SinkTask):
                 case Undeliverable(record, error):
                     self._give_up([record], error)
                     self._progress.delivered += 1
-                case Skipped(record):
+                case SkippedRecord(record):
                     if self._on_null == "log":
                         _log.warning("skipped %s: it has no value", _place(record))
                     self._progress.delivered += 1
@@ -158,7 +162,7 @@ class HttpSinkTask(SinkTask):
         self.context.timeout(max(failure.wait_ms, backoff_ms))
         raise RetriableError(failure.error.message, at=failure.error.at)
 
-    def _send(self, request: Request) -> Failure | None:
+    def _send(self, request: Request) -> RequestFailure | None:
         at = f"{request.method} {request.url}, {_place(request.records[0])}"
         try:
             answer = self._client.request(
@@ -166,12 +170,14 @@ class HttpSinkTask(SinkTask):
             )
         except httpx.TransportError as error:
             why = str(error) or type(error).__name__
-            return Failure(ConnectError(f"the service cannot be reached: {why}", at=at), True)
+            return RequestFailure(
+                ConnectError(f"the service cannot be reached: {why}", at=at), True
+            )
         if answer.is_success:
             return None
         shown = f"{answer.status_code} {answer.reason_phrase}: {answer.text[:_ANSWER_SHOWN]}"
-        return Failure(
-            ConnectError(f"the service answered {shown}", at=at),
+        return RequestFailure(
+            ConnectError(f"the service responded with {shown}", at=at),
             answer.status_code in self._retry_codes,
             _retry_after_ms(answer),
         )
@@ -190,7 +196,7 @@ class HttpSinkTask(SinkTask):
             raise ConnectError(
                 error.message,
                 at=error.at or _place(records[0]),
-                hint="behavior.on.error or a dead letter topic lets the task go on without them",
+                hint="to continue without them, set behavior.on.error or use a dead letter queue",
             ) from error
 
 

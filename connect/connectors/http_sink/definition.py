@@ -32,7 +32,7 @@ DEFINITION = (
         ConfigType.STRING,
         validator=NonEmptyString(),
         importance=Importance.HIGH,
-        doc="URL to send to; ${topic} and ${key} in it stand for those of the record",
+        doc="The URL to send records to; ${topic} and ${key} are replaced with those of the record",
     )
     .define(
         "request.method",
@@ -40,14 +40,14 @@ DEFINITION = (
         "POST",
         validator=CaseInsensitiveValidString("POST", "PUT", "PATCH"),
         importance=Importance.HIGH,
-        doc="Method of the requests",
+        doc="The HTTP method of the requests",
     )
     .define(
         "headers",
         ConfigType.STRING,
         "",
         importance=Importance.HIGH,
-        doc="Headers of the requests, as name:value|name:value",
+        doc="The headers of the requests, as name:value|name:value",
     )
     .define(
         "header.separator",
@@ -55,7 +55,7 @@ DEFINITION = (
         "|",
         validator=NonEmptyString(),
         importance=Importance.LOW,
-        doc="What separates the headers",
+        doc="The separator between headers",
     )
     .define(
         "auth.type",
@@ -63,28 +63,28 @@ DEFINITION = (
         "NONE",
         validator=CaseInsensitiveValidString("NONE", "BASIC", "BEARER"),
         importance=Importance.HIGH,
-        doc="How the requests say who sends them",
+        doc="The type of authentication",
     )
     .define(
         "connection.user",
         ConfigType.STRING,
         "",
         importance=Importance.HIGH,
-        doc="User of basic authentication",
+        doc="The user for basic authentication",
     )
     .define(
         "connection.password",
         ConfigType.PASSWORD,
         "",
         importance=Importance.HIGH,
-        doc="Password of basic authentication",
+        doc="The password for basic authentication",
     )
     .define(
         "bearer.token",
         ConfigType.PASSWORD,
         "",
         importance=Importance.HIGH,
-        doc="Token of bearer authentication",
+        doc="The token for bearer authentication",
     )
     .define(
         "request.body.format",
@@ -92,7 +92,7 @@ DEFINITION = (
         "string",
         validator=CaseInsensitiveValidString("string", "json"),
         importance=Importance.MEDIUM,
-        doc="How values are written into the body",
+        doc="The format of values in the request body",
     )
     .define(
         "batch.max.size",
@@ -100,7 +100,7 @@ DEFINITION = (
         1,
         validator=Range(1),
         importance=Importance.HIGH,
-        doc="Most records in one request; all of them are of one partition and one URL",
+        doc="The maximum number of records per request, all of the same partition and URL",
     )
     .define(
         "batch.json.as.array",
@@ -115,21 +115,21 @@ DEFINITION = (
         ConfigType.STRING,
         "",
         importance=Importance.MEDIUM,
-        doc="What comes before the first value; \\n and \\t are understood",
+        doc="The prefix before the first value; \\n and \\t are escapes",
     )
     .define(
         "batch.suffix",
         ConfigType.STRING,
         "",
         importance=Importance.MEDIUM,
-        doc="What comes after the last value; \\n and \\t are understood",
+        doc="The suffix after the last value; \\n and \\t are escapes",
     )
     .define(
         "batch.separator",
         ConfigType.STRING,
         ",",
         importance=Importance.MEDIUM,
-        doc="What comes between two values; \\n and \\t are understood",
+        doc="The separator between two values; \\n and \\t are escapes",
     )
     .define(
         "max.retries",
@@ -137,7 +137,7 @@ DEFINITION = (
         10,
         validator=Range(0),
         importance=Importance.MEDIUM,
-        doc="How often a request that failed is sent again",
+        doc="The maximum number of retries of a failed request",
     )
     .define(
         "retry.backoff.ms",
@@ -145,7 +145,8 @@ DEFINITION = (
         3000,
         validator=Range(0),
         importance=Importance.MEDIUM,
-        doc="Wait before the first retry; each further one waits twice as long, up to a minute",
+        doc="The time in milliseconds before the first retry; it doubles for each "
+        "further retry, up to a minute",
     )
     .define(
         "retry.on.status.codes",
@@ -153,7 +154,7 @@ DEFINITION = (
         "408,429,500-",
         validator=_status_codes(),
         importance=Importance.MEDIUM,
-        doc="Answers after which a request is sent again, as 429,500-503,509-",
+        doc="The status codes after which a request is retried, as 429,500-503,509-",
     )
     .define(
         "http.connect.timeout.ms",
@@ -161,7 +162,7 @@ DEFINITION = (
         30_000,
         validator=Range(1),
         importance=Importance.MEDIUM,
-        doc="Longest wait for a connection",
+        doc="The timeout in milliseconds for opening a connection",
     )
     .define(
         "http.request.timeout.ms",
@@ -169,15 +170,15 @@ DEFINITION = (
         30_000,
         validator=Range(1),
         importance=Importance.MEDIUM,
-        doc="Longest silence of the server while it answers",
+        doc="The timeout in milliseconds for a response",
     )
     .define(
         "idempotency.key.header",
         ConfigType.STRING,
         "Idempotency-Key",
         importance=Importance.LOW,
-        doc="Header with topic-partition-offset of the record, or of the first and the last one of "
-        "a batch; empty for none",
+        doc="The header with topic-partition-offset of the record, or of the first and "
+        "the last one of a batch; empty for no header",
     )
     .define(
         "behavior.on.null.values",
@@ -193,7 +194,7 @@ DEFINITION = (
         "fail",
         validator=CaseInsensitiveValidString("fail", "ignore", "log"),
         importance=Importance.LOW,
-        doc="What to do with records that cannot be delivered: fail, skip or log them; where there "
-        "is a dead letter topic, they go there unless they are to be skipped",
+        doc="What to do with records that cannot be delivered: fail, skip or log them; "
+        "with a dead letter queue, they are written to it unless they are skipped",
     )
 )

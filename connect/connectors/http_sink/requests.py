@@ -37,13 +37,13 @@ class Undeliverable:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedRecord:
     """A record that is passed over, because that is set."""
 
     record: SinkRecord
 
 
-Step = Request | Undeliverable | Skipped
+Step = Request | Undeliverable | SkippedRecord
 
 
 class RequestMaker:
@@ -59,7 +59,7 @@ class RequestMaker:
         self._key_header = settings.text("idempotency.key.header")
         self._on_null = settings.text("behavior.on.null.values").lower()
         self._batch_size = settings.integer("batch.max.size")
-        # As they are written: a definition trims texts, and a separator may be a line's end.
+        # Not from the definition, which trims strings: a separator may be a newline.
         prefix = _unescaped(config.get("batch.prefix", ""))
         suffix = _unescaped(config.get("batch.suffix", ""))
         separator = _unescaped(config.get("batch.separator", ","))
@@ -104,7 +104,7 @@ class RequestMaker:
             if found[1] == "topic":
                 return quote(record.topic, safe="")
             if record.key is None:
-                raise DataError("the URL needs the record's key, and there is none")
+                raise DataError("the URL needs the record's key, but the record has none")
             return quote(text_of(record.key), safe="")
 
         return _PLACEHOLDER.sub(filled, self._url)
@@ -116,7 +116,7 @@ class RequestMaker:
         if self._on_null == "fail":
             return Undeliverable(record, DataError("the record has no value"))
         if self._on_null != "delete":
-            return Skipped(record)
+            return SkippedRecord(record)
         try:
             url = self.url_of(record)
         except ConnectError as error:
@@ -148,13 +148,13 @@ def _checked_url(url: str) -> str:
     for name in _PLACEHOLDER.findall(url):
         if name not in _PLACEHOLDERS:
             raise ConfigError(
-                f'"${{{name}}}" in http.api.url stands for nothing',
-                hint="${topic} and ${key} stand for those of the record",
+                f'unknown placeholder "${{{name}}}" in http.api.url',
+                hint="the placeholders are ${topic} and ${key}",
             )
     parts = urlsplit(_PLACEHOLDER.sub("x", url))
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(
-            f'http.api.url "{url}" is no URL', hint="write it as http://host:port/path"
+            f'http.api.url "{url}" is not a valid URL', hint="use the form http://host:port/path"
         )
     return url
 
@@ -167,7 +167,8 @@ def _headers(settings: Settings, is_json: bool) -> dict[str, str]:
         name, colon, value = entry.partition(":")
         if not colon or not name.strip():
             raise ConfigError(
-                f'"{entry}" in headers is no header', hint="write headers as name:value|name:value"
+                f'"{entry}" in headers is not a valid header',
+                hint="use the form name:value|name:value",
             )
         # Names of headers have no case.
         headers = {key: one for key, one in headers.items() if key.lower() != name.strip().lower()}

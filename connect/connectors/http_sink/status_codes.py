@@ -23,7 +23,7 @@ class StatusCodes:
 def _range_of(entry: str) -> range:
     first, dash, last = (part.strip() for part in entry.partition("-"))
     if not first.isdecimal() or not (last == "" or last.isdecimal()):
-        raise ConfigError(f'"{entry}" is no status code and no range of them')
+        raise ConfigError(f'"{entry}" is neither a status code nor a range of status codes')
     if not dash:
         return range(int(first), int(first) + 1)
     end = int(last) if last else _LAST

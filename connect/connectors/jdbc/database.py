@@ -13,8 +13,8 @@ from connect.connectors.jdbc.dialects import load_dialect
 from connect.connectors.jdbc.dialects.dialect import (
     Connection,
     Dialect,
-    Failure,
-    Session,
+    FailureKind,
+    SessionSettings,
     TableColumn,
 )
 from connect.connectors.jdbc.tables import Quoting, TableName
@@ -48,7 +48,7 @@ class Database:
         """Reads the settings of the connection; ConfigError when the driver is missing."""
         address = address_of(settings, config)
         self.dialect: Dialect = load_dialect(address.dialect)
-        self.session = Session(
+        self.session = SessionSettings(
             address, zone_of(settings.text("db.timezone")), _isolation_level(isolation)
         )
         self.quoting = Quoting(
@@ -76,7 +76,7 @@ class Database:
                 raise
             raise found from error
 
-    def attempt_patiently(self, action: Callable[[], T], stopping: concurrency.Event) -> T:
+    def attempt_with_retries(self, action: Callable[[], T], stopping: concurrency.Event) -> T:
         """Does something that needs the database, with as many attempts as are configured."""
         for attempt in range(1, self.attempts + 1):
             try:
@@ -87,7 +87,7 @@ class Database:
                     raise given_up(error, "see connection.attempts") from error.__cause__
                 if stopping.wait(self.backoff_ms / 1000):
                     break
-        raise ConnectError("stopped before the database answered", at=str(self))
+        raise ConnectError("stopped before the database responded", at=str(self))
 
     def translated(self, complaint: str, error: Exception) -> RetriableError | None:
         """An error of the driver, as one of ours; None for others."""
@@ -96,8 +96,8 @@ class Database:
             return None
         message = f"{complaint}: {str(error).strip() or type(error).__name__}"
         hint = ""
-        if failure is Failure.AWAY:
-            hint = "check connection.url, connection.user and that the database runs"
+        if failure is FailureKind.AWAY:
+            hint = "check connection.url and connection.user, and whether the database is running"
         return RetriableError(message, at=str(self), hint=hint)
 
     def table_named(self, parts: Sequence[str]) -> TableName:

@@ -63,7 +63,7 @@ def _with_unlimited_scale(value: Decimal) -> Decimal:
 def with_scale(value: Decimal, scale: int) -> Decimal:
     """The same number with exactly this many digits after the point."""
     sign, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int), "no schema has infinity or NaN"
+    assert isinstance(exponent, int), "infinity and NaN have no schema"
     missing = exponent + scale
     if missing >= 0:
         return Decimal((sign, digits + (0,) * missing, -scale))

@@ -159,5 +159,5 @@ def _taker(
 
 def _struct(value: object) -> Struct:
     if not isinstance(value, Struct):
-        raise DataError(f"a struct is needed, not {type(value).__name__}")
+        raise DataError(f"expected a struct, but found {type(value).__name__}")
     return value

@@ -42,7 +42,8 @@ _KEYS = (
         "insert",
         validator=CaseInsensitiveValidString("insert", "upsert", "update"),
         importance=Importance.HIGH,
-        doc="insert adds rows, upsert adds or replaces by the primary key, update only replaces.",
+        doc="insert inserts rows, upsert inserts or replaces rows by primary key, "
+        "update only replaces rows.",
         group=_WRITES,
         display_name="Insert Mode",
     ),
@@ -52,7 +53,7 @@ _KEYS = (
         3000,
         validator=Range(1),
         importance=Importance.MEDIUM,
-        doc="How many records one transaction writes at most.",
+        doc="The maximum number of records per transaction.",
         group=_WRITES,
         display_name="Batch Size",
     ),
@@ -61,7 +62,7 @@ _KEYS = (
         ConfigType.BOOLEAN,
         False,
         importance=Importance.MEDIUM,
-        doc="Whether a record with a null value deletes its row; needs pk.mode=record_key.",
+        doc="Whether a record with a null value deletes its row; requires pk.mode=record_key.",
         group=_WRITES,
         display_name="Enable deletes",
     ),
@@ -72,8 +73,7 @@ _KEYS = (
         10,
         validator=Range(-1),
         importance=Importance.MEDIUM,
-        doc="How often records are written again after a failure before the task fails; "
-        "-1: always.",
+        doc="The maximum number of retries after a failure before the task fails; -1 for no limit.",
         group=_RETRIES,
         display_name="Maximum Retries",
     ),
@@ -83,7 +83,7 @@ _KEYS = (
         3000,
         validator=Range(0),
         importance=Importance.MEDIUM,
-        doc="How long to wait before records are written again.",
+        doc="The time in milliseconds before a retry.",
         group=_RETRIES,
         display_name="Retry Backoff (millis)",
     ),
@@ -93,7 +93,7 @@ _KEYS = (
         "${topic}",
         validator=NonEmptyString(),
         importance=Importance.MEDIUM,
-        doc="The name of a topic's table, with its schema if that is not the default one.",
+        doc="The name of a topic's table, including the schema if it is not the default one.",
         group=_MAPPING,
         width=Width.LONG,
         display_name="Table Name Format",
@@ -104,8 +104,9 @@ _KEYS = (
         "none",
         validator=CaseInsensitiveValidString(*(mode.value for mode in KeyMode)),
         importance=Importance.HIGH,
-        doc="Where the primary key comes from: nowhere (none), the record's place in its topic "
-        "(kafka), its key (record_key) or its value (record_value).",
+        doc="The source of the primary key: no primary key (none), the record's topic, "
+        "partition and offset (kafka), its key (record_key) or its value "
+        "(record_value).",
         group=_MAPPING,
         display_name="Primary Key Mode",
     ),
@@ -114,7 +115,7 @@ _KEYS = (
         ConfigType.LIST,
         "",
         importance=Importance.MEDIUM,
-        doc="The fields of the primary key; all fields of the key or value when none are named.",
+        doc="The fields of the primary key. The default is all fields of the key or value.",
         group=_MAPPING,
         display_name="Primary Key Fields",
     ),
@@ -123,7 +124,7 @@ _KEYS = (
         ConfigType.LIST,
         "",
         importance=Importance.MEDIUM,
-        doc="The fields of the value to write; all when none are named.",
+        doc="The fields of the value to write. The default is all fields.",
         group=_MAPPING,
         display_name="Fields Whitelist",
     ),
@@ -132,7 +133,7 @@ _KEYS = (
         ConfigType.BOOLEAN,
         True,
         importance=Importance.MEDIUM,
-        doc="Whether a null is written as its field's default.",
+        doc="Whether a null is replaced with the default of its field.",
         group=_MAPPING,
         display_name="Replace null with default",
     ),
@@ -141,7 +142,7 @@ _KEYS = (
         ConfigType.BOOLEAN,
         False,
         importance=Importance.MEDIUM,
-        doc="Whether a missing table is created from the record's schema.",
+        doc="Whether to create missing tables from the record's schema.",
         group=_DDL,
         display_name="Auto-Create",
     ),
@@ -150,7 +151,7 @@ _KEYS = (
         ConfigType.BOOLEAN,
         False,
         importance=Importance.MEDIUM,
-        doc="Whether missing columns are added to the table.",
+        doc="Whether to add missing columns to the table.",
         group=_DDL,
         display_name="Auto-Evolve",
     ),
@@ -185,7 +186,7 @@ def mapping_of(settings: Settings) -> RowMapping:
 
 
 def contradictions(settings: Settings) -> Mapping[str, Sequence[str]]:
-    """Settings that cannot stand together, with what to say of each."""
+    """Settings that contradict each other, with an error for each."""
     found: dict[str, list[str]] = {}
     mapping = mapping_of(settings)
     mode = mapping.key_mode

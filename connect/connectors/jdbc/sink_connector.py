@@ -17,16 +17,15 @@ class JdbcSinkConnector(SinkConnector):
     """Writes with as many tasks as are allowed."""
 
     def __init__(self) -> None:
-        """Not started."""
         self._config: dict[str, str] = {}
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """What can be set."""
+        """The settings."""
         return SINK_DEFINITION
 
     def validate(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]] | None:
-        """Settings that cannot stand together, and a driver that is not installed."""
+        """Checks for contradicting settings, and for a driver that is not installed."""
         return validated(SINK_DEFINITION, config, contradictions)
 
     def start(self, config: Mapping[str, str]) -> None:

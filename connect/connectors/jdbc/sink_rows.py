@@ -15,7 +15,7 @@ from connect.records import SinkRecord
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Way:
+class TablePlan:
     """How records with one pair of schemas get into one table."""
 
     plan: RowPlan
@@ -27,7 +27,7 @@ class PreparedRow(NamedTuple):
     """A record and its row, which is the key alone when the row is to be deleted."""
 
     record: SinkRecord
-    way: Way
+    table_plan: TablePlan
     row: tuple[object, ...]
     is_delete: bool
 
@@ -44,21 +44,21 @@ class Operation:
 def operations(action: Action, rows: Sequence[PreparedRow]) -> Iterator[Operation]:
     """What to do, in order."""
     made = _in_order(rows) if action is Action.INSERT else _by_key(action, rows)
-    for operation_action, way, values in made:
-        yield Operation(operation_action, way.target, _converted(way, values))
+    for operation_action, table_plan, values in made:
+        yield Operation(operation_action, table_plan.target, _converted(table_plan, values))
 
 
-_Made = tuple[Action, Way, list[Row]]
+_Made = tuple[Action, TablePlan, list[Row]]
 
 
 def _in_order(rows: Sequence[PreparedRow]) -> Iterator[_Made]:
     current: _Made | None = None
-    for _, way, row, is_delete in rows:
+    for _, table_plan, row, is_delete in rows:
         action = Action.DELETE if is_delete else Action.INSERT
-        if current is None or current[0] is not action or current[1] is not way:
+        if current is None or current[0] is not action or current[1] is not table_plan:
             if current is not None:
                 yield current
-            current = (action, way, [])
+            current = (action, table_plan, [])
         current[2].append(row)
     if current is not None:
         yield current
@@ -68,53 +68,53 @@ def _in_order(rows: Sequence[PreparedRow]) -> Iterator[_Made]:
 class _Pending:
     """What is to do for each key, once."""
 
-    deletes: dict[Row, Way] = field(default_factory=dict)
-    rows: dict[Row, tuple[Way, Row]] = field(default_factory=dict)
+    deletes: dict[Row, TablePlan] = field(default_factory=dict)
+    rows: dict[Row, tuple[TablePlan, Row]] = field(default_factory=dict)
 
 
 def _by_key(action: Action, rows: Sequence[PreparedRow]) -> Iterator[_Made]:
-    first = rows[0].way
-    if all(way is first and not is_delete for _, way, _, is_delete in rows):
+    first = rows[0].table_plan
+    if all(table_plan is first and not is_delete for _, table_plan, _, is_delete in rows):
         # Nearly always: rows of one kind, of which the last of each key is kept.
         key_count = first.plan.key_count
         latest = {row[:key_count]: row for _, _, row, _ in rows}
         yield action, first, list(latest.values())
         return
     pending = _Pending()
-    for _, way, row, is_delete in rows:
-        key = row[: way.plan.key_count]
+    for _, table_plan, row, is_delete in rows:
+        key = row[: table_plan.plan.key_count]
         before = pending.rows.pop(key, None)
         if is_delete:
-            pending.deletes[key] = way
+            pending.deletes[key] = table_plan
             continue
-        if before is not None and before[0] is not way:
+        if before is not None and before[0] is not table_plan:
             # The earlier row has columns that the later one leaves as they are.
             pending.rows[key] = before
             yield from _flushed(action, pending)
             pending = _Pending()
-        pending.rows[key] = (way, row)
+        pending.rows[key] = (table_plan, row)
     yield from _flushed(action, pending)
 
 
 def _flushed(action: Action, pending: _Pending) -> Iterator[_Made]:
-    deletes: dict[Way, list[Row]] = {}
-    for key, way in pending.deletes.items():
-        deletes.setdefault(way, []).append(key)
-    writes: dict[Way, list[Row]] = {}
-    for way, row in pending.rows.values():
-        writes.setdefault(way, []).append(row)
-    for way, keys in deletes.items():
-        yield Action.DELETE, way, keys
-    for way, values in writes.items():
-        yield action, way, values
+    deletes: dict[TablePlan, list[Row]] = {}
+    for key, table_plan in pending.deletes.items():
+        deletes.setdefault(table_plan, []).append(key)
+    writes: dict[TablePlan, list[Row]] = {}
+    for table_plan, row in pending.rows.values():
+        writes.setdefault(table_plan, []).append(row)
+    for table_plan, keys in deletes.items():
+        yield Action.DELETE, table_plan, keys
+    for table_plan, values in writes.items():
+        yield action, table_plan, values
 
 
-def _converted(way: Way, rows: list[Row]) -> Sequence[Row]:
+def _converted(table_plan: TablePlan, rows: list[Row]) -> Sequence[Row]:
     """Rows as the driver takes them: whole columns are converted at once."""
-    if not way.conversions or not rows:
+    if not table_plan.conversions or not rows:
         return rows
     columns: list[Sequence[object]] = list(zip(*rows, strict=True))
-    for position, convert in way.conversions:
+    for position, convert in table_plan.conversions:
         column = columns[position]
         if None in column:
             columns[position] = [None if value is None else convert(value) for value in column]

@@ -32,7 +32,7 @@ class SinkTables:
     views: set[TableName] = dataclasses.field(default_factory=set)
 
     def forget(self) -> None:
-        """Has every table looked at again: somebody else may have changed it."""
+        """Forgets all tables, so that they are read again: they may have changed."""
         self.known.clear()
         self.views.clear()
 
@@ -55,7 +55,7 @@ class SinkTables:
             raise ConnectError(
                 f"{table} is a view",
                 at=str(self.database),
-                hint=f"only these are written to: {', '.join(sorted(self.kinds))}; see table.types",
+                hint=f"table.types allows only {', '.join(sorted(self.kinds))}",
             )
 
     def is_view(self, table: TableName) -> bool:
@@ -87,7 +87,7 @@ class SinkTables:
         self._run([str(CreateTable(made).compile(dialect=self.database.engine().dialect))], table)
         columns = self.columns(table)
         if columns is None:
-            raise ConnectError(f"table {table} is not there after it was created")
+            raise ConnectError(f"table {table} does not exist after it was created")
         return columns
 
     def _widen(self, table: TableName, missing: Sequence[SinkField]) -> dict[str, TableColumn]:
@@ -96,7 +96,8 @@ class SinkTables:
             raise ConnectError(
                 f"Table {table} is missing fields ({names}) and auto-evolution is disabled",
                 at=str(self.database),
-                hint="add the columns, set auto.evolve=true, or name other fields.whitelist",
+                hint="add the columns, set auto.evolve=true, or exclude the fields with "
+                "fields.whitelist",
             )
         for field in missing:
             if not field.schema.optional and field.schema.default is None:

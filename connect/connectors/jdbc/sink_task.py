@@ -5,7 +5,7 @@ from typing import NoReturn
 
 from connect.api import SinkTask
 from connect.connectors.jdbc.database import Database, given_up
-from connect.connectors.jdbc.dialects.dialect import Failure
+from connect.connectors.jdbc.dialects.dialect import FailureKind
 from connect.connectors.jdbc.sink_config import SINK_DEFINITION, mapping_of
 from connect.connectors.jdbc.sink_rows import PreparedRow
 from connect.connectors.jdbc.sink_tables import SinkTables
@@ -21,7 +21,6 @@ class JdbcSinkTask(SinkTask):
     """Writes the records of each topic into one table."""
 
     def __init__(self) -> None:
-        """Not started."""
         self._writer: SinkWriter | None = None
         self._failures = 0
         self._names: dict[str, TableName] = {}
@@ -106,7 +105,7 @@ class JdbcSinkTask(SinkTask):
     def _is_bad_value(self, error: Exception) -> bool:
         if isinstance(error, DataError):
             return True
-        return self._database.dialect.failure(error) is Failure.BAD_VALUE
+        return self._database.dialect.failure(error) is FailureKind.BAD_VALUE
 
     def _refuse(self, record: SinkRecord, error: Exception) -> None:
         """Gives a record to the dead letters, or fails with it."""
@@ -122,9 +121,10 @@ class JdbcSinkTask(SinkTask):
         if len(rows) > 1:
             at = f"one of {len(rows)} records, from {at} to {_place(rows[-1].record)}"
         return ConnectError(
-            f"a row does not fit the table: {str(error).strip()}",
+            f"the table does not accept a row: {str(error).strip()}",
             at=at,
-            hint="errors.tolerance=all finds such records and gives them to a dead letter topic",
+            hint="with errors.tolerance=all such records are skipped, and written to the "
+            "dead letter queue",
         )
 
     def _fail(self, error: Exception) -> NoReturn:

@@ -8,7 +8,7 @@ from connect.connectors.jdbc.database import Database
 from connect.connectors.jdbc.dialects.dialect import Action, Connection, Target
 from connect.connectors.jdbc.row_plan import RowPlan, plan_rows
 from connect.connectors.jdbc.sink_config import RowMapping
-from connect.connectors.jdbc.sink_rows import PreparedRow, Way, operations
+from connect.connectors.jdbc.sink_rows import PreparedRow, TablePlan, operations
 from connect.connectors.jdbc.sink_tables import SinkTables
 from connect.connectors.jdbc.tables import TableName
 from connect.data import ConnectSchema
@@ -24,15 +24,14 @@ class SinkWriter:
     """Knows the tables and holds the connection, until something fails."""
 
     def __init__(self, database: Database, tables: SinkTables, mapping: RowMapping) -> None:
-        """Not connected yet."""
         self._database = database
         self._tables = tables
         self._mapping = mapping
         self._connection: Connection | None = None
         self._prepared: set[tuple[Action, Target]] = set()
-        self._ways: dict[_Schemas, Way] = {}
+        self._table_plans: dict[_Schemas, TablePlan] = {}
         # Of the last record: most have the very same schemas, which needs no look at their parts.
-        self._last: tuple[_Schemas, Way] | None = None
+        self._last: tuple[_Schemas, TablePlan] | None = None
 
     def row(self, table: TableName, record: SinkRecord) -> PreparedRow | None:
         """A record as a row; None when there is nothing to do, DataError when it is none."""
@@ -51,16 +50,16 @@ class SinkWriter:
         schemas = (table, record.key_schema, value_schema)
         last = self._last
         if last is not None and all(map(operator.is_, schemas, last[0])):
-            way = last[1]
+            table_plan = last[1]
         else:
-            found = self._ways.get(schemas) or self._way(*schemas)
+            found = self._table_plans.get(schemas) or self._find_table_plan(*schemas)
             if found is None:
                 return None
-            way = self._ways[schemas] = found
-            self._last = (schemas, way)
-        plan = way.plan
+            table_plan = self._table_plans[schemas] = found
+            self._last = (schemas, table_plan)
+        plan = table_plan.plan
         row = plan.key(record) if is_delete else plan.row(record)
-        return PreparedRow(record, way, row, is_delete)
+        return PreparedRow(record, table_plan, row, is_delete)
 
     def write(self, rows: Sequence[PreparedRow]) -> None:
         """Writes rows and commits; after an error nothing of them is written."""
@@ -86,14 +85,14 @@ class SinkWriter:
             raise
 
     def forget(self) -> None:
-        """Starts anew: connection and tables may not be what they were."""
+        """Reconnects later: connection and tables may have changed."""
         self.close()
-        self._ways.clear()
+        self._table_plans.clear()
         self._last = None
         self._tables.forget()
 
     def close(self) -> None:
-        """Lets go of the connection."""
+        """Closes the connection."""
         connection, self._connection = self._connection, None
         self._prepared.clear()
         if connection is not None:
@@ -112,25 +111,25 @@ class SinkWriter:
         # What was prepared inside of the transaction is gone.
         self._prepared.clear()
 
-    def _way(
+    def _find_table_plan(
         self,
         table: TableName,
         key_schema: ConnectSchema | None,
         value_schema: ConnectSchema | None,
-    ) -> Way | None:
+    ) -> TablePlan | None:
         plan = plan_rows(self._mapping, key_schema, value_schema)
         if value_schema is None and self._tables.create and self._tables.columns(table) is None:
             return None  # a table that will be made by the first row has nothing to delete
-        return self._way_into(table, plan)
+        return self._plan_table(table, plan)
 
-    def _way_into(self, table: TableName, plan: RowPlan) -> Way:
+    def _plan_table(self, table: TableName, plan: RowPlan) -> TablePlan:
         columns = self._tables.columns_for(table, plan.fields)
         dialect, zone = self._database.dialect, self._database.session.zone
         conversions = [
             (position, dialect.binding(field.schema, column, zone))
             for position, (field, column) in enumerate(zip(plan.fields, columns, strict=True))
         ]
-        return Way(
+        return TablePlan(
             plan,
             Target(
                 table,

@@ -43,13 +43,13 @@ _CONNECTOR = "Connector"
 _INITIAL_IS_NOW = -1
 
 
-class _OptionalText(ValidString):
-    """One of some texts, in any case of letters, or nothing."""
+class _OptionalString(ValidString):
+    """One of several strings, case-insensitive, or null."""
 
     def ensure_valid(self, name: str, value: object) -> None:
-        """Only the texts."""
+        """Accepts only these strings."""
         if value is not None:
-            CaseInsensitiveValidString(*self.texts).ensure_valid(name, value)
+            CaseInsensitiveValidString(*self.strings).ensure_valid(name, value)
 
 
 def _table_list(name: str, display_name: str, doc: str) -> ConfigKey:
@@ -71,7 +71,7 @@ def _pattern(name: str, display_name: str) -> ConfigKey:
         ConfigType.STRING,
         None,
         importance=Importance.HIGH,
-        doc="Only tables there are looked at; % and _ stand for signs, as in LIKE.",
+        doc="Only tables that match are read; % and _ are wildcards, as in LIKE.",
         group=_DATABASE,
         display_name=display_name,
     )
@@ -83,12 +83,12 @@ _KEYS = (
     _table_list(
         "table.include.list",
         "Table Include List",
-        "Regular expressions of the names, with schema, of the tables to copy.",
+        "Regular expressions for the names, including the schema, of the tables to copy.",
     ),
     _table_list(
         "table.exclude.list",
         "Table Exclude List",
-        "Regular expressions of the names, with schema, of the tables not to copy.",
+        "Regular expressions for the names, including the schema, of the tables not to copy.",
     ),
     _pattern("catalog.pattern", "Catalog pattern"),
     _pattern("schema.pattern", "Schema pattern"),
@@ -106,10 +106,11 @@ _KEYS = (
         "numeric.mapping",
         ConfigType.STRING,
         None,
-        validator=_OptionalText(*(mapping.value for mapping in NumericMapping)),
+        validator=_OptionalString(*(mapping.value for mapping in NumericMapping)),
         importance=Importance.LOW,
-        doc="What NUMERIC columns become: decimals, or integers and doubles where these are exact "
-        "enough: none, precision_only, best_fit, best_fit_eager_double.",
+        doc="The type of NUMERIC columns: decimals (none), or integers and doubles "
+        "where these are exact enough (precision_only, best_fit, "
+        "best_fit_eager_double).",
         group=_DATABASE,
         display_name="Map Numeric Values, Integral or Decimal, By Precision and Scale",
     ),
@@ -119,8 +120,8 @@ _KEYS = (
         "connect_logical",
         validator=ValidString(*GRANULARITIES),
         importance=Importance.LOW,
-        doc="What timestamp columns become: Connect's Timestamp, which has milliseconds, or micro- "
-        "or nanoseconds as a number or a text.",
+        doc="The type of timestamp columns: Connect's Timestamp, which has "
+        "milliseconds, or micro- or nanoseconds as a number or a string.",
         group=_DATABASE,
         display_name="Timestamp granularity for timestamp columns",
     ),
@@ -129,10 +130,11 @@ _KEYS = (
         ConfigType.STRING,
         validator=ValidString(*MODES),
         importance=Importance.HIGH,
-        doc="How new rows are found: all rows every time (bulk), by a growing number "
-        "(incrementing), by a time of change (timestamp), or by both. A row whose transaction "
-        "commits after rows with higher numbers or later times were read is never read; "
-        "timestamp.delay.interval.ms gives such transactions time.",
+        doc="How new rows are detected: all rows every time (bulk), by an increasing "
+        "number (incrementing), by the time of the last change (timestamp), or by "
+        "both. A row is never read if its transaction commits after rows with "
+        "higher numbers or later times were read; timestamp.delay.interval.ms "
+        "gives such transactions time to commit.",
         group=_MODE,
         display_name="Table Loading Mode",
     ),
@@ -141,7 +143,7 @@ _KEYS = (
         ConfigType.STRING,
         "",
         importance=Importance.MEDIUM,
-        doc="The column that only grows; empty takes the table's autoincrement column.",
+        doc="The strictly increasing column; empty for the table's autoincrement column.",
         group=_MODE,
         display_name="Incrementing Column Name",
     ),
@@ -150,7 +152,8 @@ _KEYS = (
         ConfigType.LIST,
         "",
         importance=Importance.MEDIUM,
-        doc="The columns with the time of a row's last change; the first that is not null counts.",
+        doc="The columns with the time of a row's last change; the first one that is "
+        "not null is used.",
         group=_MODE,
         display_name="Timestamp Column Name",
     ),
@@ -159,7 +162,8 @@ _KEYS = (
         ConfigType.LONG,
         None,
         importance=Importance.LOW,
-        doc="Milliseconds since the epoch to begin from; -1 begins now. Default: from the oldest.",
+        doc="The start time in milliseconds since the epoch; -1 for the current time. "
+        "The default is the oldest row.",
         group=_MODE,
         display_name="Unix time value of initial timestamp",
     ),
@@ -177,8 +181,8 @@ _KEYS = (
         ConfigType.STRING,
         "",
         importance=Importance.MEDIUM,
-        doc="A query to copy instead of tables; it must not have a WHERE of its own unless the "
-        "mode is bulk: put one into a subquery.",
+        doc="A query to copy instead of tables. Unless the mode is bulk it must not "
+        "have a WHERE clause: use a subquery instead.",
         group=_MODE,
         display_name="Query",
     ),
@@ -187,7 +191,7 @@ _KEYS = (
         ConfigType.STRING,
         "",
         importance=Importance.LOW,
-        doc="A text at the end of every query, such as LIMIT 100.",
+        doc="A suffix that is appended to every query, such as LIMIT 100.",
         group=_MODE,
         display_name="Query suffix",
     ),
@@ -197,7 +201,8 @@ _KEYS = (
         -1,
         validator=Range(-1),
         importance=Importance.LOW,
-        doc="How often a query that fails is tried again before the task fails; -1: always.",
+        doc="The maximum number of retries of a failed query before the task fails; -1 "
+        "for no limit.",
         group=_MODE,
         display_name="Query Retry Attempts",
     ),
@@ -207,7 +212,7 @@ _KEYS = (
         "DEFAULT",
         validator=CaseInsensitiveValidString(*ISOLATION_MODES),
         importance=Importance.LOW,
-        doc="The isolation of the transactions that read.",
+        doc="The isolation level of the reading transactions.",
         group=_MODE,
         display_name="Transaction isolation mode",
     ),
@@ -215,7 +220,7 @@ _KEYS = (
         "topic.prefix",
         ConfigType.STRING,
         importance=Importance.HIGH,
-        doc="The topic of a table is this and the table's name, that of a query is this alone.",
+        doc="The prefix of the table's name in the topic name; for a query, the topic name itself.",
         group=_CONNECTOR,
         display_name="Topic Prefix",
     ),
@@ -225,7 +230,7 @@ _KEYS = (
         5000,
         validator=Range(0),
         importance=Importance.HIGH,
-        doc="How often each table is asked for new rows.",
+        doc="How often to poll each table for new rows, in milliseconds.",
         group=_CONNECTOR,
         display_name="Poll Interval (ms)",
     ),
@@ -235,7 +240,7 @@ _KEYS = (
         100,
         validator=Range(1),
         importance=Importance.LOW,
-        doc="How many rows one poll gives at most.",
+        doc="The maximum number of rows per poll.",
         group=_CONNECTOR,
         display_name="Max Rows Per Batch",
     ),
@@ -245,7 +250,7 @@ _KEYS = (
         60_000,
         validator=Range(1),
         importance=Importance.LOW,
-        doc="How often to look for new and dropped tables.",
+        doc="How often to look for new and dropped tables, in milliseconds.",
         group=_CONNECTOR,
         display_name="Metadata Change Monitoring Interval (ms)",
     ),
@@ -255,8 +260,8 @@ _KEYS = (
         0,
         validator=Range(0),
         importance=Importance.HIGH,
-        doc="How old a row's timestamp must be before it is read, so that transactions which are "
-        "still open can commit rows with earlier ones.",
+        doc="The minimum age in milliseconds of a row's timestamp before the row is "
+        "read, so that open transactions can commit rows with earlier timestamps.",
         group=_CONNECTOR,
         display_name="Delay Interval (ms)",
     ),
@@ -353,7 +358,7 @@ def initial_timestamp(settings: Settings, now: datetime) -> datetime:
 
 
 def contradictions(settings: Settings) -> Mapping[str, Sequence[str]]:
-    """Settings that cannot stand together, with what to say of each."""
+    """Settings that contradict each other, with an error for each."""
     found: dict[str, list[str]] = {}
 
     def complain(name: str, why: str) -> None:
@@ -370,10 +375,11 @@ def contradictions(settings: Settings) -> Mapping[str, Sequence[str]]:
             complain(name, f"{name} cannot be set together with query")
     mode = settings.text("mode")
     if mode in (TIMESTAMP, TIMESTAMP_INCREMENTING) and not settings.texts("timestamp.column.name"):
-        complain("timestamp.column.name", f"mode {mode} needs timestamp.column.name")
+        complain("timestamp.column.name", f"mode {mode} requires timestamp.column.name")
     growing = mode in (INCREMENTING, TIMESTAMP_INCREMENTING)
     if growing and settings.text("query") and not settings.text("incrementing.column.name"):
         complain(
-            "incrementing.column.name", f"mode {mode} with a query needs incrementing.column.name"
+            "incrementing.column.name",
+            f"mode {mode} with a query requires incrementing.column.name",
         )
     return found

@@ -29,17 +29,16 @@ class JdbcSourceConnector(SourceConnector):
     """Finds the tables and divides them over tasks."""
 
     def __init__(self) -> None:
-        """Not started."""
         self._config: dict[str, str] = {}
         self._monitor: TableMonitor | None = None
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """What can be set."""
+        """The settings."""
         return SOURCE_DEFINITION
 
     def validate(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]] | None:
-        """Settings that cannot stand together, and a driver that is not installed."""
+        """Checks for contradicting settings, and for a driver that is not installed."""
         return validated(SOURCE_DEFINITION, config, contradictions)
 
     def start(self, config: Mapping[str, str]) -> None:
@@ -110,7 +109,7 @@ class JdbcSourceConnector(SourceConnector):
             is_table = set(partition) == {"protocol", "table"} and partition["protocol"] == "1"
             if not is_table and dict(partition) != QUERY_PARTITION:
                 raise ConnectError(
-                    f"{dict(partition)} is no partition of this connector",
+                    f"{dict(partition)} is not a partition of this connector",
                     hint='{"protocol": "1", "table": "db.schema.table"} or {"query": "query"}',
                 )
             Offset.from_map(offset)

@@ -9,7 +9,7 @@ from broker.clock import Clock, SystemClock
 from connect.api import SourceTask
 from connect.config_def import Settings
 from connect.connectors.jdbc.database import Database, given_up
-from connect.connectors.jdbc.dialects.dialect import Connection, Reading, TableColumn
+from connect.connectors.jdbc.dialects.dialect import Connection, ReadSettings, TableColumn
 from connect.connectors.jdbc.source_config import (
     INCREMENTING,
     SOURCE_DEFINITION,
@@ -62,7 +62,7 @@ class JdbcSourceTask(SourceTask):
         self._rows_max = settings.integer("batch.max.rows")
         self._interval_ms = settings.integer("poll.interval.ms")
         self._retries_max = settings.integer("query.retry.attempts")
-        self._database.attempt_patiently(lambda: self._open(config), self.context.stopping())
+        self._database.attempt_with_retries(lambda: self._open(config), self.context.stopping())
 
     def poll(self) -> Sequence[SourceRecord] | None:
         """The next rows of the table whose turn it is."""
@@ -141,19 +141,21 @@ class JdbcSourceTask(SourceTask):
     def _all_readers(self, config: Mapping[str, str]) -> list[TableReader]:
         settings = self._settings
         schema, shown = GRANULARITIES[settings.text("timestamp.granularity")]
-        reading = Reading(self._database.session.zone, numeric_mapping(settings), schema, shown)
+        reading = ReadSettings(
+            self._database.session.zone, numeric_mapping(settings), schema, shown
+        )
         if settings.text("query"):
             return [self._query_reader(settings.text("query"), reading)]
         tables = read_table_list(config.get(TABLES, ""))
         return [self._table_reader(table, reading) for table in tables]
 
-    def _query_reader(self, select: str, reading: Reading) -> TableReader:
+    def _query_reader(self, select: str, reading: ReadSettings) -> TableReader:
         settings = self._settings
         origin = Origin(None, settings.text("topic.prefix"), QUERY_PARTITION, {})
         incrementing = settings.text("incrementing.column.name") or None
         return self._reader(select, origin, reading, incrementing if self._grows else None)
 
-    def _table_reader(self, table: TableName, reading: Reading) -> TableReader:
+    def _table_reader(self, table: TableName, reading: ReadSettings) -> TableReader:
         settings, database = self._settings, self._database
         described = database.describe(table)
         if described is None:
@@ -173,7 +175,7 @@ class JdbcSourceTask(SourceTask):
         return self._reader(select, origin, reading, incrementing)
 
     def _reader(
-        self, select: str, origin: Origin, reading: Reading, incrementing: str | None
+        self, select: str, origin: Origin, reading: ReadSettings, incrementing: str | None
     ) -> TableReader:
         settings, database = self._settings, self._database
         query = TableQuery(
@@ -219,7 +221,7 @@ def _incrementing_column(
     if len(found) != 1:
         raise ConnectError(
             f"table {table} has {len(found)} autoincrement columns, not one",
-            hint="name the column in incrementing.column.name",
+            hint="set incrementing.column.name to the column to use",
         )
     return found[0]
 

@@ -59,7 +59,7 @@ class TableMonitor:
 
     def _run(self) -> None:
         try:
-            self._database.attempt_patiently(self._look, self._stopping)
+            self._database.attempt_with_retries(self._look, self._stopping)
             while not self._stopping.wait(self._interval_ms / 1000):
                 try:
                     self._look()
@@ -94,5 +94,5 @@ class TableMonitor:
             raise ConnectError(
                 f"The connector uses the unqualified table name as the topic name and has "
                 f"detected duplicate unqualified table names: {', '.join(twice)}",
-                hint="narrow the tables with schema.pattern, catalog.pattern or table.whitelist",
+                hint="restrict the tables with schema.pattern, catalog.pattern or table.whitelist",
             )

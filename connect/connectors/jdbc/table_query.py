@@ -56,7 +56,7 @@ def _integer(value: object) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ConnectError(f"{value!r} in an offset is no integer")
+        raise ConnectError(f"{value!r} in an offset is not an integer")
     return value
 
 

@@ -18,7 +18,7 @@ from connect.connectors.jdbc.dialects.dialect import (
     Conversion,
     Cursor,
     ReadColumn,
-    Reading,
+    ReadSettings,
     Row,
     optional_columns,
 )
@@ -69,7 +69,7 @@ class TableReader:
         database: Database,
         query: TableQuery,
         origin: Origin,
-        reading: Reading,
+        reading: ReadSettings,
         *,
         start: Offset,
         delay_ms: int,
@@ -102,7 +102,7 @@ class TableReader:
         if self._cursor is None:
             self._start(connection)
         assert self._cursor is not None
-        # One row more than the batch: it tells whether the last one's time has passed.
+        # One row more than the batch: it shows whether the last row's time is complete.
         while len(self._rows) <= rows_max and not self._is_last_fetch:
             fetched = self._cursor.fetchmany(_FETCH_ROWS)
             self._is_last_fetch = len(fetched) < _FETCH_ROWS
@@ -209,7 +209,9 @@ class TableReader:
         for place in places:
             convert = columns[place].instant
             if convert is None:
-                raise ConnectError(f'column "{columns[place].name}" is no timestamp', at=str(self))
+                raise ConnectError(
+                    f'column "{columns[place].name}" is not a timestamp', at=str(self)
+                )
             readers.append((place, convert))
         rounded = self._database.dialect.instant_offset
 

@@ -15,7 +15,7 @@ def validated(
     config: Mapping[str, str],
     contradictions: Callable[[Settings], Complaints],
 ) -> Complaints | None:
-    """Errors by setting; none when single values are wrong, which the definition tells itself."""
+    """Errors by setting; none if single values are invalid, which the definition reports."""
     try:
         settings = definition.parse(config)
         address = address_of(settings, config)

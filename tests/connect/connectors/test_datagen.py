@@ -236,13 +236,13 @@ def test_a_schema_of_ones_own_is_taken_from_the_settings_or_a_file(tmp_path: Pat
 @pytest.mark.parametrize(
     ("settings", "name", "why"),
     [
-        ({}, "quickstart", "no schema given"),
+        ({}, "quickstart", "no schema set"),
         ({"quickstart": "users", "schema.string": "{}"}, "quickstart", "quickstart and schema"),
         ({"schema.filename": "nowhere.avsc"}, "schema.filename", "Unable to find the schema file"),
         ({"schema.string": "{"}, "schema.string", "Unable to parse the provided schema"),
         ({"quickstart": "users", "schema.keyfield": "id"}, "quickstart", 'no field "id"'),
-        ({"quickstart": "pageviews", "keys": "5"}, "quickstart", "holds the record's time"),
-        ({"quickstart": "users", "start.time": "noon"}, "start.time", '"noon" is no time'),
+        ({"quickstart": "pageviews", "keys": "5"}, "quickstart", "its type is the record's time"),
+        ({"quickstart": "users", "start.time": "noon"}, "start.time", '"noon" is not a valid time'),
     ],
 )
 def test_a_wrong_configuration_is_found_before_anything_starts(

@@ -1,4 +1,4 @@
-"""Texts made for regular expressions match them, and patterns that cannot be made are refused."""
+"""Strings generated for regular expressions match them; unsupported patterns are refused."""
 
 import re
 from random import Random
@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.connectors.datagen.patterns import (
-    all_texts,
-    count_texts,
+    all_strings,
+    count_strings,
     literal_prefix,
     read_pattern,
-    text_maker,
+    string_generator,
 )
 from connect.errors import ConfigError
 
@@ -31,17 +31,17 @@ PATTERNS = [
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_every_text_that_is_made_matches_its_pattern(pattern: str) -> None:
-    make = text_maker(read_pattern(pattern))
+    make = string_generator(read_pattern(pattern))
     random = Random(7)
     for _ in range(200):
         text = make(random)
         assert re.fullmatch(pattern, text), text
 
 
-def test_all_texts_of_a_small_pattern_are_listed_once() -> None:
+def test_all_strings_of_a_small_pattern_are_listed_once() -> None:
     part = read_pattern("User_[1-3]{0,1}|x{2}")
-    assert list(all_texts(part)) == ["User_", "User_1", "User_2", "User_3", "xx"]
-    assert count_texts(part) == 5
+    assert list(all_strings(part)) == ["User_", "User_1", "User_2", "User_3", "xx"]
+    assert count_strings(part) == 5
 
 
 @pytest.mark.parametrize(
@@ -55,15 +55,15 @@ def test_the_written_out_beginning_of_a_pattern_is_found(pattern: str, prefix: s
 @pytest.mark.parametrize(
     ("pattern", "why"),
     [
-        ("a)", "no group is open here"),
+        ("a)", "there is no open group here"),
         ("(a", "a group is not closed"),
         ("[a", "it ends too early"),
         ("*a", "nothing to repeat"),
-        ("a{x}", "{x} is no repetition"),
-        ("(?=a)", "of groups only"),
-        ("(a)\\1", "\\1 is not understood"),
+        ("a{x}", "{x} is not a valid repetition"),
+        ("(?=a)", "only the groups"),
+        ("(a)\\1", "\\1 is not supported"),
         ("[z-a]", 'the range "z-a" is empty'),
-        ("[^ -~]", "the class has no signs"),
+        ("[^ -~]", "the character class is empty"),
         ("a\\", "it ends too early"),
     ],
 )
@@ -82,4 +82,4 @@ def test_any_pattern_is_either_refused_or_made(pattern: str) -> None:
         part = read_pattern(pattern)
     except ConfigError:
         return
-    assert isinstance(text_maker(part)(Random(1)), str)
+    assert isinstance(string_generator(part)(Random(1)), str)

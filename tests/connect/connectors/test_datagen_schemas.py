@@ -96,7 +96,7 @@ def test_flags_alternate_in_an_iteration_and_follow_their_odds() -> None:
     assert set(values_of("boolean", odds=1.0)) == {True}
 
 
-def test_texts_follow_pattern_length_prefix_and_suffix() -> None:
+def test_strings_follow_pattern_length_prefix_and_suffix() -> None:
     for value in values_of("string", regex="[a-f]{3,20}", prefix="<", suffix=">"):
         assert isinstance(value, str)
         assert re.fullmatch("<[a-f]{3,20}>", value)
@@ -156,16 +156,16 @@ def test_a_type_can_be_used_again_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("kind", "properties", "why"),
     [
-        ("text", {}, '"text" is no Avro type'),
+        ("text", {}, '"text" is neither an Avro type'),
         (["int", "string"], {}, "a union of several types"),
         ("int", {"range": {"min": 3, "max": 3}}, "the range from 3 to 3 is empty"),
-        ("int", {"range": 7}, "7 is no JSON object"),
-        ("int", {"range": {"min": "low"}}, "\"min\" is no number: 'low'"),
-        ("int", {"iteration": {"start": 1, "restart": 1}}, "cannot restart where it starts"),
-        ("int", {"iteration": {"start": 1, "restart": 5, "step": -1}}, "never gets to its restart"),
-        ("string", {"regexp": "a"}, 'property "regexp" is not known'),
-        ("string", {"options": []}, "options are no list of values"),
-        ("int", {"options": ["a"]}, "an option does not fit"),
+        ("int", {"range": 7}, "7 is not a JSON object"),
+        ("int", {"range": {"min": "low"}}, "\"min\" is not a number: 'low'"),
+        ("int", {"iteration": {"start": 1, "restart": 1}}, "cannot restart at its start"),
+        ("int", {"iteration": {"start": 1, "restart": 5, "step": -1}}, "never reaches its restart"),
+        ("string", {"regexp": "a"}, 'unknown property "regexp"'),
+        ("string", {"options": []}, "options must be a list of values"),
+        ("int", {"options": ["a"]}, "an option does not match the schema"),
         ("string", {"options": {"file": "none", "encoding": "json"}}, "cannot be read"),
         ("string", {"options": {"file": "none"}}, '"encoding": "json"'),
         ("string", {"length": {"min": 4, "max": 4}}, "there is no length from 4 to below 4"),
@@ -183,7 +183,7 @@ def test_what_cannot_be_generated_is_refused_with_field_and_reason(
 
 
 @pytest.mark.parametrize("text", ["{", '"string"', '{"type": "record", "name": "r"}'])
-def test_a_schema_that_is_no_record_is_refused(text: str) -> None:
+def test_a_schema_that_is_not_a_record_is_refused(text: str) -> None:
     with pytest.raises(ConfigError):
         read_schema(text)
 

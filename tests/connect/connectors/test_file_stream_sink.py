@@ -42,7 +42,7 @@ def test_without_a_file_lines_go_to_standard_output(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out == "one\nnull\n"
 
 
-def test_values_that_are_no_texts_are_written_as_java_prints_them(tmp_path: Path) -> None:
+def test_values_that_are_not_strings_are_written_as_java_prints_them(tmp_path: Path) -> None:
     point = data.struct("point", {"x": data.INT32, "label": data.OPTIONAL_STRING})
     task = FileStreamSinkTask()
     task.start({"file": str(tmp_path / "out.txt")})

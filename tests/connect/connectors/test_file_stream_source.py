@@ -41,7 +41,7 @@ def started(file: Path | str, position: object = None, **settings: str) -> FileS
     return task
 
 
-def texts(task: FileStreamSourceTask) -> list[object]:
+def lines(task: FileStreamSourceTask) -> list[object]:
     """Everything there is to read now."""
     return [record.value for record in records(task)]
 
@@ -75,60 +75,60 @@ def test_lines_become_records_with_the_position_after_them(file: Path) -> None:
     assert second.timestamp_ms is not None
 
 
-def test_positions_are_bytes_not_signs(file: Path) -> None:
+def test_positions_are_bytes_not_characters(file: Path) -> None:
     file.write_text("Zürich\nGenève\n", encoding="utf-8")
     first, _ = records(started(file))
     assert first.source_offset == {"position": 8}
-    assert texts(started(file, 8)) == ["Genève"]
+    assert lines(started(file, 8)) == ["Genève"]
 
 
 def test_a_line_without_its_end_waits(file: Path) -> None:
     file.write_text("one\ntw")
     task = started(file)
-    assert texts(task) == ["one"]
+    assert lines(task) == ["one"]
     with file.open("a") as out:
         out.write("o\nthree")
-    assert texts(task) == ["two"]
+    assert lines(task) == ["two"]
 
 
 @pytest.mark.parametrize("text", ["a\r\nb\r\n", "a\rb\r\n", "a\nb\n"])
 def test_all_three_line_ends_are_understood(file: Path, text: str) -> None:
     file.write_bytes(text.encode())
-    assert texts(started(file)) == ["a", "b"]
+    assert lines(started(file)) == ["a", "b"]
 
 
 def test_a_carriage_return_at_the_end_waits_for_what_follows(file: Path) -> None:
     file.write_bytes(b"a\r")
     task = started(file)
-    assert texts(task) == []
+    assert lines(task) == []
     with file.open("ab") as out:
         out.write(b"\nb\n")
-    assert texts(task) == ["a", "b"]
+    assert lines(task) == ["a", "b"]
 
 
 def test_bytes_that_are_no_text_are_replaced(file: Path) -> None:
     file.write_bytes(b"a\xffb\n")
-    assert texts(started(file)) == ["a\ufffdb"]
+    assert lines(started(file)) == ["a\ufffdb"]
 
 
 def test_a_file_that_is_not_there_yet_is_waited_for(file: Path) -> None:
     task = started(file)
     assert task.poll() is None
     file.write_text("here\n")
-    assert texts(task) == ["here"]
+    assert lines(task) == ["here"]
 
 
 def test_reading_goes_on_at_the_stored_position(file: Path) -> None:
     file.write_text("one\ntwo\nthree\n")
-    assert texts(started(file, 4)) == ["two", "three"]
+    assert lines(started(file, 4)) == ["two", "three"]
 
 
 def test_a_stored_position_behind_the_end_means_the_file_was_cut_off(file: Path) -> None:
     file.write_text("new\n")
-    assert texts(started(file, 400)) == ["new"]
+    assert lines(started(file, 400)) == ["new"]
 
 
-def test_a_stored_position_that_is_no_number_is_refused(file: Path) -> None:
+def test_a_stored_position_that_is_not_a_number_is_refused(file: Path) -> None:
     file.write_text("one\n")
     with pytest.raises(ConnectError, match="Offset position is the incorrect type"):
         started(file, "4").poll()
@@ -144,20 +144,20 @@ def test_a_batch_holds_at_most_its_size(file: Path) -> None:
 def test_a_file_that_is_cut_off_is_read_from_its_beginning(file: Path) -> None:
     file.write_text("one\ntwo\nunfinished")
     task = started(file)
-    assert texts(task) == ["one", "two"]
+    assert lines(task) == ["one", "two"]
     os.truncate(file, 0)
-    assert texts(task) == []
+    assert lines(task) == []
     with file.open("a") as out:
         out.write("three\n")
-    assert texts(task) == ["three"]
+    assert lines(task) == ["three"]
 
 
 def test_copy_and_truncate_is_seen_even_when_the_file_has_grown_again(file: Path) -> None:
     file.write_text("one\ntwo\n")
     task = started(file)
-    assert texts(task) == ["one", "two"]
+    assert lines(task) == ["one", "two"]
     file.write_text("first of many\nsecond of many\n")
-    assert texts(task) == ["first of many", "second of many"]
+    assert lines(task) == ["first of many", "second of many"]
 
 
 def test_a_file_that_takes_the_name_is_read_after_the_rest_of_the_old_one(
@@ -165,11 +165,11 @@ def test_a_file_that_takes_the_name_is_read_after_the_rest_of_the_old_one(
 ) -> None:
     file.write_text("one\n")
     task = started(file)
-    assert texts(task) == ["one"]
+    assert lines(task) == ["one"]
     with file.open("a") as out:
         out.write("two\nnever finished")
     file.rename(tmp_path / "lines.txt.1")
-    assert texts(task) == ["two"]
+    assert lines(task) == ["two"]
     file.write_text("three\n")
     last, new = records(task) + records(task)
     assert (last.value, last.source_offset) == ("never finished", {"position": 0})
@@ -190,8 +190,8 @@ def test_a_task_that_waits_returns_when_it_is_stopped(file: Path) -> None:
     assert task.poll() is None
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ConnectError, match="it is no regular file"):
+def test_a_directory_is_not_a_file(tmp_path: Path) -> None:
+    with pytest.raises(ConnectError, match="it is not a regular file"):
         started(tmp_path).poll()
 
 

@@ -99,7 +99,7 @@ def test_each_record_is_one_request_by_default(service: Service) -> None:
     task.stop()
 
 
-def test_topic_and_key_stand_in_the_url_with_their_signs_escaped(service: Service) -> None:
+def test_topic_and_key_stand_in_the_url_with_their_characters_escaped(service: Service) -> None:
     task = started(service.url + "/${topic}/${key}", request_method="put")
     task.put([record(0, "x", key="a/b ü")])
     task.put([record(1, "x", key=7)])
@@ -246,7 +246,7 @@ def test_a_busy_service_gets_the_rest_of_the_records_again(service: Service) -> 
         PlainTextResponse("busy", 429, headers={"Retry-After": "2"}),
     ]
     for _ in range(2):
-        with pytest.raises(RetriableError, match="the service answered"):
+        with pytest.raises(RetriableError, match="the service responded with"):
             task.put(records)
     task.put(records)
     assert service.bodies == ["0", "1", "1", "1", "2", "3"]
@@ -263,7 +263,7 @@ def test_the_wait_doubles_with_every_failure_up_to_a_minute(service: Service) ->
         with pytest.raises(RetriableError):
             task.put([record(0, "x")])
     assert timeouts_of(task) == [20_000, 40_000, 60_000, 60_000]
-    with pytest.raises(ConnectError, match="the service answered 500") as caught:
+    with pytest.raises(ConnectError, match="the service responded with 500") as caught:
         task.put([record(0, "x")])
     assert not isinstance(caught.value, RetriableError)
     assert 'topic "t" partition 0 offset 0' in caught.value.at
@@ -392,9 +392,9 @@ def test_partitions_that_are_opened_again_forget_a_half_delivered_put(service: S
 @pytest.mark.parametrize(
     ("settings", "name", "why"),
     [
-        ({"http.api.url": "example.com"}, "http.api.url", "is no URL"),
-        ({"http.api.url": "http://x/${offset}"}, "http.api.url", "stands for nothing"),
-        ({"headers": "no colon"}, "headers", '"no colon" in headers is no header'),
+        ({"http.api.url": "example.com"}, "http.api.url", "is not a valid URL"),
+        ({"http.api.url": "http://x/${offset}"}, "http.api.url", "unknown placeholder"),
+        ({"headers": "no colon"}, "headers", '"no colon" in headers is not a valid header'),
         ({"auth.type": "basic"}, "connection.user", "no connection.user"),
         ({"auth.type": "bearer"}, "bearer.token", "no bearer.token"),
     ],

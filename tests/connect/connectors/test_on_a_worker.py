@@ -28,7 +28,7 @@ from tests.support.peer import wait_until
 pytestmark = pytest.mark.slow
 
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
-TEXTS = {"key.converter": STRINGS, "value.converter": STRINGS}
+STRING_CONVERTERS = {"key.converter": STRINGS, "value.converter": STRINGS}
 PLAIN_JSON = {
     "key.converter": STRINGS,
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -77,7 +77,7 @@ def test_a_file_goes_through_a_topic_into_another_file(broker: Broker, tmp_path:
                 "tasks.max": "1",
                 "file": str(source),
                 "topic": "connect-test",
-                **TEXTS,
+                **STRING_CONVERTERS,
             },
         )
         client.create(
@@ -87,7 +87,7 @@ def test_a_file_goes_through_a_topic_into_another_file(broker: Broker, tmp_path:
                 "tasks.max": "1",
                 "file": str(sink),
                 "topics": "connect-test",
-                **TEXTS,
+                **STRING_CONVERTERS,
             },
         )
         wait_until(lambda: sink.exists() and sink.read_text() == source.read_text(), "equal files")
@@ -106,7 +106,7 @@ def test_a_file_source_goes_on_where_the_worker_left_off(broker: Broker, tmp_pat
         "connector.class": "FileStreamSource",
         "file": str(file),
         "topic": "lines",
-        **TEXTS,
+        **STRING_CONVERTERS,
     }
     with working(broker) as client:
         client.create("lines", config)

@@ -53,7 +53,7 @@ class Registered:
         return found
 
     def register(self, text: object, kind: SchemaKind, subject: str = "t-value") -> int:
-        """The id of a schema that somebody else registered."""
+        """The id of a schema that another client registered."""
         shown = text if isinstance(text, str) else orjson.dumps(text).decode()
         return self.registry.register(subject, Schema(shown, kind))
 

@@ -470,7 +470,7 @@ def test_the_version_is_that_of_the_subject_unless_the_schema_has_one() -> None:
 def test_names_that_avro_has_not_are_scrubbed_when_that_is_set() -> None:
     schema = struct("my-shop.my item", {"a-b": INT32, "1st": STRING, "ü": OPTIONAL_STRING})
     row = Struct(schema, [1, "x", None])
-    with pytest.raises(DataError, match=r"hint: scrub\.invalid\.names=true"):
+    with pytest.raises(DataError, match=r"hint: set scrub\.invalid\.names=true"):
         avro().write(schema, row)
     converter = avro(scrub_invalid_names="true")
     found, value = converter.read(converter.write(schema, row))
@@ -490,7 +490,7 @@ def test_without_meta_data_schemas_are_plain() -> None:
     assert converter.json() == "string"
 
 
-def test_null_is_no_bytes() -> None:
+def test_null_has_no_bytes() -> None:
     converter = avro().converter
     assert converter.from_connect_data("t", (), None, None) is None
     assert converter.from_connect_data("t", (), OPTIONAL_STRING, None) is None
@@ -510,10 +510,10 @@ def test_a_null_becomes_the_default_unless_it_is_ignored() -> None:
     assert value.values == [None]
 
 
-def test_values_without_a_schema_get_one_if_it_can_be_told() -> None:
+def test_values_without_a_schema_get_one_if_it_can_be_inferred() -> None:
     converter = avro()
     assert converter.read(converter.write(None, {"a": 1}))[1] == {"a": 1}
-    with pytest.raises(DataError, match="hint: give the record a schema"):
+    with pytest.raises(DataError, match="hint: set a schema for the record"):
         converter.write(None, [1, "a"])
 
 
@@ -578,7 +578,7 @@ MISFITS: list[tuple[ConnectSchema, object, str, str]] = [
     (INT32, "7", "schema with type INT32: str for value", ""),
     (INT8, 300, "schema with type INT8: int for value", ""),
     (FLOAT64, 7, "schema with type FLOAT64: int for value", ""),
-    (FLOAT32, 1e300, "does not fit its Avro schema", ""),
+    (FLOAT32, 1e300, "does not match its Avro schema", ""),
     (BYTES.as_optional(), "x", "schema with type BYTES: str for value", ""),
     (array(INT32), {"a": 1}, "schema with type ARRAY: dict for value", ""),
     (map_of(STRING, INT32), {1: 1}, "schema with type STRING: int for key of map value", ""),

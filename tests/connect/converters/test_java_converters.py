@@ -119,7 +119,7 @@ def test_java_writes_again_what_it_read_from_us_and_we_read_that(java: JavaConve
 
 
 def lost_by_java(example: Example) -> bool:
-    """Java writes infinities as texts, and reads texts as 0."""
+    """Java writes infinities as strings, and reads strings as 0."""
     return b"Infinity" in written("", example.schema, example.value)
 
 
@@ -139,7 +139,7 @@ def test_java_refuses_the_same_bytes_in_the_same_words(java: JavaConverters) -> 
         assert failed.value.message.startswith(theirs.strip()), data
 
 
-def test_java_shows_values_in_the_same_texts(java: JavaConverters) -> None:
+def test_java_shows_values_as_the_same_strings(java: JavaConverters) -> None:
     plain = [STRING, FLOAT64, ADDRESS]
     tried = [each for each in PRESENT if each.schema in plain or each.schema.type is Type.INT64]
     tried = [each for each in tried if each.schema.name is None or each.schema is ADDRESS]
@@ -176,7 +176,7 @@ def unwritable(schema: ConnectSchema | None) -> bool:
     )
 
 
-def test_java_writes_headers_as_the_same_texts(java: JavaConverters) -> None:
+def test_java_writes_headers_as_the_same_strings(java: JavaConverters) -> None:
     headers = SimpleHeaderConverter()
     tried = [(schema, value) for _, schema, value in READ if schema and not unwritable(schema)]
     tried += [(ADDRESS, value) for value, _ in WRITTEN if isinstance(value, Struct)]

@@ -163,7 +163,7 @@ def test_values_without_a_schema_are_written_as_they_are(value: object, payload:
 @pytest.mark.parametrize("value", [NOON, Decimal(1), {"a": [NOON]}, object()])
 def test_a_value_that_needs_a_schema_is_refused_without_one(value: object) -> None:
     with pytest.raises(
-        DataError, match=r"does not have corresponding schema type\.\n.*\n  hint: give"
+        DataError, match=r"does not have corresponding schema type\.\n.*\n  hint: set a schema"
     ):
         JsonConverter().from_connect_data("t", (), None, value)
 
@@ -330,7 +330,7 @@ UNWRITABLE: list[tuple[ConnectSchema, object, str, str]] = [
     (INT32, None, "null value for field that is required and has no default value", 'topic "t"'),
     (STRING, 7, "schema with type STRING: int for value", 'topic "t"'),
     (FLOAT64, 7, "Invalid type for FLOAT64: int", 'topic "t"'),
-    (FLOAT32, 1e300, "does not fit a FLOAT32", 'topic "t"'),
+    (FLOAT32, 1e300, "is out of range for FLOAT32", 'topic "t"'),
     (BYTES, "x", "Invalid type for bytes type: str", 'topic "t"'),
     (array(INT32), [1, "x"], "type INT32: str for value", 'topic "t", element 1'),
     (map_of(STRING, INT32), {"a": "x"}, "type INT32: str", "topic \"t\", element 'a'"),
@@ -361,7 +361,7 @@ def test_a_value_that_does_not_fit_says_what_and_where(
     assert failed.value.at == at
 
 
-def test_a_text_that_is_no_unicode_is_an_error_of_the_data() -> None:
+def test_a_string_that_is_not_unicode_is_an_error_of_the_data() -> None:
     with pytest.raises(DataError, match="Converting Kafka Connect data to byte"):
         JsonConverter().from_connect_data("t", (), STRING, "\ud800")
 

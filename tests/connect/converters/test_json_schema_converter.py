@@ -323,7 +323,7 @@ UNUSABLE: list[tuple[object, str]] = [
     ({}, "Unsupported schema type"),
     ({"type": "null"}, "Unsupported schema type: null"),
     ({"type": "array"}, "Array schema did not specify the items type"),
-    ({"type": "object", "properties": {"next": {"$ref": "#"}}}, "contains itself"),
+    ({"type": "object", "properties": {"next": {"$ref": "#"}}}, "is recursive"),
     ({"type": "object", "connect.type": "map"}, "Unsupported schema type"),
 ]
 

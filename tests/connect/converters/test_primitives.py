@@ -83,7 +83,7 @@ def test_other_values_are_written_as_java_shows_them(value: object, text: str) -
     assert StringConverter().from_connect_data("t", (), None, value) == text.encode()
 
 
-def test_texts_may_have_another_encoding() -> None:
+def test_strings_may_have_another_encoding() -> None:
     latin = StringConverter()
     latin.configure({"converter.encoding": "ISO-8859-1"}, True)
     assert latin.from_connect_data("t", (), STRING, "ä") == b"\xe4"

@@ -151,7 +151,7 @@ def some_value(schema: ConnectSchema) -> object:
     return {"a": 1} if schema.type is Type.MAP else []
 
 
-def test_settings_say_how_null_is_told() -> None:
+def test_settings_define_how_null_is_encoded() -> None:
     holder = struct("Holder", {"a": OPTIONAL_INT32})
     row = Struct(holder)
     for setting, declared, read in (
@@ -291,7 +291,7 @@ def test_the_latest_schema_must_have_the_fields() -> None:
         converter.write(schema, Struct(schema, [[]]))
 
 
-def test_null_is_no_bytes() -> None:
+def test_null_has_no_bytes() -> None:
     converter = protobuf().converter
     assert converter.from_connect_data("t", (), None, None) is None
     assert converter.from_connect_data("t", (), ADDRESS.as_optional(), None) is None
@@ -308,7 +308,7 @@ def test_a_null_becomes_the_default() -> None:
 def test_names_that_protobuf_has_not_are_scrubbed_when_that_is_set() -> None:
     schema = struct("shop.my item", {"a-b": INT32, "_c": STRING})
     row = Struct(schema, [1, "x"])
-    with pytest.raises(DataError, match=r"hint: scrub\.invalid\.names=true"):
+    with pytest.raises(DataError, match=r"hint: set scrub\.invalid\.names=true"):
         protobuf().write(schema, row)
     converter = protobuf(scrub_invalid_names="true")
     found, value = converter.there_and_back(schema, row)
@@ -327,12 +327,12 @@ def test_field_names_that_python_has_for_itself() -> None:
 MISFITS: list[tuple[ConnectSchema, object, str, str]] = [
     (struct("s", {"a": INT32}), ["7"], "schema with type INT32: str", 'field "a"'),
     (struct("s", {"a": INT16}), [2**15], "schema with type INT16: int", 'field "a"'),
-    (struct("s", {"a": FLOAT32}), [1e300], "does not fit a FLOAT32", 'field "a"'),
+    (struct("s", {"a": FLOAT32}), [1e300], "is out of range for FLOAT32", 'field "a"'),
     (struct("s", {"a": STRING}), [None], "Found null value for non-optional", 'field "a"'),
     (
         struct("s", {"a": array(OPTIONAL_STRING)}),
         [[None]],
-        "no null in an array",
+        "arrays cannot contain null",
         'field "a", element 0',
     ),
     (struct("s", {"a": array(STRING)}), ["x"], "schema with type ARRAY: str", 'field "a"'),
@@ -371,5 +371,5 @@ def test_bytes_that_are_no_message_are_refused() -> None:
             converter.read(framed(schema_id, payload))
     recursive = 'syntax = "proto3"; message N { N next = 1; }'
     schema_id = converter.register(recursive, SchemaKind.PROTOBUF, "n")
-    with pytest.raises(DataError, match="contains itself"):
+    with pytest.raises(DataError, match="is recursive"):
         converter.read(framed(schema_id, b"\0"))

@@ -1,4 +1,4 @@
-"""Headers as texts."""
+"""Headers as strings."""
 
 import datetime
 from decimal import Decimal
@@ -110,11 +110,11 @@ WRITTEN: list[tuple[object, str]] = [
 
 
 @pytest.mark.parametrize(("value", "text"), WRITTEN)
-def test_values_are_written_as_texts(value: object, text: str) -> None:
+def test_values_are_written_as_strings(value: object, text: str) -> None:
     assert HEADERS.from_connect_header("t", "h", None, value) == text.encode()
 
 
-def test_nothing_stays_nothing_and_what_is_no_text_stays_bytes() -> None:
+def test_nothing_stays_nothing_and_invalid_strings_stay_bytes() -> None:
     assert HEADERS.from_connect_header("t", "h", None, None) is None
     assert HEADERS.to_connect_header("t", "h", None) == (None, None)
     assert HEADERS.to_connect_header("t", "h", b"\xff\x00") == (BYTES, b"\xff\x00")
@@ -126,7 +126,7 @@ def test_what_has_no_text_is_refused() -> None:
 
 
 @given(st.recursive(st.text() | st.booleans(), lambda inner: st.lists(inner, max_size=3)))
-def test_lists_of_texts_come_back(value: object) -> None:
+def test_lists_of_strings_come_back(value: object) -> None:
     given_list = [value]
     data = HEADERS.from_connect_header("t", "h", None, given_list)
     found = HEADERS.to_connect_header("t", "h", data)[1]

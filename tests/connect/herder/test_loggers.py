@@ -32,7 +32,7 @@ def test_java_has_more_levels(level: str, number: int) -> None:
     assert loggers.levels()["herded.levels"].level == level
 
 
-def test_what_is_no_level_or_no_logger_is_refused() -> None:
+def test_an_invalid_level_or_logger_is_refused() -> None:
     loggers = Loggers(ManualClock(NOW_MS))
     with pytest.raises(BadRequest, match="'level' parameter was not specified"):
         loggers.set_level("herded.x", None)

@@ -20,7 +20,7 @@ def test_work_is_done_in_its_order_and_answered() -> None:
     thread.close()
 
 
-def test_an_error_is_told_and_work_goes_on() -> None:
+def test_an_error_is_reported_and_work_continues() -> None:
     thread = SerialThread("serial", SystemClock())
     failed = thread.submit(lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):

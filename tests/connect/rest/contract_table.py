@@ -39,7 +39,7 @@ Json = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HttpRequest:
     """A worker to ask, and what stands for the parts of its answers that are its own."""
 
     client: httpx.Client
@@ -59,13 +59,13 @@ def table() -> Iterator[tuple[Path, list[Json]]]:
         yield path, orjson.loads(path.read_bytes())
 
 
-def check_case(case: Json, asked: Asked) -> None:
+def check_case(case: Json, asked: HttpRequest) -> None:
     """Go through the steps of a case."""
     for step in case["steps"]:
         check_step(step, asked)
 
 
-def check_step(step: Json, asked: Asked) -> None:
+def check_step(step: Json, asked: HttpRequest) -> None:
     """Send the request and compare the answer, until it is right if the step says so."""
     wanted = {**step, **(step.get("ours", {}) if asked.is_ours else {})}
     found: Json = None
@@ -115,7 +115,7 @@ def _difference(wanted: Json, found: Json, at: str) -> str | None:
     return f"{at or 'the answer'} is {found!r}, not {wanted!r}"
 
 
-def answered(step: Json, asked: Asked) -> Json:
+def answered(step: Json, asked: HttpRequest) -> Json:
     """Send the request of a step; status, headers and answer with their own parts replaced."""
     response = send(step["request"], asked)
     try:
@@ -134,7 +134,7 @@ def answered(step: Json, asked: Asked) -> Json:
     }
 
 
-def send(request: Json, asked: Asked) -> httpx.Response:
+def send(request: Json, asked: HttpRequest) -> httpx.Response:
     """Send a request; workers of a group answer 409 while they share out their work."""
     content = _filled(request.get("text", ""), asked).encode()
     headers = dict(request.get("headers", {}))
@@ -155,11 +155,11 @@ def send(request: Json, asked: Asked) -> httpx.Response:
     return response
 
 
-def _filled(text: str, asked: Asked) -> str:
+def _filled(text: str, asked: HttpRequest) -> str:
     return text.replace("{folder}", str(asked.folder))
 
 
-def _replaced(value: Json, asked: Asked) -> Json:
+def _replaced(value: Json, asked: HttpRequest) -> Json:
     if isinstance(value, dict):
         return {
             name: ANYTHING if name in OPEN_MEMBERS and each is not None else _replaced(each, asked)

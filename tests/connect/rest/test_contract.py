@@ -4,7 +4,7 @@ import pytest
 
 from connect.rest.application import own_version
 from tests.connect.rest.conftest import Served
-from tests.connect.rest.contract_table import Asked, Json, check_case, table
+from tests.connect.rest.contract_table import HttpRequest, Json, check_case, table
 
 pytestmark = pytest.mark.slow
 
@@ -17,6 +17,6 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES)
 def test_requests_are_answered_as_kafka_connect_does(case: Json, served: Served) -> None:
-    asked = Asked(served.client, own_version(), served.folder / "files", is_ours=True)
+    asked = HttpRequest(served.client, own_version(), served.folder / "files", is_ours=True)
     asked.prepare()
     check_case(case, asked)

@@ -1,4 +1,4 @@
-"""Requests that nobody would send: none fails in the worker, and its connectors go on."""
+"""Random requests: none fails in the worker, and its connectors keep running."""
 
 import tempfile
 from pathlib import Path
@@ -18,7 +18,7 @@ SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 SINK = "FileStreamSink"
 NOWHERE = str(Path(tempfile.gettempdir(), "nowhere"))
 
-texts = st.text(max_size=12)
+strings = st.text(max_size=12)
 segments = st.one_of(
     st.sampled_from(
         [
@@ -28,7 +28,7 @@ segments = st.one_of(
             *("FileStreamSource", "Cast$Value", "tests.connect.scripted:Nope", "os:path", "a:b:c"),
         ]
     ),
-    texts,
+    strings,
 )
 known_paths = st.sampled_from(
     [
@@ -48,12 +48,14 @@ queries = st.dictionaries(
     st.sampled_from(
         ["expand", "includeTasks", "onlyFailed", "connectorsOnly", "scope", "version", "forward"]
     ),
-    st.one_of(st.sampled_from(["true", "info", "status", "cluster", "latest"]), texts),
+    st.one_of(st.sampled_from(["true", "info", "status", "cluster", "latest"]), strings),
     max_size=3,
 )
 json_values = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**64 - 1), st.floats(), texts),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(texts, inner, max_size=3)),
+    st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**64 - 1), st.floats(), strings),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(strings, inner, max_size=3)
+    ),
     max_leaves=8,
 )
 configs = st.dictionaries(
@@ -65,7 +67,7 @@ configs = st.dictionaries(
                 *("consumer.override.group.id", "transforms.a.predicate", "header.converter"),
             ]
         ),
-        texts,
+        strings,
     ),
     st.one_of(
         st.sampled_from(["a", "a,b", "(", "-1", "org.apache.kafka.connect.transforms.Cast$Value"]),

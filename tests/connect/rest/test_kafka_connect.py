@@ -8,7 +8,7 @@ import httpx
 import orjson
 import pytest
 
-from tests.connect.rest.contract_table import Asked, answered, check_case, table
+from tests.connect.rest.contract_table import HttpRequest, answered, check_case, table
 from tests.support.kafka_connect_worker import KafkaConnect, skip_without_kafka_connect
 from tests.support.millstream_broker import MillstreamBroker
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.peer
 
 
 @pytest.fixture(scope="module")
-def kafka_connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
+def kafka_connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpRequest]:
     folder = tmp_path_factory.mktemp("kafka-connect")
     skip_without_kafka_connect()
     with (
@@ -27,12 +27,12 @@ def kafka_connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
             base_url=worker.url, timeout=120.0, limits=httpx.Limits(max_keepalive_connections=0)
         ) as client,
     ):
-        asked = Asked(client, worker.version, folder / "files", is_ours=False)
+        asked = HttpRequest(client, worker.version, folder / "files", is_ours=False)
         asked.prepare()
         yield asked
 
 
-def test_kafka_connect_answers_as_the_table_says(kafka_connect: Asked) -> None:
+def test_kafka_connect_answers_as_the_table_says(kafka_connect: HttpRequest) -> None:
     if os.environ.get("REWRITE"):
         rewrite(kafka_connect)
         return
@@ -44,7 +44,7 @@ def test_kafka_connect_answers_as_the_table_says(kafka_connect: Asked) -> None:
                 raise AssertionError(f"{path.stem}: {case['name']}: {error}") from error
 
 
-def rewrite(asked: Asked) -> None:
+def rewrite(asked: HttpRequest) -> None:
     """Put Kafka Connect's answers into the table; what comes eventually gets some seconds."""
     for path, cases in table():
         for case in cases:

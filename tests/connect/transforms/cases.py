@@ -105,7 +105,7 @@ def agrees(found: Json, expected: Json) -> bool:
 
 
 def write_cases(family: str, contents: list[Json]) -> None:
-    """Writes a file anew, a line for each part of a case."""
+    """Rewrites a file, with a line for each part of a case."""
     blocks = []
     for content in contents:
         lines = [f"    {_text(name)}: {_text(part)}" for name, part in content.items()]

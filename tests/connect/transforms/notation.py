@@ -7,7 +7,7 @@ SCHEMA      "int32", "string?" (optional), "decimal(2)", "date", "time", "timest
             {"type": "struct", "fields": {"a": SCHEMA}}, {"type": "array", "of": SCHEMA},
             {"type": "map", "keys": SCHEMA, "of": SCHEMA}; with "optional", "name", "version",
             "doc", "parameters", "default"
-VALUE       what JSON says; with a schema, bytes are base64 and decimals and times are texts;
+VALUE       what JSON says; with a schema, bytes are base64 and decimals and times are strings;
             without one {"$bytes": ""}, {"$decimal": ""}, {"$timestamp": ""}, and numbers whose
             type in Java matters are {"$int32": 1}, {"$float": 0.5}, {"$double": "NaN"}
 """

@@ -123,7 +123,7 @@ def test_the_transforms_own_settings_come_without_their_prefix() -> None:
         ),
     ],
 )
-def test_a_chain_that_cannot_be_built_is_told(config: dict[str, str], message: str) -> None:
+def test_a_chain_that_cannot_be_built_is_reported(config: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError) as refused:
         TransformationChain.build(config, PLUGINS)
     assert refused.value.message == message

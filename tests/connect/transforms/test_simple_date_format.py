@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.clock import ManualClock
-from connect.transforms.simple_date_format import NoDate, SimpleDateFormat
+from connect.transforms.simple_date_format import InvalidDate, SimpleDateFormat
 
 # 1600 to 9999: Java's calendar before 1582 is another one.
 MILLISECONDS = st.integers(min_value=-11_676_096_000_000, max_value=253_402_300_799_999)
@@ -45,5 +45,5 @@ def test_two_digits_of_a_year_are_near_the_clocks(text: str, date: str) -> None:
 
 
 def test_a_text_that_ends_too_early_does_not_match() -> None:
-    with pytest.raises(NoDate):
+    with pytest.raises(InvalidDate):
         SimpleDateFormat("yyyy-MM-dd").parse("2024-05-")

@@ -40,16 +40,16 @@ class Cursor(Protocol):
     def close(self) -> None: ...
 
 
-class Failure(enum.Enum):
+class FailureKind(enum.Enum):
     """What an error of a driver means for the one who asked."""
 
-    AWAY = "the connection broke, or the database is not there"
+    AWAY = "the connection was lost, or the database is not available"
     REFUSED = "the statement failed; it may succeed later, or never"
-    BAD_VALUE = "a row does not fit the table"
+    BAD_VALUE = "the table does not accept a row"
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SessionSettings:
     """How to open a connection."""
 
     address: Address
@@ -58,7 +58,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadSettings:
     """How columns become fields."""
 
     zone: tzinfo
@@ -126,19 +126,19 @@ class Dialect(Protocol):
     quote_sign: str
     engine: str  # SQLAlchemy's name of dialect and driver
 
-    def connect(self, session: Session) -> Connection:
+    def connect(self, session: SessionSettings) -> Connection:
         """Opens a connection; every statement on it is in a transaction."""
         ...
 
-    def failure(self, error: Exception) -> Failure | None:
-        """What an error means; None when it is no error of the database or the driver."""
+    def failure(self, error: Exception) -> FailureKind | None:
+        """The meaning of an error; None if it is not from the database or the driver."""
         ...
 
     def tables(self, connection: Connection) -> list[tuple[TableName, str]]:
         """Tables that are not the system's, with JDBC's names of their kinds."""
         ...
 
-    def table_name(self, session: Session, parts: Sequence[str]) -> TableName:
+    def table_name(self, session: SessionSettings, parts: Sequence[str]) -> TableName:
         """The table that `table`, `schema.table` or `catalog.schema.table` names."""
         ...
 
@@ -151,7 +151,7 @@ class Dialect(Protocol):
         ...
 
     def abandon(self, cursor: Cursor) -> None:
-        """Lets go of a query that may have more rows; its connection is closed next."""
+        """Closes a query that may have more rows; its connection is closed next."""
         ...
 
     def columns(
@@ -159,7 +159,7 @@ class Dialect(Protocol):
         connection: Connection,
         cursor: Cursor,
         statement: str,
-        reading: Reading,
+        reading: ReadSettings,
     ) -> list[ReadColumn]:
         """The columns of a running query; asked before its first row is fetched."""
         ...

@@ -20,11 +20,11 @@ from connect.connectors.jdbc.dialects.dialect import (
     Connection,
     Conversion,
     Cursor,
-    Failure,
+    FailureKind,
     ReadColumn,
-    Reading,
+    ReadSettings,
     Row,
-    Session,
+    SessionSettings,
     TableColumn,
     Target,
 )
@@ -67,7 +67,7 @@ _STATEMENT_LENGTH_MAX = 1_000_000
 _SCALE_MAX = 38
 _DIGITS_MAX = 65
 _BINARY_CHARSET = 63
-# A key column needs a length; utf8mb4 has at most 768 signs in an index.
+# A key column needs a length; an index has at most 768 characters of utf8mb4.
 _KEY_LENGTH = 255
 
 _UNKNOWN_ZONE = 1298
@@ -126,7 +126,7 @@ class MariadbDialect:
     quote_sign = "`"
     engine = "mysql+pymysql"
 
-    def connect(self, session: Session) -> Connection:
+    def connect(self, session: SessionSettings) -> Connection:
         """Opens a connection whose local times are those of the session's zone."""
         address = session.address
         connection: MysqlConnection[Any] = pymysql.connect(
@@ -148,17 +148,17 @@ class MariadbDialect:
                 cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {session.isolation}")
         return cast(Connection, connection)
 
-    def failure(self, error: Exception) -> Failure | None:
+    def failure(self, error: Exception) -> FailureKind | None:
         """What an error of PyMySQL means."""
         if isinstance(error, OSError | EOFError):
-            return Failure.AWAY
+            return FailureKind.AWAY
         if not isinstance(error, pymysql.err.MySQLError):
             return None
         code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
         is_bad = isinstance(error, pymysql.err.DataError | pymysql.err.IntegrityError)
         if is_bad or code in _BAD_VALUES:
-            return Failure.BAD_VALUE
-        return Failure.AWAY if code in _AWAY else Failure.REFUSED
+            return FailureKind.BAD_VALUE
+        return FailureKind.AWAY if code in _AWAY else FailureKind.REFUSED
 
     def tables(self, connection: Connection) -> list[tuple[TableName, str]]:
         """Every table and view of every database that is not the system's."""
@@ -169,7 +169,7 @@ class MariadbDialect:
             (TableName(catalog, None, name), _KINDS.get(kind, kind)) for catalog, name, kind in rows
         ]
 
-    def table_name(self, session: Session, parts: Sequence[str]) -> TableName:
+    def table_name(self, session: SessionSettings, parts: Sequence[str]) -> TableName:
         """A table, in the connection's database when no other is named."""
         catalog = parts[-2] if len(parts) > 1 else session.address.database
         return TableName(catalog, None, parts[-1])
@@ -193,7 +193,7 @@ class MariadbDialect:
         cast(Any, cursor).connection = None
 
     def columns(
-        self, connection: Connection, cursor: Cursor, statement: str, reading: Reading
+        self, connection: Connection, cursor: Cursor, statement: str, reading: ReadSettings
     ) -> list[ReadColumn]:
         """By the types and flags that the server describes."""
         return [_read_column(field, reading) for field in _result_of(cursor).fields]
@@ -318,7 +318,7 @@ def _boolean_literal(value: bool) -> str:
 
 def _float_literal(value: float) -> str:
     if not math.isfinite(value):
-        raise DataError(f"MySql has no number {value}")
+        raise DataError(f"MySQL cannot store the number {value}")
     return repr(value)
 
 
@@ -343,7 +343,7 @@ def _set_zone(cursor: Any, zone: tzinfo) -> None:
         if error.args[0] != _UNKNOWN_ZONE:
             raise
         raise ConfigError(
-            f"The database does not know the zone {zone} of configuration db.timezone",
+            f"The database does not know the time zone {zone} of configuration db.timezone",
             hint="load its time zone tables (mariadb-tzinfo-to-sql), or use UTC",
         ) from None
 
@@ -366,7 +366,7 @@ def _options(address: Address) -> dict[str, Any]:
     return options
 
 
-def _read_column(field: Any, reading: Reading) -> ReadColumn:
+def _read_column(field: Any, reading: ReadSettings) -> ReadColumn:
     name, kind = field.name, field.type_code
     if kind in _INTEGERS:
         signed, unsigned = _INTEGERS[kind]
@@ -391,14 +391,14 @@ def _read_column(field: Any, reading: Reading) -> ReadColumn:
 
 
 def _datetime_reader(zone: tzinfo) -> Callable[[str], datetime.datetime | None]:
-    """Reads texts into points in time if the zone is UTC, or else into local times."""
+    """Parses strings to points in time if the zone is UTC, otherwise to local times."""
     parse, offset = datetime.datetime.fromisoformat, "+00:00" if zone is UTC else ""
 
     def read(text: str) -> datetime.datetime | None:
         try:
             return parse(text + offset)
         except ValueError:
-            # '0000-00-00 00:00:00' is no time: null, as JDBC's drivers can be told to read it.
+            # '0000-00-00 00:00:00' becomes null, as JDBC drivers can be configured to do.
             if text.startswith("0000"):
                 return None
             raise
@@ -415,7 +415,7 @@ def _read_time(text: str) -> datetime.time:
         return datetime.time.fromisoformat(text)
     except ValueError:
         raise DataError(
-            f"the TIME {text} is no time of a day", hint="read it as a text: CAST(... AS CHAR)"
+            f"the TIME {text} is not a time of day", hint="read it as a string: CAST(... AS CHAR)"
         ) from None
 
 

@@ -17,11 +17,11 @@ from connect.connectors.jdbc.dialects.dialect import (
     Connection,
     Conversion,
     Cursor,
-    Failure,
+    FailureKind,
     ReadColumn,
-    Reading,
+    ReadSettings,
     Row,
-    Session,
+    SessionSettings,
     TableColumn,
     Target,
 )
@@ -121,7 +121,7 @@ class PostgresDialect:
     quote_sign = '"'
     engine = "postgresql+psycopg"
 
-    def connect(self, session: Session) -> Connection:
+    def connect(self, session: SessionSettings) -> Connection:
         """Opens a connection whose timestamps are in UTC."""
         address = session.address
         connection = psycopg.connect(
@@ -140,18 +140,18 @@ class PostgresDialect:
             connection.adapters.register_loader(name, TextLoader)
         return cast(Connection, connection)
 
-    def failure(self, error: Exception) -> Failure | None:
+    def failure(self, error: Exception) -> FailureKind | None:
         """What an error of psycopg means."""
         if not isinstance(error, psycopg.Error):
             return None
         if isinstance(error, psycopg.DataError | psycopg.IntegrityError):
-            return Failure.BAD_VALUE
+            return FailureKind.BAD_VALUE
         state = error.sqlstate or ""
         # 08: connection, 57P: shutdown, 53: resources; errors of libpq itself have no state.
         is_away = isinstance(error, psycopg.OperationalError) and (
             not state or state[:2] in ("08", "53") or state[:3] == "57P"
         )
-        return Failure.AWAY if is_away else Failure.REFUSED
+        return FailureKind.AWAY if is_away else FailureKind.REFUSED
 
     def tables(self, connection: Connection) -> list[tuple[TableName, str]]:
         """Every table and view outside of the system's schemas."""
@@ -161,7 +161,7 @@ class PostgresDialect:
             (TableName(catalog, schema, name), _KINDS[kind]) for catalog, schema, name, kind in rows
         ]
 
-    def table_name(self, session: Session, parts: Sequence[str]) -> TableName:
+    def table_name(self, session: SessionSettings, parts: Sequence[str]) -> TableName:
         """A table, in schema "public" when no other is named."""
         schema = parts[-2] if len(parts) > 1 else "public"
         return TableName(session.address.database, schema, parts[-1])
@@ -189,7 +189,7 @@ class PostgresDialect:
             cursor.close()
 
     def columns(
-        self, connection: Connection, cursor: Cursor, statement: str, reading: Reading
+        self, connection: Connection, cursor: Cursor, statement: str, reading: ReadSettings
     ) -> list[ReadColumn]:
         """By the types that the server describes."""
         described = cast("psycopg.ServerCursor[Any]", cursor).description or ()
@@ -306,7 +306,7 @@ def _options(address: Address) -> dict[str, Any]:
     return options
 
 
-def _read_column(column: "psycopg.Column", reading: Reading) -> ReadColumn:
+def _read_column(column: "psycopg.Column", reading: ReadSettings) -> ReadColumn:
     info = pg_types.get(column.type_code)
     name = "" if info is None else info.name
     if info is not None and column.type_code == info.array_oid:

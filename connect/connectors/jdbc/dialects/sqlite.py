@@ -1,6 +1,6 @@
 """SQLite through Python's own driver; a file has no server, and columns hold values of any type.
 
-Times are kept as texts in ISO 8601, or as milliseconds since the epoch, and are compared to the
+Times are stored as strings in ISO 8601, or as milliseconds since the epoch, and are compared to the
 millisecond, which is what SQLite's own functions know. A NUMERIC keeps 15 digits.
 """
 
@@ -20,11 +20,11 @@ from connect.connectors.jdbc.dialects.dialect import (
     Connection,
     Conversion,
     Cursor,
-    Failure,
+    FailureKind,
     ReadColumn,
-    Reading,
+    ReadSettings,
     Row,
-    Session,
+    SessionSettings,
     TableColumn,
     Target,
 )
@@ -86,7 +86,7 @@ class SqliteDialect:
     quote_sign = '"'
     engine = "sqlite"
 
-    def connect(self, session: Session) -> Connection:
+    def connect(self, session: SessionSettings) -> Connection:
         """Opens the file; the task's thread and the one that stops it share the connection."""
         connection = sqlite3.connect(
             session.address.database, timeout=_BUSY_TIMEOUT_S, check_same_thread=False
@@ -97,14 +97,14 @@ class SqliteDialect:
             connection.execute("PRAGMA read_uncommitted = 1")
         return connection
 
-    def failure(self, error: Exception) -> Failure | None:
+    def failure(self, error: Exception) -> FailureKind | None:
         """What an error of sqlite3 means; a file is never away."""
         if isinstance(error, OverflowError | UnicodeError):
-            return Failure.BAD_VALUE
+            return FailureKind.BAD_VALUE
         if not isinstance(error, sqlite3.Error):
             return None
         bad = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError)
-        return Failure.BAD_VALUE if isinstance(error, bad) else Failure.REFUSED
+        return FailureKind.BAD_VALUE if isinstance(error, bad) else FailureKind.REFUSED
 
     def tables(self, connection: Connection) -> list[tuple[TableName, str]]:
         """Every table and view of the file."""
@@ -114,7 +114,7 @@ class SqliteDialect:
         )
         return [(TableName(None, None, name), kind) for name, kind in rows]
 
-    def table_name(self, session: Session, parts: Sequence[str]) -> TableName:
+    def table_name(self, session: SessionSettings, parts: Sequence[str]) -> TableName:
         """A table of the file."""
         return TableName(None, None, parts[-1])
 
@@ -132,9 +132,9 @@ class SqliteDialect:
         cursor.close()
 
     def columns(
-        self, connection: Connection, cursor: Cursor, statement: str, reading: Reading
+        self, connection: Connection, cursor: Cursor, statement: str, reading: ReadSettings
     ) -> list[ReadColumn]:
-        """By the types that columns were declared with: a view of the query tells them."""
+        """The declared types of the columns, from a view of the query."""
         native = _native(connection)
         native.execute(f"CREATE TEMPORARY VIEW {_VIEW} AS {statement}")
         try:
@@ -144,7 +144,7 @@ class SqliteDialect:
         return [_read_column(name, declared, reading) for _, name, declared, *_ in described]
 
     def instant_expression(self, expression: str) -> str:
-        """Texts and milliseconds as texts of one form."""
+        """Strings and milliseconds as strings of one format."""
         form = "'%Y-%m-%d %H:%M:%f'"
         return (
             f"CASE typeof({expression}) WHEN 'text' THEN strftime({form}, {expression})"
@@ -172,7 +172,7 @@ class SqliteDialect:
     def binding(
         self, schema: ConnectSchema, column: TableColumn, zone: tzinfo
     ) -> Conversion | None:
-        """Times and decimals as texts, which columns of numbers turn into numbers."""
+        """Times and decimals as strings, which numeric columns convert to numbers."""
         if schema.name == TIMESTAMP_NAME:
             local = in_zone(zone)
             return lambda value: str(local(value))
@@ -210,7 +210,7 @@ def _native(connection: Connection) -> sqlite3.Connection:
     return cast(sqlite3.Connection, connection)
 
 
-def _read_column(name: str, declared: str, reading: Reading) -> ReadColumn:
+def _read_column(name: str, declared: str, reading: ReadSettings) -> ReadColumn:
     matched = _DECLARED.fullmatch(declared)
     kind, precision, scale = ("", None, None) if matched is None else matched.groups()
     kind = kind.upper()
@@ -272,7 +272,7 @@ def _converted(convert: Callable[[Any], object], what: str) -> Conversion:
 
 def _no_value(value: object, what: str) -> DataError:
     return DataError(
-        f"SQLite has {value!r} in a column that was declared as a {what}",
+        f"SQLite has {value!r} in a column that is declared as a {what}",
         hint="correct the row, or read the column with CAST in a query",
     )
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from connect.connectors.jdbc.dialects.dialect import Conversion, ReadColumn, Reading
+from connect.connectors.jdbc.dialects.dialect import Conversion, ReadColumn, ReadSettings
 from connect.data import ConnectSchema, Type
 from connect.errors import DataError
 
@@ -37,7 +37,7 @@ def in_zone(zone: tzinfo) -> Conversion:
     return local
 
 
-def timestamp_column(name: str, reading: Reading, instant: Conversion | None) -> ReadColumn:
+def timestamp_column(name: str, reading: ReadSettings, instant: Conversion | None) -> ReadColumn:
     """A column of points in time, in the form that timestamp.granularity asks for.
 
     `instant` is None when the driver gives datetimes in UTC already.
@@ -68,7 +68,7 @@ def no_column_type(schema: ConnectSchema, dialect: str) -> DataError:
     """The error of a field that no column can have."""
     return DataError(
         f"{dialect} has no column type for {schema}",
-        hint="flatten structs, and leave arrays and maps out with fields.whitelist",
+        hint="flatten structs, and exclude arrays and maps with fields.whitelist",
     )
 
 

@@ -1,4 +1,4 @@
-"""Databases for the tests of JDBC: SQLite always, PostgreSQL and MariaDB where they can be had."""
+"""Databases for the tests of JDBC: SQLite, and PostgreSQL and MariaDB if available."""
 
 import itertools
 from collections.abc import Callable, Iterator

@@ -24,7 +24,7 @@ SINK = {"connection.url": "jdbc:sqlite:file.db"}
 
 
 class HandConnectorContext:
-    """Keeps what a connector tells its worker."""
+    """Records the calls of a connector to its worker."""
 
     def __init__(self) -> None:
         self.offset_reader = StoredOffsets()
@@ -211,13 +211,13 @@ def test_an_unreachable_database_fails_the_connector_only() -> None:
         ),
         (
             {"mode": "timestamp"},
-            {"timestamp.column.name": ["mode timestamp needs timestamp.column.name"]},
+            {"timestamp.column.name": ["mode timestamp requires timestamp.column.name"]},
         ),
         (
             {"mode": "incrementing", "query": "SELECT 1"},
             {
                 "incrementing.column.name": [
-                    "mode incrementing with a query needs incrementing.column.name"
+                    "mode incrementing with a query requires incrementing.column.name"
                 ]
             },
         ),
@@ -266,7 +266,7 @@ def test_settings_of_the_sink_that_cannot_stand_together(
         ("transaction.isolation.mode", "NONE", "String must be one of"),
     ],
 )
-def test_wrong_values_are_told_by_name(name: str, value: str, complaint: str) -> None:
+def test_invalid_values_are_reported_by_name(name: str, value: str, complaint: str) -> None:
     found = JdbcSourceConnector.config().validate({**SOURCE, name: value})
     errors = {each.name: each.errors for each in found if each.errors}
     assert set(errors) == {name}
@@ -310,9 +310,9 @@ def test_offsets_that_no_task_would_read_are_refused() -> None:
     connector = JdbcSourceConnector()
     table = {"protocol": "1", "table": "people"}
     assert connector.alter_offsets(SOURCE, [(table, {"incrementing": 5}), ({"any": 1}, None)])
-    with pytest.raises(ConnectError, match="no partition of this connector"):
+    with pytest.raises(ConnectError, match="is not a partition of this connector"):
         connector.alter_offsets(SOURCE, [({"filename": "a"}, {"incrementing": 5})])
-    with pytest.raises(ConnectError, match="no integer"):
+    with pytest.raises(ConnectError, match="is not an integer"):
         connector.alter_offsets(SOURCE, [(table, {"incrementing": "five"})])
 
 

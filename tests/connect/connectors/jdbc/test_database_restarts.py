@@ -6,8 +6,8 @@ import pytest
 
 from connect.connectors.jdbc.source_task import JdbcSourceTask
 from connect.errors import ConnectError, RetriableError
-from connect.patience import may_pass
 from connect.records import SourceRecord
+from connect.retries import is_transient
 from tests.connect.connectors.jdbc.conftest import SERVER_MARKS
 from tests.connect.connectors.jdbc.databases import SomeDatabase, server_database
 from tests.connect.connectors.jdbc.sink_driving import person, put, running_sink
@@ -74,7 +74,7 @@ def poll(task: JdbcSourceTask) -> list[SourceRecord]:
     return list(task.poll() or ())
 
 
-def test_the_source_gives_up_when_it_is_told_so(
+def test_the_source_gives_up_after_the_configured_retries(
     mortal: tuple[str, Server], people: SomeDatabase
 ) -> None:
     _, server = mortal
@@ -87,7 +87,7 @@ def test_the_source_gives_up_when_it_is_told_so(
             task.poll()
         with pytest.raises(ConnectError, match="cannot") as failure:
             task.poll()
-        assert not may_pass(failure.value)
+        assert not is_transient(failure.value)
     server.start()
 
 
@@ -137,6 +137,6 @@ def test_the_sink_gives_up_after_its_retries(
         with pytest.raises(ConnectError) as failure:
             task.put([person(1, "x")])
         assert not isinstance(failure.value, RetriableError)
-        assert not may_pass(failure.value)
+        assert not is_transient(failure.value)
     server.start()
     put(people, person(1, "x"))

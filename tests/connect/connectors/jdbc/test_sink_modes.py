@@ -34,7 +34,7 @@ def test_insert_adds_rows(people: SomeDatabase) -> None:
 
 
 def test_insert_of_a_key_that_is_there_fails_and_writes_nothing(people: SomeDatabase) -> None:
-    with pytest.raises(ConnectError, match="does not fit the table") as failure:
+    with pytest.raises(ConnectError, match="the table does not accept a row") as failure:
         put(people, person(2, "Ben"), person(1, "Ann", offset=1))
     assert "errors.tolerance=all" in failure.value.hint
     assert people.rows(ALL) == [(1, "Anna", 30)]

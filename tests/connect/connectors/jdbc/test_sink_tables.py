@@ -136,7 +136,7 @@ def test_fields_without_a_column_type_are_named(database: SomeDatabase) -> None:
         put(database, row({"id": 1, "numbers": [1]}, schema=schema), auto_create="true")
 
 
-def test_names_with_signs_and_words_of_sql_are_quoted(database: SomeDatabase) -> None:
+def test_names_with_special_characters_and_keywords_are_quoted(database: SomeDatabase) -> None:
     schema = data.struct("odd", {"select": data.INT32, "with space": data.STRING})
     record = row({"select": 1, "with space": "x"}, schema=schema, topic="order-by")
     settings = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "select"}

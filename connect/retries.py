@@ -1,4 +1,4 @@
-"""Patience: what a broker that is away makes fail is tried again until it is back."""
+"""Retries of operations that fail while a broker is unavailable."""
 
 import logging
 from collections.abc import Callable
@@ -16,21 +16,21 @@ T = TypeVar("T")
 RETRY_MS = 100
 
 
-def patiently(what: str, attempt: Callable[[], T], stop: StopSignal) -> T:
-    """Try until it works; raises what cannot pass, and TaskStopped when the task shall end."""
+def retry_until_stopped(what: str, attempt: Callable[[], T], stop: StopSignal) -> T:
+    """Retry until it succeeds; raises permanent errors, and TaskStopped when the task stops."""
     while True:
         try:
             return attempt()
         except MillstreamError as error:
-            if not may_pass(error):
+            if not is_transient(error):
                 raise
-            logger.warning("cannot %s now, will try again: %s", what, error)
+            logger.warning("cannot %s, will retry: %s", what, error)
         stop.pause(RETRY_MS)
 
 
-def may_pass(error: BaseException | None) -> bool:
-    """Whether the same attempt may work later, because of the error or of what caused it."""
+def is_transient(error: BaseException | None) -> bool:
+    """Whether a retry may succeed, by the error or its cause."""
     if error is None:
         return False
     passes = is_retriable(error) or isinstance(error, RetriableError | BufferFull)
-    return passes or may_pass(error.__cause__)
+    return passes or is_transient(error.__cause__)

@@ -1,4 +1,4 @@
-"""Values as texts, for headers, and the values that texts stand for, as Kafka infers them.
+"""Values as strings, for headers, and strings as values, as Kafka infers them.
 
     true                         BOOLEAN         2024-05-17                    Date
     7, 300, 70000                INT8 to INT64   12:30:00.000Z                 Time
@@ -6,9 +6,9 @@
     [1, 2]                       ARRAY           {"a": 1}                      MAP
     null                         null            anything else                 STRING
 
-The tokens of a text are the signs " , : [ ] { } and what is between them; a backslash makes the
-next sign an ordinary one. Where Kafka would drop a part of the text (12,5 is 12 for it) or count
-days on that are in no calendar, the text is a STRING here.
+The tokens are the characters " , : [ ] { } and the strings between them; a backslash makes the
+next character an ordinary one. Where Kafka would drop a part of the string (it reads 12,5 as 12) or
+accept a day that does not exist, the value is a STRING here.
 """
 
 import datetime
@@ -52,7 +52,7 @@ _DEPTH_MAX = 100
 
 
 def text_of_value(value: object, *, embedded: bool = False) -> str:
-    """A value's text; texts inside of others are quoted."""
+    """A value as a string; nested strings are quoted."""
     match value:
         case None:
             return "null"
@@ -84,11 +84,11 @@ def _text_of_time(value: datetime.datetime | datetime.date | datetime.time) -> s
 
 
 def _object(pairs: Iterable[tuple[object, object]]) -> str:
-    texts = (
+    entries = (
         f"{text_of_value(key, embedded=True)}:{text_of_value(value, embedded=True)}"
         for key, value in pairs
     )
-    return f"{{{','.join(texts)}}}"
+    return f"{{{','.join(entries)}}}"
 
 
 def _escaped(text: str) -> str:
@@ -112,7 +112,7 @@ def value_of_text(text: str) -> Found:
 
 
 class _NoValue(Exception):
-    """The text is no array or map."""
+    """The string is not an array or a map."""
 
 
 class _Parser:

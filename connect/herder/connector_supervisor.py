@@ -1,14 +1,14 @@
-"""Keeper: keeps one connector and its tasks as they are wanted, on a thread of its own.
+"""ConnectorSupervisor: keeps one connector and its tasks in their target state, in its own thread.
 
     config store ──changed──► reconcile:
         deleted                         stop everything, forget its states
-        its configuration is new        stop the connector, start it anew
+        its configuration is new        restart the connector
         its target state is new         start, pause or stop it
-        it runs, and wants other tasks  write their configurations to the store
+        it generates other tasks        write their configurations to the store
         the store's tasks are new       stop and start those that changed
 
-Connectors are user code: one that hangs or fails keeps only its own keeper busy. Whoever wants to
-know waits for a future.
+Connectors are user code: one that hangs or fails blocks only its own supervisor. Callers wait for
+the result with a future.
 """
 
 import logging
@@ -39,7 +39,7 @@ RETRY_MS_MAX = 60_000
 
 
 class ConnectorWorker(Protocol):
-    """What is asked of the worker; what starts or fails is told to the listener given for it."""
+    """The worker as the supervisor uses it; starts and failures are reported to a listener."""
 
     def start_connector(
         self,
@@ -57,7 +57,7 @@ class ConnectorWorker(Protocol):
         ...
 
     def connector_task_configs(self, name: str) -> list[dict[str, str]]:
-        """The configurations of the tasks that a connector wants; waits until it has started."""
+        """The task configurations that a connector generates; waits until it has started."""
         ...
 
     def set_target_state(self, name: str, target: TargetState) -> None:
@@ -81,8 +81,8 @@ class ConnectorWorker(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class KeeperParts:
-    """What all keepers share."""
+class SupervisorParts:
+    """The parts that all supervisors share."""
 
     worker: ConnectorWorker
     configs: ConfigStore
@@ -95,17 +95,19 @@ class KeeperParts:
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """What was started: with which configuration, as what."""
+    """A started connector or task, with its configuration."""
 
     wanted: WantedConnector
     started: bool  # the connector itself; a stopped one is known, but not started
 
 
-class Keeper:
-    """Any thread may call the public methods; all work is done by the keeper's own."""
+class ConnectorSupervisor:
+    """The public methods are thread-safe; all work is done in the supervisor's thread."""
 
-    def __init__(self, name: str, parts: KeeperParts, retire: Callable[["Keeper"], bool]) -> None:
-        """Nothing runs yet; `retire` is asked when the connector is gone: may the keeper go?"""
+    def __init__(
+        self, name: str, parts: SupervisorParts, retire: Callable[["ConnectorSupervisor"], bool]
+    ) -> None:
+        """Nothing runs yet; `retire` is asked when the connector is gone: may the supervisor go?"""
         self.name = name
         self._parts = parts
         self._retire = retire
@@ -116,42 +118,42 @@ class Keeper:
         self._retry_ms = RETRY_MS_MIN
 
     def wake(self) -> "Future[None]":
-        """Something about the connector is new."""
+        """The connector has changed."""
         return self._thread.submit(lambda: self._try(self._reconcile))
 
     def restart_connector(self) -> "Future[None]":
-        """Start the connector anew, whatever it does; the error of the future is why it failed."""
+        """Restart the connector; the error of the future is the reason of a failure."""
         return self._thread.submit(self._restart_connector)
 
     def restart_task(self, number: int) -> "Future[None]":
-        """Start a task anew."""
+        """Restart a task."""
         return self._thread.submit(lambda: self._restart_tasks([number]))
 
     def restart(self, request: RestartRequest) -> "Future[None]":
-        """Start those parts anew that the request means."""
+        """Restart the parts that the request names."""
         return self._thread.submit(lambda: self._try(lambda: self._restart(request)))
 
     def call(self, function: Callable[[], T]) -> "Future[T]":
-        """Run a function when everything that was asked for before is done."""
+        """Run a function after all earlier requests."""
         return self._thread.submit(function)
 
     def stop(self) -> "Future[None]":
-        """The worker ends: stop everything; states say that nobody runs it."""
+        """The worker stops: stop everything; the states become UNASSIGNED."""
         future = self._thread.submit(self._stop_all)
         future.add_done_callback(lambda _: self._thread.close())
         return future
 
     def is_idle(self) -> bool:
-        """Whether there is nothing left to do now; asked by `retire`."""
+        """Whether there is no work left; called by `retire`."""
         return self._thread.is_idle()
 
     def _try(self, work: Callable[[], None]) -> None:
-        """Do what nobody waits for: an error is the connector's status, and is not forgotten."""
+        """Run an action without a caller: an error becomes the connector's status."""
         try:
             work()
         except RetriableError as error:
             logger.warning(
-                'connector "%s": trying again in %d ms: %s', self.name, self._retry_ms, error
+                'connector "%s": retrying in %d ms: %s', self.name, self._retry_ms, error
             )
             self._retry_later(self._reconcile)
         except Exception as error:
@@ -235,19 +237,19 @@ class Keeper:
     # --- tasks --------------------------------------------------------------------------------
 
     def _reconfigure_soon(self) -> None:
-        """The connector says that it wants other tasks; called by any thread."""
+        """The connector requests new task configurations; called by any thread."""
         self._thread.submit(lambda: self._try(self._reconfigure))
 
     def _reconfigure(self) -> None:
         running, wanted = self._running, self._parts.configs.connector(self.name)
         if running is None or wanted is None or running.wanted.revision != wanted.revision:
-            return  # it is about to be started anew
+            return  # it is about to be restarted
         if wanted.target_state is TargetState.STARTED:
             self._cut_tasks(wanted)
             self._reconcile()
 
     def _cut_tasks(self, wanted: WantedConnector) -> None:
-        """Ask the connector for its tasks, and write those that are new."""
+        """Ask the connector for task configurations, and write changed ones."""
         try:
             tasks = self._task_configs(wanted)
             if not wanted.consistent or tuple(tasks) != wanted.tasks:
@@ -255,7 +257,7 @@ class Keeper:
             self._retry_ms = RETRY_MS_MIN
         except RetriableError as error:
             logger.warning(
-                'connector "%s" cannot say which tasks it wants, it is asked again in %d ms: %s',
+                'connector "%s" failed to generate task configurations, retrying in %d ms: %s',
                 self.name,
                 self._retry_ms,
                 error,
@@ -265,7 +267,7 @@ class Keeper:
             self._fail(error)
 
     def _task_configs(self, wanted: WantedConnector) -> list[Config]:
-        """What the connector wants, without the secrets that it was given for references."""
+        """The task configurations, with references in place of secrets."""
         values = self._parts.providers.resolve(wanted.config)
         return [
             self._parts.providers.restore(task, wanted.config, values=values)
@@ -273,7 +275,7 @@ class Keeper:
         ]
 
     def _fail(self, error: BaseException) -> None:
-        """The connector failed, unless it has said so itself, with a better reason."""
+        """Mark the connector as failed, unless it has reported a better reason."""
         reporter = self._listeners.get(self.name)
         if reporter is not None and not reporter.failed:
             reporter.on_failure(_trace(error))
@@ -359,7 +361,7 @@ class Keeper:
         return reporter
 
     def _detach(self, subjects: Iterable[Subject]) -> None:
-        """What was started before has no more say: it may end later than it should."""
+        """Ignore reports of earlier instances: they may stop late."""
         for subject in subjects:
             reporter = self._listeners.pop(subject, None)
             if reporter is not None:
@@ -376,7 +378,7 @@ class Keeper:
 
 
 def restart_plan(name: str, statuses: StatusStore, request: RestartRequest) -> list[Subject]:
-    """What of a connector a request means: itself, its tasks, or those of them that failed."""
+    """The parts of a connector to restart: itself, its tasks, or the failed ones."""
     candidates: dict[Subject, Status] = {}
     own = statuses.get(name)
     if own is not None:
@@ -391,9 +393,9 @@ def restart_plan(name: str, statuses: StatusStore, request: RestartRequest) -> l
 
 
 class _Reporter:
-    """Writes down how one connector or task fares; see StatusListener."""
+    """A StatusListener that stores the states of one connector or task."""
 
-    def __init__(self, subject: Subject, parts: KeeperParts, version: str | None) -> None:
+    def __init__(self, subject: Subject, parts: SupervisorParts, version: str | None) -> None:
         self._subject = subject
         self._parts = parts
         self._version = version
@@ -401,11 +403,11 @@ class _Reporter:
         self.failed = False
 
     def detach(self) -> None:
-        """Nothing more is written down."""
+        """Store no more states."""
         self._attached = False
 
     def on_startup(self) -> None:
-        """It was started, and runs."""
+        """It has started and is running."""
         self._put(State.RUNNING)
 
     def on_running(self) -> None:
@@ -421,12 +423,12 @@ class _Reporter:
         self._put(State.STOPPED)
 
     def on_failure(self, trace: str) -> None:
-        """It failed, and will not go on by itself."""
+        """It failed, and stays failed until it is restarted."""
         self.failed = True
         self._put(State.FAILED, trace)
 
     def on_shutdown(self) -> None:
-        """It ended because the worker told it to."""
+        """The worker stopped it."""
         self._put(State.UNASSIGNED)
 
     def _put(self, state: State, trace: str | None = None) -> None:

@@ -7,7 +7,7 @@ import pytest
 from broker import Broker
 from connect.config_store import RestartRequest, WantedConnector
 from connect.errors import ConnectError, NotFound, RetriableError
-from connect.herder.keeper import Keeper
+from connect.herder.connector_supervisor import ConnectorSupervisor
 from connect.status_store import State
 from connect.task_state import TargetState, TaskId
 from tests.connect.herder.herding import SOURCE, herding, moves, wait_for
@@ -57,7 +57,7 @@ def test_a_connector_that_wants_other_tasks_gets_them(broker: Broker) -> None:
             herder.task_status(TaskId("b", 1))
 
 
-def test_a_connector_that_fails_to_start_tells_why_and_stops_nobody_else(broker: Broker) -> None:
+def test_a_connector_that_fails_to_start_reports_why_and_stops_no_other(broker: Broker) -> None:
     script, other = moves("c"), moves("other")
 
     def fail(_: object) -> None:
@@ -78,7 +78,7 @@ def test_a_connector_that_fails_to_start_tells_why_and_stops_nobody_else(broker:
     assert other.log == ["start", "start 0", "stop 0", "stop"]
 
 
-def test_a_connector_that_hangs_keeps_nobody_waiting(broker: Broker) -> None:
+def test_a_connector_that_hangs_blocks_no_other(broker: Broker) -> None:
     script = moves("d")
     moves("other")
     released = threading.Event()
@@ -118,12 +118,12 @@ def test_an_unexpected_error_while_it_is_kept_is_the_status_of_the_connector(
         with monkeypatch.context() as patched:
 
             def broken(self: object, wanted: object) -> None:
-                raise KeyError("nobody expects this")
+                raise KeyError("unexpected")
 
-            patched.setattr(Keeper, "_reconcile_tasks", broken)
+            patched.setattr(ConnectorSupervisor, "_reconcile_tasks", broken)
             herder.create("unlucky", config("unlucky"))
             wait_for(herder, "unlucky", FAILED)
-            assert "nobody expects this" in (herder.status("unlucky").connector.trace or "")
+            assert "unexpected" in (herder.status("unlucky").connector.trace or "")
         herder.restart_connector("unlucky")
         wait_for(herder, "unlucky", RUNNING, [RUNNING])
 
@@ -132,15 +132,15 @@ def test_what_is_away_for_now_is_tried_again_while_a_connector_is_kept(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moves("patient")
-    reconcile, attempts = Keeper._reconcile_tasks, []
+    reconcile, attempts = ConnectorSupervisor._reconcile_tasks, []
 
-    def away(self: Keeper, wanted: WantedConnector) -> None:
+    def away(self: ConnectorSupervisor, wanted: WantedConnector) -> None:
         attempts.append(1)
         if len(attempts) < 3:
             raise RetriableError("the status topic is away")
         reconcile(self, wanted)
 
-    monkeypatch.setattr(Keeper, "_reconcile_tasks", away)
+    monkeypatch.setattr(ConnectorSupervisor, "_reconcile_tasks", away)
     with herding(broker) as herder:
         herder.create("patient", config("patient"))
         wait_for(herder, "patient", RUNNING, [RUNNING])

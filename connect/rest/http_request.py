@@ -1,6 +1,6 @@
-"""Asked: one request, its parts read and bounded.
+"""HttpRequest: one request, parsed and limited in size.
 
-Values of settings may be numbers and booleans: they count as the texts they are written as, 1.50 as
+Values of settings may be numbers and booleans: they become strings as they are written, 1.50 as
 "1.50". A boolean in the query is true for "true" in any case, and false for everything else.
 """
 
@@ -15,7 +15,7 @@ from connect.connector_file import INITIAL_STATES
 from connect.errors import BadRequest
 from connect.herder.offset_changes import WrittenOffset
 from connect.herder.validation import NullableConfig
-from connect.rest.answers import Refused
+from connect.rest.answers import HttpError
 from connect.task_state import TargetState, TaskId
 
 INT_DIGITS_MAX = 10
@@ -39,7 +39,7 @@ class CreateRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HttpRequest:
     """One request: the variables of its path, its query, its body, where it was sent to."""
 
     path: Mapping[str, str] = field(default_factory=dict)
@@ -61,12 +61,12 @@ class Asked:
 
     @property
     def task(self) -> TaskId:
-        """The task in the path; what is no number is no address."""
+        """The task in the path; 404 if it is not a number."""
         text = unquote(self.path["task"], errors="replace")
         digits = text[1:] if text[:1] in ("-", "+") else text
         right = digits.isascii() and digits.isdecimal() and len(digits) <= INT_DIGITS_MAX
         if not right or abs(int(text)) > INT_MAX:
-            raise Refused(404)
+            raise HttpError(404)
         return TaskId(self.connector, int(text))
 
     def flag(self, name: str, default: bool = False) -> bool:
@@ -90,7 +90,7 @@ class Asked:
         initial_state = None if state is None else _text(state, '"initial_state"').upper()
         if initial_state is not None and initial_state not in INITIAL_STATES:
             choices = ", ".join(INITIAL_STATES)
-            raise BadRequest(f'"initial_state" is "{state}", it may be {choices}')
+            raise BadRequest(f'"initial_state" is "{state}", it must be one of {choices}')
         return CreateRequest(
             "" if name is None else _text(name, '"name"').strip(),
             _config(config, '"config"'),
@@ -118,13 +118,13 @@ class Asked:
     def _object(self) -> dict[str, object]:
         """The body, which must be a JSON object."""
         if not self.body.strip():
-            raise BadRequest("the request has no body, it needs a JSON object")
+            raise BadRequest("the request has no body, it must be a JSON object")
         try:
-            # orjson refuses what is no JSON to the letter, json keeps numbers as they are written.
+            # orjson refuses invalid JSON strictly, json keeps numbers as they are written.
             orjson.loads(self.body)
             content = json.loads(self.body, parse_int=_Number, parse_float=_Number)
         except (ValueError, RecursionError) as error:
-            raise BadRequest(f"the body is no JSON: {error}") from error
+            raise BadRequest(f"the body is not valid JSON: {error}") from error
         return _mapping(content, "the body")
 
 
@@ -155,7 +155,7 @@ def _text(value: object, what: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str):
-        raise _wrong(what, "a text, a number or a boolean")
+        raise _wrong(what, "a string, a number or a boolean")
     return str(value)
 
 
@@ -169,7 +169,7 @@ def _known(content: dict[str, object], *names: str) -> dict[str, object]:
     for name in content:
         if name not in names:
             listed = ", ".join(f'"{each}"' for each in names)
-            raise BadRequest(f'Unrecognized field "{name}", there are {listed}')
+            raise BadRequest(f'Unrecognized field "{name}", the fields are {listed}')
     return content
 
 
