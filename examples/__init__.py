@@ -1,1 +1,1 @@
-"""One idea per file; each runs alone on the embedded broker."""
+"""One feature per file; each runs by itself on an embedded broker."""

@@ -1,4 +1,4 @@
-"""Click-stream: views get the profile of their user, and the searches that led to them."""
+"""Clickstream: enriches page views with user profiles and with the preceding searches."""
 
 from datetime import timedelta
 from typing import Any
@@ -17,12 +17,12 @@ RECORDS = (
 
 
 def with_profile(view: Row, profile: Row | None) -> Row:
-    """A view of somebody known, or not."""
-    return {"page": view["page"], "name": profile["name"] if profile else "somebody"}
+    """Add the name of the user, if it is known."""
+    return {"page": view["page"], "name": profile["name"] if profile else "anonymous"}
 
 
 def with_search(view: Row, search: Row) -> Row:
-    """What was looked for before."""
+    """Add the search that preceded the view."""
     return {**view, "searched": search["words"]}
 
 
@@ -40,7 +40,7 @@ def build() -> Topology:
 
 
 def main() -> Results:
-    """Both come from a search; the last view of Alice is too long after hers."""
+    """Both users searched first; the last view of Alice is too long after her search."""
     return play(build(), RECORDS, ["visits"], until=lambda found: len(found) == 2)
 
 

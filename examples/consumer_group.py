@@ -1,4 +1,4 @@
-"""Two members share a topic; one leaves, the other takes over where it stopped."""
+"""Two members share a topic; one leaves, the other takes over its partitions."""
 
 import tempfile
 
@@ -10,7 +10,7 @@ PARTITIONS = 4
 
 
 def wait_for_share(members: list[Consumer], size: int) -> list[list[int]]:
-    """Poll all members until each has so many partitions; return the partitions of each."""
+    """Poll all members until each has this many partitions; return the partitions of each."""
     while any(len(member.assignment()) != size for member in members):
         for member in members:
             member.poll(timeout_ms=20)
@@ -18,7 +18,7 @@ def wait_for_share(members: list[Consumer], size: int) -> list[list[int]]:
 
 
 def main() -> tuple[list[list[int]], list[list[int]]]:
-    """How the partitions are shared by two members, and then by one."""
+    """The partitions of two members, and then of one."""
     config = BrokerConfig(group_initial_rebalance_delay_ms=0)
     settings = {
         "group_id": "readers",

@@ -1,4 +1,4 @@
-"""Read, process, write in transactions: nothing twice, nothing lost."""
+"""Read, process and write in transactions: no record is lost or duplicated."""
 
 import tempfile
 

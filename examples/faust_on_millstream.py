@@ -1,4 +1,4 @@
-"""A faust application, unchanged, on our broker: it only sees a Kafka cluster."""
+"""A faust application, unchanged, with a Millstream broker as its Kafka cluster."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ async def count(stream: faust.Stream[bytes]) -> None:
 
 
 def main() -> dict[str, int]:
-    """Send some words to our broker, run a faust worker until it has counted them."""
+    """Send some words to the broker, run a faust worker until it has counted them."""
     found: dict[str, int] = {}
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -1,4 +1,4 @@
-"""Fraud detection with the Processor API: a store of its own and a punctuator that forgets."""
+"""Fraud detection with the Processor API: a state store and a cleaning punctuator."""
 
 from examples.playing import Input, Results, Row, play
 from streams import (

@@ -1,4 +1,4 @@
-"""Interactive queries: two instances share the state; over HTTP each answers for any key."""
+"""Interactive queries: two instances share the state; each answers for any key over HTTP."""
 
 import socket
 import tempfile
@@ -18,7 +18,7 @@ SALES = (("bran", 2), ("flour", 5), ("oats", 1), ("flour", 7), ("rye", 4))
 
 
 def build() -> Topology:
-    """Sales in; nothing goes out, the totals are asked for."""
+    """Sales in; no output, because the totals are queried."""
     builder = StreamsBuilder()
     sales = builder.stream("sales", key=str, value=int).group_by_key()
     sales.reduce(lambda total, sacks: total + sacks, store="totals")
@@ -26,7 +26,7 @@ def build() -> Topology:
 
 
 def ask(app: StreamsApp) -> dict[str, int]:
-    """All totals, asked of one instance; none while tasks move."""
+    """Query all totals from one instance; none during a rebalance."""
     try:
         with urlopen(f"http://{app.config.application_server}/stores/totals/all") as answer:
             return {row["key"]: row["value"] for row in orjson.loads(answer.read())["entries"]}
@@ -35,7 +35,7 @@ def ask(app: StreamsApp) -> dict[str, int]:
 
 
 def main() -> list[dict[str, int]]:
-    """What each instance answers when both have some of the partitions."""
+    """The results of each instance when both have partitions."""
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         broker = stack.enter_context(Broker(CONFIG, data_directory=folder))

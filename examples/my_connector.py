@@ -1,4 +1,4 @@
-"""A connector of one's own, complete in forty lines of code: weather stations into a topic."""
+"""A complete connector in forty lines of code: copies weather stations to a topic."""
 
 import math
 from collections.abc import Mapping
@@ -11,34 +11,34 @@ MEASUREMENT = struct("measurement", {"hour": INT64, "degrees": FLOAT64})
 
 
 class StationsConnector(SourceConnector):
-    """Says what there is to copy, and shares it among tasks."""
+    """Divides the stations among tasks."""
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """What a user can set; the REST API shows and checks it."""
-        topic = ConfigDef().define("topic", ConfigType.STRING, doc="Where measurements go")
-        return topic.define("stations", ConfigType.LIST, doc="The stations to ask")
+        """The settings; the REST API shows and validates them."""
+        topic = ConfigDef().define("topic", ConfigType.STRING, doc="The topic for measurements")
+        return topic.define("stations", ConfigType.LIST, doc="The stations to read")
 
     def start(self, config: Mapping[str, str]) -> None:
         """Keeps the settings for the tasks."""
         self._settings = self.config().parse(config)
 
     def task_class(self) -> type[SourceTask]:
-        """Who copies."""
+        """The class of the tasks."""
         return StationsTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """Some of the stations for each task."""
+        """The configuration of each task: some of the stations."""
         topic, stations = self._settings.text("topic"), self._settings.texts("stations")
         shares = [stations[number::max_tasks] for number in range(max_tasks)]
         return [{"topic": topic, "stations": ",".join(share)} for share in shares if share]
 
 
 class StationsTask(SourceTask):
-    """Copies; each record says from where to go on after it."""
+    """Copies measurements; each record has an offset to continue from."""
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Goes on where the stored offsets say."""
+        """Continues from the stored offsets."""
         settings = StationsConnector.config().parse(config)
         self._topic = settings.text("topic")
         self._hours: dict[str, int] = {}
@@ -47,7 +47,7 @@ class StationsTask(SourceTask):
             self._hours[station] = int(str(stored["hour"]))
 
     def poll(self) -> list[SourceRecord]:
-        """The next measurement of every station, after a wait that ends when the task shall."""
+        """The next measurement of every station, after a wait that a stop of the task ends."""
         self.context.stopping().wait(0.01)
         return [self._measurement(station) for station in self._hours]
 

@@ -1,4 +1,4 @@
-"""Plays records through a topology on an embedded broker; the streams examples share it.
+"""Runs records through a topology on an embedded broker; shared by the streams examples.
 
 `word_count.py` shows the same steps written out.
 """
@@ -20,7 +20,7 @@ Results = list[tuple[str, Row]]  # keys and values, as they came
 
 
 class Input(NamedTuple):
-    """A record to be sent, its value as JSON."""
+    """A record to send, with a JSON value."""
 
     topic: str
     key: str
@@ -35,12 +35,12 @@ def play(
     *,
     until: Callable[[Results], bool],
 ) -> Results:
-    """Send records, and run the application until its results are enough."""
+    """Send records, and run the application until its results are complete."""
     found: Results = []
     sent = list(records)
     topics = {*outputs, *(record.topic for record in sent)}
-    alone = BrokerConfig(group_initial_rebalance_delay_ms=0)  # nobody else will join the group
-    with tempfile.TemporaryDirectory() as folder, Broker(alone, data_directory=folder) as broker:
+    config = BrokerConfig(group_initial_rebalance_delay_ms=0)  # the group has one member
+    with tempfile.TemporaryDirectory() as folder, Broker(config, data_directory=folder) as broker:
         with admin(broker) as administration, producer(broker) as out:
             administration.create_topics(NewTopic(name, partitions=1) for name in topics).all()
             for topic, key, value, time_ms in sent:

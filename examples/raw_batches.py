@@ -1,4 +1,4 @@
-"""Copy a topic batch by batch, without touching a record."""
+"""Copy a topic batch by batch, without decoding records."""
 
 import tempfile
 

@@ -1,4 +1,4 @@
-"""A Connect worker inside a program: runs the connector of my_connector.py, twice."""
+"""A Connect worker in a program: runs the connector of my_connector.py twice."""
 
 import json
 import tempfile
@@ -31,7 +31,7 @@ def hours(broker: Broker) -> Iterator[tuple[str, int]]:
 
 
 def main() -> list[int]:
-    """The hours that Bern measured, before and after the worker was restarted."""
+    """The hours measured in Bern, before and after a restart of the worker."""
     with tempfile.TemporaryDirectory() as folder, Broker(data_directory=folder) as broker:
         config = WorkerConfig.parse(
             {

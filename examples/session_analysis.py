@@ -1,4 +1,4 @@
-"""Sessions: how many pages each visit had, said once, when the visit is over."""
+"""Session windows: the number of pages of each visit, emitted once, when the visit is over."""
 
 from datetime import timedelta
 from typing import Any

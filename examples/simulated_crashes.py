@@ -39,7 +39,7 @@ def build(processor: type[Totals]) -> Topology:
 
 
 def check(simulated: Simulated, processor: type[Totals]) -> None:
-    """Compare runs with crashes of the application with one without."""
+    """Compare runs with crashes of the application to a run without crashes."""
     inputs, outputs = {"orders": ORDERS}, {"totals": table(key=str, value=int)}
     faults = [crash(of=["application"])]
     simulated.run(lambda: build(processor), inputs=inputs, outputs=outputs, faults=faults)
@@ -50,7 +50,7 @@ def test_totals_survive_crashes(simulated: Simulated) -> None:
 
 
 def main() -> str:
-    """The right pipeline passes; the report about the wrong one."""
+    """The correct pipeline passes; returns the report about the wrong one."""
     check(Simulated(), TotalsInStore)
     try:
         check(Simulated(), TotalsInDict)

@@ -1,4 +1,4 @@
-"""Stock-market statistics: of the last 5 seconds, every second: lowest ask, count, average."""
+"""Stock statistics of the last 5 seconds, every second: lowest ask, count, average."""
 
 from typing import Any
 
@@ -9,14 +9,14 @@ SIZE_MS, ADVANCE_MS = 5_000, 1_000
 
 
 def add(_: str, trade: Row, seen: Row) -> Row:
-    """Take one trade into account."""
+    """Add one trade."""
     ask = trade["ask"]
     lowest = min(seen.get("lowest", ask), ask)
     return {"lowest": lowest, "count": seen["count"] + 1, "sum": seen["sum"] + ask}
 
 
 def finish(window: Windowed[str], seen: Row) -> Row:
-    """What the reader wants to see."""
+    """Compute the final statistics."""
     return {
         "from_s": window.start_ms // 1000,
         "lowest": seen["lowest"],
@@ -26,7 +26,7 @@ def finish(window: Windowed[str], seen: Row) -> Row:
 
 
 def build() -> Topology:
-    """Trades in, statistics of each window out when it is over."""
+    """Trades in, statistics of each window out when it closes."""
     builder = StreamsBuilder()
     trades = builder.stream("trades", key=str, value=dict[str, Any])
     windows = trades.group_by_key().windowed_by(hopping(SIZE_MS, ADVANCE_MS))

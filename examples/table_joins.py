@@ -1,4 +1,4 @@
-"""Tables joined by key, and by a foreign key: results follow every change of either side."""
+"""Tables joined by key and by foreign key: results follow every change of either side."""
 
 from typing import Any
 
@@ -16,12 +16,12 @@ RECORDS = (
 
 
 def offer(price: Row, stock: Row) -> Row:
-    """What can be bought, for how much."""
+    """A product with price and stock."""
     return {**price, **stock}
 
 
 def invoice(order: Row, price: Row) -> Row:
-    """What is to be paid."""
+    """The amount to pay."""
     return {"product": order["product"], "pays": order["sacks"] * price["price"]}
 
 
@@ -39,7 +39,7 @@ def build() -> Topology:
 
 
 def is_complete(found: Results) -> bool:
-    """Whether the new prices are everywhere."""
+    """Whether all results have the new prices."""
     newest = dict(found)
     return len(newest) == 3 and newest["flour"]["price"] == newest["order-1"]["pays"] / 3 == 3
 

@@ -8,7 +8,7 @@ from broker.client import consumer, producer
 from streams import StreamsApp, StreamsBuilder, Topology
 
 LINES = ("the mill stands by the stream", "the stream turns the mill", "mill and stream")
-ALONE = BrokerConfig(group_initial_rebalance_delay_ms=0)  # nobody else will join our groups
+CONFIG = BrokerConfig(group_initial_rebalance_delay_ms=0)  # the group has one member
 READER = {"group_id": "reader", "auto_offset_reset": "earliest"}
 
 
@@ -27,7 +27,7 @@ def main() -> dict[str, int]:
     counts: dict[str, int] = {}
     with (
         tempfile.TemporaryDirectory() as folder,
-        Broker(ALONE, data_directory=folder) as broker,
+        Broker(CONFIG, data_directory=folder) as broker,
     ):
         with producer(broker) as out:
             for line in LINES:

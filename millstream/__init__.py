@@ -1,1 +1,1 @@
-"""The command `millstream` and what stands above all packages."""
+"""The command `millstream`, the simulation and the testing fixture: above all other packages."""

@@ -1,4 +1,4 @@
-"""`millstream`: the one command."""
+"""The `millstream` command."""
 
 import os
 import sys
@@ -34,42 +34,42 @@ COMMANDS = {
 
 
 class Commands(click.Group):
-    """The commands, each loaded when it is called: none waits for what only others need."""
+    """The commands, each loaded when it is called, so that none imports what only others need."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name, loaded now."""
+        """Load the command of a name."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a command; a pipe whose reader left is for `main`: click would call it a failure."""
+        """Run a command; a closed pipe is handled by `main`, because click would exit with 1."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
-            raise ReaderLeft from error
+            raise PipeClosed from error
 
 
-class ReaderLeft(Exception):
-    """The reader of our output has left, as `head` does: it has all that it wanted."""
+class PipeClosed(Exception):
+    """The reader of the output has closed the pipe, as `head` does."""
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="millstream")
 def command_line() -> None:
-    """Stream processing for Python people.
+    """Stream processing for Python.
 
-    Every command that talks to a cluster works on a Millstream broker and on any Kafka.
+    Every command for a cluster works with Millstream brokers and with any Kafka cluster.
     """
 
 
 def main() -> None:
-    """Run the command; our errors become one readable text and exit code 1."""
+    """Run the command; a MillstreamError is printed, and the exit code is 1."""
     try:
         command_line(standalone_mode=False)
         sys.stdout.flush()  # here, where a reader that left is handled
@@ -78,7 +78,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except (ReaderLeft, BrokenPipeError):
+    except (PipeClosed, BrokenPipeError):
         _leave_quietly()
     except (MillstreamError, OSError) as error:
         click.secho("error: ", fg="red", bold=True, nl=False, err=True)

@@ -1,8 +1,8 @@
-"""LineWriter: lines to standard output, and which of them have arrived.
+"""LineWriter: writes lines to standard output, and knows which of them were read.
 
 What a command commits is what it has printed, so "printed" must be exact. Lines go straight to
 the file descriptor, no buffer of ours keeps any. In a pipe they are not with the reader yet:
-`consume | head -5` would leave hundreds there that nobody ever reads. So a pipe can be watched: it
+`consume | head -5` would leave hundreds there that are never read. So a pipe can be watched: it
 is made one page long, which lets poll(2) report it writable only when it is empty, and a line
 counts when the reader has taken all of it.
 """
@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Self
 
 from broker.errors import MillstreamError
-from millstream.commands.stopping import StopAsked
+from millstream.commands.stopping import StopRequest
 
 WAIT_MS = 200
 # A line that was begun when the command was stopped is finished, if its reader takes it by then.
@@ -30,18 +30,18 @@ WRITE_BYTES = select.PIPE_BUF
 
 
 class Stopped(Exception):
-    """The command was stopped before the line had arrived."""
+    """The command was stopped before the line was written."""
 
 
 class OutputFailed(MillstreamError):
-    """Standard output takes nothing more, a full disk for example."""
+    """Standard output cannot be written, because of a full disk for example."""
 
 
 class LineWriter:
-    """Writes lines until `stop` is set; a reader that left is a BrokenPipeError."""
+    """Writes lines until `stop` is set; BrokenPipeError if the reader has closed the pipe."""
 
-    def __init__(self, stop: StopAsked, *, until_read: bool = False) -> None:
-        """`until_read`: a line is written when the reader of the pipe has taken it."""
+    def __init__(self, stop: StopRequest, *, until_read: bool = False) -> None:
+        """`until_read`: a line is written when the reader of the pipe has read it."""
         self._stop = stop
         self._encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
         self._fd = _descriptor()
@@ -50,7 +50,7 @@ class LineWriter:
         self._ready = select.poll()
 
     def __enter__(self) -> Self:
-        """Nothing else may be on its way."""
+        """Flush all earlier output first."""
         sys.stdout.flush()
         if self._fd is not None:
             self._ready.register(self._fd, select.POLLOUT)
@@ -64,20 +64,20 @@ class LineWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """The pipe is as it was."""
+        """Restore the pipe."""
         if self._fd is not None and self._pipe_bytes is not None:
             with suppress(OSError):
                 fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, self._pipe_bytes)
 
     def _watch(self, fd: int) -> None:
-        """Make the pipe one page long; where that is not possible, written is as good as read."""
+        """Make the pipe one page long; if that is not possible, written lines count as read."""
         with suppress(OSError, AttributeError):
             before = fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ)
             fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, WRITE_BYTES)
             self._pipe_bytes = before
 
     def write(self, line: str) -> None:
-        """Returns when the line has arrived; Stopped, BrokenPipeError or OutputFailed if not."""
+        """Return when the line is written; raises Stopped, BrokenPipeError or OutputFailed."""
         if self._stop.is_set:
             raise Stopped
         if self._fd is None:  # a stream of a test, or of a program that calls the command
@@ -98,7 +98,7 @@ class LineWriter:
             raise OutputFailed(f"cannot write to standard output: {error.strerror}") from error
 
     def _wait(self, fd: int) -> None:
-        """Wait until there is room: in a watched pipe, until all before was read."""
+        """Wait until there is room: in a watched pipe, until everything before was read."""
         end_s: float | None = None
         while True:
             for _, events in self._ready.poll(WAIT_MS):

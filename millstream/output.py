@@ -1,4 +1,4 @@
-"""What the command prints: tables for people, JSON for programs, progress on standard error.
+"""The output of commands: tables or JSON, with progress on standard error.
 
 Names and values are data: they are never read as markup. Tables fill a terminal and no more; in a
 file or a pipe they are as wide as their values, so that nothing is cut.
@@ -29,7 +29,7 @@ UNBOUNDED_WIDTH = 1_000_000
 
 
 class PlainConsole(Console):
-    """A console that reads no markup, and leaves a closed pipe to the command."""
+    """A console without markup, which leaves a closed pipe to the command."""
 
     def __init__(self, *, stderr: bool = False) -> None:
         """On standard output or standard error."""
@@ -44,7 +44,7 @@ class PlainConsole(Console):
 
 
 class Output:
-    """Where the results of one command go; `--json` switches from tables to JSON."""
+    """Prints the results of one command, as tables or, with `--json`, as JSON."""
 
     def __init__(self, *, as_json: bool) -> None:
         """Results on standard output, everything else on standard error."""
@@ -53,7 +53,7 @@ class Output:
         self.progress_console = PlainConsole(stderr=True)
 
     def rows(self, rows: Sequence[Row], *, title: str = "", empty: str = "nothing found") -> None:
-        """A list of things: a table, or a JSON array."""
+        """Print rows: a table, or a JSON array."""
         if self.as_json:
             self._json(list(rows))
         elif not rows:
@@ -62,7 +62,7 @@ class Output:
             self.console.print(table(rows, title))
 
     def record(self, record: Row, *, title: str = "") -> None:
-        """One thing: its fields, or a JSON object."""
+        """Print one record: its fields, or a JSON object."""
         if self.as_json:
             self._json(record)
             return
@@ -74,14 +74,14 @@ class Output:
         self.console.print(table)
 
     def line(self, record: Row, text: str) -> None:
-        """One of many, as it comes: a line of text, or a line of JSON."""
+        """Print one of many records: a line of text, or a line of JSON."""
         if self.as_json:
             self._json(record)
         else:
             click.echo(text, color=True)  # data stays as it is, with its control characters
 
     def done(self, text: str, **facts: object) -> None:
-        """A change was made: a sentence, or an object with the facts."""
+        """Report a change: a sentence, or a JSON object."""
         if self.as_json:
             self._json({"ok": True, **facts})
         else:
@@ -92,7 +92,7 @@ class Output:
 
     @contextmanager
     def progress(self, text: str) -> Iterator[None]:
-        """A spinner with the time taken, when somebody looks."""
+        """A spinner with the elapsed time, on a terminal."""
         if self.as_json or not sys.stderr.isatty():
             yield
             return
@@ -104,7 +104,7 @@ class Output:
 
     @contextmanager
     def counting(self, text: str, total: int) -> Iterator[Callable[[str], None]]:
-        """A bar that moves by one at each call, with a few words, when somebody looks."""
+        """A progress bar that moves by one at each call, with a description, on a terminal."""
         if self.as_json or not sys.stderr.isatty():
             yield lambda _: None
             return

@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("millstream", "tests with the fixture simulated")
     group.addoption(SEED, type=int, metavar="SEED", help="run only this seed of each test")
-    group.addoption(SEEDS, type=int, metavar="COUNT", help="run so many seeds of each test")
+    group.addoption(SEEDS, type=int, metavar="COUNT", help="run this many seeds of each test")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""PlatformSettings: where the services are, and what they are told; from a file, the environment
+"""PlatformSettings: addresses and settings of the services; from a file, the environment
 and flags.
 
 A setting comes from the strongest of them: flag, variable, file, default. The table of all is in
@@ -28,7 +28,7 @@ DATA_DIRECTORY = "millstream-data"
 # The services in the order of their start, with their usual ports.
 PORTS = {"broker": 9092, "registry": 8081, "connect": 8083, "sql": 8088}
 # Those that take settings of their own.
-TOLD = ("broker", "connect", "sql")
+CONFIGURABLE = ("broker", "connect", "sql")
 # Variables of single commands and of our tests.
 OTHER_VARIABLES = frozenset(
     PREFIX + name
@@ -50,7 +50,7 @@ Layer = dict[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformSettings:
-    """Everything `millstream up` is told; `status` and `doctor` look where it would be."""
+    """The settings of `millstream up`, from which `status` and `doctor` take the addresses."""
 
     host: str = "127.0.0.1"
     data_dir: str = DATA_DIRECTORY
@@ -65,7 +65,7 @@ class PlatformSettings:
     sql: Mapping[str, str] = field(default_factory=dict)
 
     def port(self, service: str) -> int:
-        """Where a service listens; 0 stands for any free port."""
+        """The port of a service; 0 for any free port."""
         own = getattr(self, f"{service}_port")
         if own is not None:
             return int(own)
@@ -79,7 +79,7 @@ class PlatformSettings:
         return f"{host}:{self.port(service)}"
 
     def url(self, service: str) -> str:
-        """The address of a service that is asked over HTTP."""
+        """The URL of an HTTP service."""
         return f"http://{self.listen(service)}"
 
 
@@ -90,7 +90,7 @@ NUMBERS = tuple(key for key in KEYS if "port" in key)
 def load_settings(
     flags: Mapping[str, object], *, environment: Mapping[str, str], file: Path | None = None
 ) -> PlatformSettings:
-    """Settings of all sources; `flags` are by the file's keys, None is not given."""
+    """Settings of all sources; `flags` have the file's keys, None for flags that are not set."""
     merged: Layer = {}
     named = file or (Path(environment[FILE_VARIABLE]) if FILE_VARIABLE in environment else None)
     flag_layer = _layer({key: flags[key] for key in flags if flags[key] is not None}, at="flags")
@@ -105,19 +105,19 @@ def load_settings(
 
 
 def of_services(pairs: Mapping[str, str]) -> Layer:
-    """`broker.log.retention.hours` and its like, each with its service."""
+    """Settings such as `broker.log.retention.hours`, by service."""
     found: Layer = {}
     for name, value in pairs.items():
         service, _, own = name.partition(".")
-        if service not in TOLD or not own:
+        if service not in CONFIGURABLE or not own:
             raise ConfigError(
-                f'"{name}" is no setting of a service',
+                f'"{name}" is not a setting of a service',
                 at="--set",
-                hint=f"write it as SERVICE.NAME=VALUE; services are {', '.join(TOLD)}",
+                hint=f"use SERVICE.NAME=VALUE; the services are {', '.join(CONFIGURABLE)}",
             )
-        told = found.setdefault(service, {})
-        assert isinstance(told, dict)
-        told[own] = value
+        settings = found.setdefault(service, {})
+        assert isinstance(settings, dict)
+        settings[own] = value
     return found
 
 
@@ -129,7 +129,7 @@ def _of_file(named: Path | None) -> Layer:
         content = tomllib.loads(file.read_text())
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"cannot read the settings: {error}", at=str(file), hint="the file is TOML"
+            f"cannot read the settings: {error}", at=str(file), hint="the file must be valid TOML"
         ) from error
     return _layer(content, at=str(file))
 
@@ -143,9 +143,9 @@ def _of_environment(environment: Mapping[str, str]) -> Layer:
         words = variable.removeprefix(PREFIX).lower()
         key = words.replace("_", "-")
         service, _, own = words.partition("_")
-        if key in KEYS and key not in TOLD:
+        if key in KEYS and key not in CONFIGURABLE:
             found[key] = environment[variable]
-        elif service in TOLD and own:
+        elif service in CONFIGURABLE and own:
             services[f"{service}.{own.replace('_', '.')}"] = environment[variable]
         else:
             names = [PREFIX + each.replace("-", "_").upper() for each in KEYS]
@@ -159,10 +159,12 @@ def _layer(content: Mapping[str, object], *, at: str) -> Layer:
     for key, value in content.items():
         if key not in KEYS:
             raise _unknown(f'setting "{key}"', key, KEYS, at=at)
-        if key in TOLD:
+        if key in CONFIGURABLE:
             if not isinstance(value, Mapping):
                 raise ConfigError(
-                    f'"{key}" is no table', at=at, hint=f'write [{key}] and below it "NAME" = VALUE'
+                    f'"{key}" is not a table',
+                    at=at,
+                    hint=f'write [{key}], and below it "NAME" = VALUE',
                 )
             layer[key] = {name: _text(each) for name, each in _flat(value)}
         else:
@@ -191,11 +193,13 @@ def _number(key: str, value: object, *, at: str) -> int:
     except ValueError:
         number = -1
     if not 0 <= number <= PORT_MAX:
-        raise ConfigError(f'"{key}" is "{value}"', at=at, hint=f"a port is 0 to {PORT_MAX}")
+        raise ConfigError(
+            f'"{key}" is "{value}"', at=at, hint=f"a port must be between 0 and {PORT_MAX}"
+        )
     return number
 
 
 def _unknown(what: str, name: str, known: Iterable[str], *, at: str) -> ConfigError:
     near = difflib.get_close_matches(name, known := list(known), n=1)
-    hint = f'did you mean "{near[0]}"?' if near else f"known are {', '.join(known)}"
+    hint = f'did you mean "{near[0]}"?' if near else f"the settings are {', '.join(known)}"
     return ConfigError(f"{what} is not known", at=at, hint=hint)

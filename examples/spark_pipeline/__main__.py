@@ -23,9 +23,9 @@ SETTINGS = {"ksql.query.retry.backoff.initial.ms": 1_000}
 
 
 def main(argv: list[str]) -> int:
-    """Run it; 1 if two engines do not agree."""
+    """Run the pipeline; returns 1 if the two engines differ."""
     options = arguments(argv)
-    # Some views come too late, and on purpose: nobody needs to read it of each.
+    # Some views are late on purpose: do not log each of them.
     logging.getLogger("streams.runtime").setLevel(logging.ERROR)
     engines = ENGINES if options.engine == "both" else (options.engine,)
     runs = [run(engine, options) for engine in engines]
@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
     for name, what in found.items():
         print(f"{name} is not the same: {what}")
     if not found:
-        print("both engines have the same content")
+        print("both engines have the same results")
     return 1 if found else 0
 
 
@@ -46,12 +46,12 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--events", type=int, default=100_000, help="orders and views")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--day", type=date.fromisoformat, default=yesterday(), help="yesterday")
-    parser.add_argument("--bootstrap", help="a cluster; default: a broker of its own")
+    parser.add_argument("--bootstrap", help="a cluster; default: an embedded broker")
     parser.add_argument("--master", default="auto", help="Spark's master or sc://host:port")
-    parser.add_argument("--limit", type=float, default=3_600, help="seconds until it gives up")
+    parser.add_argument("--limit", type=float, default=3_600, help="time limit in seconds")
     options = parser.parse_args(argv)
     if options.bootstrap and options.engine == "both":
-        parser.error("two engines cannot write to the same topics: leave --bootstrap out")
+        parser.error("two engines cannot write to the same topics: omit --bootstrap")
     return options
 
 
@@ -67,7 +67,7 @@ def run(engine: str, options: argparse.Namespace) -> list[Result]:
         took_s = run_pipeline(bootstrap, settings, limit_s=options.limit)
         results = read_results(bootstrap)
     print(f"{options.events:,} events of {evening.day} were written in {written_s:.1f} s,")
-    print(f"and all queries had done with them after {took_s:.1f} s")
+    print(f"and all queries had processed them after {took_s:.1f} s")
     show(engine, results)
     return results
 

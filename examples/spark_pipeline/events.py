@@ -1,4 +1,4 @@
-"""The events that the pipeline works on: the same for the same seed, number and day, in any place.
+"""The input events of the pipeline: the same for the same seed, number and day.
 
 Customers come and go: some are there at a time, and look at pages and order until others take
 their place. One event in ten lies up to two seconds before its neighbours, and one view in 200
@@ -38,7 +38,7 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evening:
-    """What decides all records: how many, which chances, which day."""
+    """The parameters of all records: their number, the seed, the day."""
 
     events: int
     seed: int
@@ -46,7 +46,7 @@ class Evening:
 
     @property
     def first_ms(self) -> int:
-        """When it begins."""
+        """The time of the first event."""
         return int(datetime.combine(self.day, time(0), UTC).timestamp() * 1000)
 
     def rows_of_tables(self) -> Iterator[Event]:
@@ -105,12 +105,12 @@ def shop(number: int) -> str:
 
 
 def yesterday() -> date:
-    """A day whose records no cluster deletes yet."""
+    """Yesterday: recent enough for the retention of any cluster."""
     return datetime.now(UTC).date() - timedelta(days=1)
 
 
 def write_events(bootstrap: str, evening: Evening) -> None:
-    """Make the topics and write all records: the tables' first."""
+    """Create the topics and write all records, those of the tables first."""
     with admin(bootstrap) as administration:
         new = [NewTopic(name, partitions=PARTITIONS) for name in TOPICS]
         administration.create_topics(new).all()

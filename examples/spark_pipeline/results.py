@@ -1,4 +1,4 @@
-"""What a run has written: counted and summed up so that two runs can be compared by content.
+"""The results of a run, with counts and checksums for the comparison of two runs.
 
 A stream is the multiset of its rows: key, value and time. A table is the last value of each key,
 which for windowed tables has the window in it; how often a row changed on its way says nothing.
@@ -37,12 +37,12 @@ class Result:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return self.content.total()
 
     @property
     def checksum(self) -> str:
-        """A number that is the same for the same rows, in whatever order they came."""
+        """A checksum that does not depend on the order of rows."""
         total = 0
         for row, times in self.content.items():
             total += times * int.from_bytes(hashlib.blake2b(row, digest_size=8).digest())
@@ -50,7 +50,7 @@ class Result:
 
 
 def read_results(bootstrap: str) -> list[Result]:
-    """All results, as a reader of committed records finds them."""
+    """All results, from committed records only."""
     return [
         Result(topic, is_table, _content(records(bootstrap, topic), is_table=is_table))
         for topic, is_table in RESULTS.items()
@@ -84,18 +84,19 @@ def _content(found: Iterator[ConsumerRecord], *, is_table: bool) -> Content:
 
 
 def _sorted(value: bytes | None) -> bytes:
-    """JSON with its fields in one order, whoever wrote it."""
+    """JSON with sorted fields."""
     return orjson.dumps(orjson.loads(value or b"null"), option=orjson.OPT_SORT_KEYS)
 
 
 def differences(ours: list[Result], theirs: list[Result]) -> Mapping[str, str]:
-    """What is not the same, by result, with a row that only one of them has."""
+    """The differences by result, with a row that only one of them has."""
     found = {}
     for one, other in zip(ours, theirs, strict=True):
         more, less = one.content - other.content, other.content - one.content
         if more or less:
             row = next(iter(more or less))
             found[one.name] = (
-                f"{more.total()} rows only here, {less.total()} only there, such as {row!r}"
+                f"{more.total()} rows only in the first, {less.total()} only in the second, "
+                f"such as {row!r}"
             )
     return found

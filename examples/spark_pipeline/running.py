@@ -1,4 +1,4 @@
-"""Runs the pipeline to the end of the data that is there, on either engine."""
+"""Runs the pipeline to the end of the existing data, on either engine."""
 
 import tempfile
 import time
@@ -22,7 +22,7 @@ BROKER = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.retention.ms": "-1"}
 
 
 class Unfinished(Exception):
-    """The pipeline did not come to the end of its data."""
+    """The pipeline did not reach the end of its data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Reading:
 
 @contextmanager
 def own_broker() -> Iterator[str]:
-    """A broker for one run, in this process; Spark's workers reach it through its port."""
+    """An embedded broker for one run; Spark's workers reach it through its port."""
     config = BrokerConfig.from_properties(BROKER)
     with (
         tempfile.TemporaryDirectory(prefix="spark-pipeline-") as folder,
@@ -46,7 +46,7 @@ def own_broker() -> Iterator[str]:
 
 
 def run_pipeline(bootstrap: str, settings: dict[str, object], *, limit_s: float) -> float:
-    """Run all queries until there is nothing left to read; how many seconds it took."""
+    """Run all queries to the end of their input; returns the seconds it took."""
     with (
         tempfile.TemporaryDirectory(prefix="spark-pipeline-") as folder,
         Engine(bootstrap, data_directory=folder, config=SqlConfig(settings)) as engine,
@@ -59,22 +59,24 @@ def run_pipeline(bootstrap: str, settings: dict[str, object], *, limit_s: float)
 
 
 def wait_for_end(engine: Engine, administration: Admin, *, limit_s: float) -> None:
-    """Wait until no query has anything left to read."""
+    """Wait until all queries have reached the end of their input."""
     deadline = time.monotonic() + limit_s
     while not _is_done(administration, _readings(engine, administration)):
         if time.monotonic() > deadline:
-            raise Unfinished(f"not all was read in {limit_s:.0f} s", *_failures(engine))
+            raise Unfinished(
+                f"not all records were processed in {limit_s:.0f} s", *_failures(engine)
+            )
         time.sleep(LOOK_S)
 
 
 def _failures(engine: Engine) -> list[str]:
-    """The last failure of each query; the engine has started them again."""
+    """The last failure of each query, which the engine has restarted."""
     found = [(each.info.id, each.runtime.failures) for each in engine.commands.running.values()]
     return [f"{name}: {failures[-1].message}" for name, failures in found if failures]
 
 
 def _readings(engine: Engine, administration: Admin) -> list[Reading]:
-    """What each query reads: its sources, and topics that it made to move rows by another key."""
+    """The input of each query: its sources and its repartition topics."""
     existing = administration.list_topics()
     found = []
     for running in engine.commands.running.values():
@@ -86,7 +88,7 @@ def _readings(engine: Engine, administration: Admin) -> list[Reading]:
 
 
 def _is_done(administration: Admin, readings: list[Reading]) -> bool:
-    """Whether all groups are at the ends of all they read.
+    """Whether all groups are at the end of their topics.
 
     What they have committed is asked first. If that reaches ends which are asked later, nothing
     was on its way between two queries in the meantime.

@@ -1,4 +1,4 @@
-"""Finds the application that a command line names: `module:name`."""
+"""Loads the application that a command line names: `module:name`."""
 
 import importlib
 import inspect
@@ -21,7 +21,7 @@ AppMaker = Callable[[Target], StreamsApp]
 
 
 def load(text: str) -> object:
-    """What `module:name` stands for; the working directory is searched first."""
+    """The object `module:name`; the working directory is searched first."""
     module_name, sign, name = text.partition(":")
     if not sign or not module_name or not name:
         raise click.UsageError(f'"{text}" is not MODULE:NAME')
@@ -40,11 +40,11 @@ def _import(name: str) -> object:
     except ModuleNotFoundError as missing:
         if missing.name is None or not name.startswith(missing.name):
             raise
-        raise click.UsageError(f'there is no module "{name}" here') from None
+        raise click.UsageError(f'no module named "{name}"') from None
 
 
 def _guarded(what: str, run: Callable[[], T]) -> T:
-    """Run what the user has written; an error of it becomes one that says where it is."""
+    """Run user code; an error is reported with its location."""
     try:
         return run()
     except (MillstreamError, click.ClickException):
@@ -56,12 +56,12 @@ def _guarded(what: str, run: Callable[[], T]) -> T:
         raise StreamsError(
             f"{what} failed: {type(error).__name__}: {error}",
             at=at,
-            hint="repair it, then run it again",
+            hint="correct it and run the command again",
         ) from error
 
 
 def load_topology(text: str) -> Topology:
-    """The topology that `module:name` is or makes."""
+    """The topology that `module:name` is or returns."""
     topology = _topology_of(text, load(text))
     if topology is None:
         raise click.UsageError(
@@ -71,7 +71,7 @@ def load_topology(text: str) -> Topology:
 
 
 def load_app(text: str, application_id: str, settings: dict[str, str]) -> AppMaker:
-    """What makes the application that `module:name` is the topology or the factory of.
+    """A factory of the application; `module:name` is its topology or its factory.
 
     A factory is called as `factory(application_id=..., broker=..., **settings)`. What can be wrong
     without a broker is refused here.
@@ -99,8 +99,8 @@ def load_app(text: str, application_id: str, settings: dict[str, str]) -> AppMak
 
 def _no_application(text: str) -> click.UsageError:
     return click.UsageError(
-        f'"{text}" must be a Topology, a StreamsBuilder, or a function that makes one of them '
-        "or a StreamsApp"
+        f'"{text}" must be a Topology, a StreamsBuilder, or a function that returns '
+        "one of them or a StreamsApp"
     )
 
 

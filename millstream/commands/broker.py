@@ -1,4 +1,4 @@
-"""`millstream broker`: serve a broker from a server.properties file or from options."""
+"""`millstream broker`: run a broker with a server.properties file or options."""
 
 import click
 
@@ -10,9 +10,9 @@ from millstream.commands.options import key_values
 
 @click.command()
 @click.argument("properties_file", required=False, type=click.Path(exists=True, dir_okay=False))
-@click.option("--data-dir", "-d", help="Where the logs are; log.dirs in Kafka's words.")
+@click.option("--data-dir", "-d", help="The data directory; Kafka's log.dirs.")
 @click.option("--host", help=f"Address to listen on. Default: {DEFAULT_HOST}.")
-@click.option("--port", "-p", type=int, help="Port to listen on; 0 takes a free one.")
+@click.option("--port", "-p", type=int, help="Port to listen on; 0: any free port.")
 @click.option("--metrics-port", type=int, help="Serve Prometheus metrics on this port.")
 @click.option(
     "--config",
@@ -20,7 +20,7 @@ from millstream.commands.options import key_values
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A broker setting under Kafka's name; repeatable, wins over the file.",
+    help="A broker setting, by Kafka's name; repeatable, overrides the file.",
 )
 def broker(
     properties_file: str | None,
@@ -30,10 +30,10 @@ def broker(
     metrics_port: int | None,
     settings: tuple[str, ...],
 ) -> None:
-    """Serve a broker until interrupted.
+    """Run a broker until interrupted.
 
-    PROPERTIES_FILE is a server.properties as Kafka's. Without it Kafka's defaults hold and the data
-    goes to ./millstream-data.
+    PROPERTIES_FILE is a server.properties file, as for Kafka. Without it the settings have Kafka's
+    defaults, and the data directory is ./millstream-data.
     """
     properties: dict[str, str] = {}
     if properties_file is not None:

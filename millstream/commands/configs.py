@@ -17,13 +17,15 @@ KINDS = ("topic", "broker", "group")
 
 @click.group()
 def configs() -> None:
-    """Settings of topics and brokers: describe, alter."""
+    """Describe and alter settings of topics and brokers."""
 
 
 @configs.command()
 @click.argument("kind", type=click.Choice(KINDS))
 @click.argument("name")
-@click.option("--all", "-a", "everything", is_flag=True, help="Defaults too.")
+@click.option(
+    "--all", "-a", "everything", is_flag=True, help="Include settings with default values."
+)
 @cluster_options
 @json_option
 def describe(
@@ -34,7 +36,7 @@ def describe(
     properties: tuple[str, ...],
     output: Output,
 ) -> None:
-    """Show the settings of KIND NAME; without --all those that somebody has set."""
+    """Show the settings of KIND NAME; without --all only those that were changed."""
     resource = ConfigResource(kind, name)
     with admin(bootstrap, **client_settings(properties)) as cluster:
         entries = cluster.describe_configs([resource])[resource]
@@ -48,11 +50,11 @@ def describe(
         for entry in sorted(entries.values(), key=lambda entry: entry.name)
         if everything or _is_set(kind, entry)
     ]
-    output.rows(rows, title=f'{kind} "{name}"', empty="all settings have their defaults")
+    output.rows(rows, title=f'{kind} "{name}"', empty="all settings have default values")
 
 
 def _is_set(kind: str, entry: ConfigEntry) -> bool:
-    """Whether somebody has set it: a broker's file sets what brokers have, topics inherit it."""
+    """Whether the setting was changed: a broker's file sets the broker's, topics inherit them."""
     return entry.source != "default" if kind == "broker" else not entry.is_default
 
 
@@ -60,10 +62,12 @@ def _is_set(kind: str, entry: ConfigEntry) -> bool:
 @click.argument("kind", type=click.Choice(KINDS))
 @click.argument("name")
 @click.option("--set", "-s", "added", multiple=True, metavar="KEY=VALUE", help="Repeatable.")
-@click.option("--append", multiple=True, metavar="KEY=VALUE", help="Add to a list.")
-@click.option("--subtract", multiple=True, metavar="KEY=VALUE", help="Take from a list.")
-@click.option("--delete", "-d", "dropped", multiple=True, metavar="KEY", help="Back to default.")
-@click.option("--dry-run", is_flag=True, help="Check only.")
+@click.option("--append", multiple=True, metavar="KEY=VALUE", help="Add a value to a list.")
+@click.option("--subtract", multiple=True, metavar="KEY=VALUE", help="Remove a value from a list.")
+@click.option(
+    "--delete", "-d", "dropped", multiple=True, metavar="KEY", help="Reset to the default."
+)
+@click.option("--dry-run", is_flag=True, help="Only check the changes.")
 @cluster_options
 @json_option
 def alter(  # noqa: PLR0913 - one argument per option
@@ -78,7 +82,7 @@ def alter(  # noqa: PLR0913 - one argument per option
     properties: tuple[str, ...],
     output: Output,
 ) -> None:
-    """Change settings of KIND NAME; they take effect at once."""
+    """Change settings of KIND NAME; the changes take effect immediately."""
     changes = [
         ConfigChange(key, value, operation)
         for operation, pairs in (("set", added), ("append", append), ("subtract", subtract))
@@ -86,7 +90,7 @@ def alter(  # noqa: PLR0913 - one argument per option
     ]
     changes += [ConfigChange(key, operation="delete") for key in dropped]
     if not changes:
-        raise click.UsageError("nothing to change; give --set, --append, --subtract or --delete")
+        raise click.UsageError("nothing to change; use --set, --append, --subtract or --delete")
     with admin(bootstrap, **client_settings(properties)) as cluster:
         cluster.alter_configs({ConfigResource(kind, name): changes}, validate_only=dry_run).all()
     verb = "would be changed" if dry_run else "changed"

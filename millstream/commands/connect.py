@@ -1,4 +1,4 @@
-"""`millstream connect`: run a Connect worker on any cluster, or on a broker of its own."""
+"""`millstream connect`: run a Connect worker on any cluster, or with an embedded broker."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ from millstream.output import Output
 
 HOST, PORT = "127.0.0.1", 8083
 OFFSETS_FILE = "connect.offsets"
-# What a worker without a file is told: keys as text, values as JSON, as most examples have them.
+# The settings of a worker without a file: keys as strings, values as JSON, as in most examples.
 CONVERTERS = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -49,18 +49,20 @@ IN_TOPICS = {
     "-b",
     envvar="MILLSTREAM_BOOTSTRAP",
     metavar="HOST:PORT,...",
-    help=f"The cluster: Millstream or any Kafka. Default: that of the file, or {BOOTSTRAP}.",
+    help=f"The cluster: Millstream or Kafka. Default: the one in the file, or {BOOTSTRAP}.",
 )
-@click.option("--data-dir", "-d", help="Keep everything here, with a broker of its own.")
+@click.option("--data-dir", "-d", help="Run an embedded broker with this data directory.")
 @click.option("--host", help=f"Address of the REST API. Default: {HOST}.")
-@click.option("--port", "-p", type=int, help=f"Port of the REST API; 0: any. Default: {PORT}.")
+@click.option(
+    "--port", "-p", type=int, help=f"Port of the REST API; 0: any free port. Default: {PORT}."
+)
 @click.option(
     "--config",
     "-c",
     "given",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A setting of the worker under Kafka's name; repeatable, wins over the file.",
+    help="A worker setting, by Kafka's name; repeatable, overrides the file.",
 )
 @allowed_hosts_option
 @json_option
@@ -76,9 +78,10 @@ def connect(  # noqa: PLR0913 - one argument per option
 ) -> None:
     """Run a Connect worker until interrupted.
 
-    FILES are [WORKER] [CONNECTOR]...: a worker.properties as Kafka's, and the connectors of a
-    standalone worker, as properties or JSON. Without connectors the worker keeps everything in
-    topics, takes connectors over REST, and the next start goes on with them.
+    FILES are [WORKER] [CONNECTOR]...: a worker.properties file, as for Kafka Connect, and the
+    connectors of a standalone worker, as properties or JSON. Without connectors the worker is
+    distributed: it accepts connectors over REST, keeps its state in topics, and continues with
+    them at the next start.
     """
     own, connectors = _read(files)
     settings = own or _usual(bool(connectors), Path(data_dir or "."))
@@ -103,8 +106,9 @@ def connect_service(
     config = WorkerConfig.parse(settings)
     if connectors and config.distributed:
         raise ConfigError(
-            "a worker that keeps its state in topics takes no files of connectors",
-            hint=f'create them with `millstream connectors create`, or set "{STANDALONE_FILE}"',
+            "a distributed worker does not accept connector files",
+            hint="create the connectors with `millstream connectors create`, or set "
+            f'"{STANDALONE_FILE}"',
         )
     if isinstance(target, str):  # an error soon, if it is not there
         own = config.own_client_settings(over_network=True)
@@ -115,7 +119,7 @@ def connect_service(
         kind = "distributed" if config.distributed else "standalone"
         yield Started(
             {"event": "connect", "url": server.url, "kind": kind},
-            f"connect ({kind}) on {server.url}, on {shown_target(target)}",
+            f"connect ({kind}) on {server.url}, using {shown_target(target)}",
             lambda: server.failure,
         )
 

@@ -1,4 +1,4 @@
-"""`millstream connectors`: look after the connectors of a worker, ours or Kafka Connect's."""
+"""`millstream connectors`: manages the connectors of a worker, Millstream's or Kafka Connect's."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def worker_option(command: F) -> F:
         show_default=CONNECT,
         envvar="MILLSTREAM_CONNECT",
         callback=build,
-        help="The REST API of the worker.",
+        help="The worker's REST API.",
     )(command)
 
 
@@ -49,14 +49,14 @@ def named(command: F) -> F:
 
 @click.group()
 def connectors() -> None:
-    """Connectors: create, look at, pause, restart, delete."""
+    """Manage connectors: create, show, pause, restart, delete."""
 
 
 @connectors.command(name="list")
 @worker_option
 @json_option
 def list_(worker: ConnectClient, output: Output) -> None:
-    """List connectors with their states."""
+    """List connectors and their states."""
     rows = connector_rows(worker)
     output.rows(rows, title="connectors", empty="no connectors")
 
@@ -65,11 +65,11 @@ def list_(worker: ConnectClient, output: Output) -> None:
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)
 )
-@click.option("--replace", is_flag=True, help="Give a connector that exists the new settings.")
+@click.option("--replace", is_flag=True, help="Update the settings of connectors that exist.")
 @worker_option
 @json_option
 def create(files: tuple[Path, ...], replace: bool, worker: ConnectClient, output: Output) -> None:
-    """Create the connectors of FILES: JSON as the REST API takes it, or properties."""
+    """Create the connectors in FILES: JSON as for the REST API, or properties."""
     names = {state: name for name, state in INITIAL_STATES.items()}
     for file in map(read_connector, files):
         config = {**file.config, "name": file.name}
@@ -84,7 +84,7 @@ def create(files: tuple[Path, ...], replace: bool, worker: ConnectClient, output
 @connectors.command()
 @named
 def status(name: str, worker: ConnectClient, output: Output) -> None:
-    """Show the states of a connector and its tasks, and why one failed."""
+    """Show the state of a connector and its tasks, with the errors of failed ones."""
     found = worker.status(name)
     if output.as_json:
         output.record(found)
@@ -112,16 +112,16 @@ def config(
     worker: ConnectClient,
     output: Output,
 ) -> None:
-    """Show the settings of a connector, or change some."""
+    """Show or change the settings of a connector."""
     patch: dict[str, str | None] = {**key_values(changes), **dict.fromkeys(removed)}
     described = worker.patch_config(name, patch) if patch else worker.describe(name)
     output.record(dict(sorted(described["config"].items())), title=name)
 
 
 @connectors.command()
-@click.option("--tasks", is_flag=True, help="Its tasks too.")
-@click.option("--only-failed", is_flag=True, help="What has failed only.")
-@click.option("--task", type=int, metavar="NUMBER", help="Only this task.")
+@click.option("--tasks", is_flag=True, help="Also restart its tasks.")
+@click.option("--only-failed", is_flag=True, help="Restart only what has failed.")
+@click.option("--task", type=int, metavar="NUMBER", help="Restart only this task.")
 @named
 def restart(
     tasks: bool,
@@ -131,13 +131,13 @@ def restart(
     worker: ConnectClient,
     output: Output,
 ) -> None:
-    """Start a connector anew."""
+    """Restart a connector or its tasks."""
     if task is None:
         worker.restart(name, include_tasks=tasks, only_failed=only_failed)
         output.done(f'connector "{name}" restarts', name=name)
         return
     if tasks or only_failed:
-        raise click.UsageError("give --task, or --tasks and --only-failed, not both")
+        raise click.UsageError("--task cannot be combined with --tasks or --only-failed")
     worker.restart_task(name, task)
     output.done(f'task {task} of connector "{name}" restarts', name=name, task=task)
 
@@ -145,7 +145,7 @@ def restart(
 @connectors.command()
 @named
 def pause(name: str, worker: ConnectClient, output: Output) -> None:
-    """Let a connector rest; its tasks stay."""
+    """Pause a connector and its tasks."""
     worker.pause(name)
     output.done(f'connector "{name}" pauses', name=name)
 
@@ -153,38 +153,40 @@ def pause(name: str, worker: ConnectClient, output: Output) -> None:
 @connectors.command()
 @named
 def resume(name: str, worker: ConnectClient, output: Output) -> None:
-    """Let a connector that was paused or stopped go on."""
+    """Resume a paused or stopped connector."""
     worker.resume(name)
-    output.done(f'connector "{name}" goes on', name=name)
+    output.done(f'connector "{name}" resumes', name=name)
 
 
 @connectors.command()
 @named
 def stop(name: str, worker: ConnectClient, output: Output) -> None:
-    """Let a connector have no tasks until it is resumed."""
+    """Stop a connector and its tasks until it is resumed."""
     worker.stop(name)
     output.done(f'connector "{name}" stops', name=name)
 
 
 @connectors.command()
 @click.argument("names", nargs=-1, required=True)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @worker_option
 @json_option
 def delete(names: tuple[str, ...], yes: bool, worker: ConnectClient, output: Output) -> None:
-    """Delete connectors; their topics stay."""
-    confirm_deletion(names, "and what is known about them", yes=yes, output=output)
+    """Delete connectors; their topics and offsets are kept."""
+    confirm_deletion(names, "and their settings and states", yes=yes, output=output)
     for name in names:
         worker.delete(name)
         output.done(f'connector "{name}" deleted', name=name)
 
 
 @connectors.command()
-@click.option("--all", "all_kinds", is_flag=True, help="Converters, transforms, predicates too.")
+@click.option(
+    "--all", "all_kinds", is_flag=True, help="Include converters, transforms and predicates."
+)
 @worker_option
 @json_option
 def plugins(all_kinds: bool, worker: ConnectClient, output: Output) -> None:
-    """List what connectors can be made of."""
+    """List the plugins of the worker."""
     rows = [
         {"class": each["class"], "type": each["type"], "version": each.get("version")}
         for each in worker.plugins(connectors_only=not all_kinds)

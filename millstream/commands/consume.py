@@ -1,4 +1,4 @@
-"""`millstream consume`: records as they come, from any place of a topic."""
+"""`millstream consume`: prints records, from any position of a topic."""
 
 import sys
 import time
@@ -20,7 +20,7 @@ from millstream.commands.options import (
     json_option,
     registry_url_option,
 )
-from millstream.commands.stopping import StopAsked, signals_caught
+from millstream.commands.stopping import StopRequest, catch_stop_signals
 from millstream.line_writer import LineWriter, Stopped
 from millstream.output import Output, json_text
 
@@ -34,19 +34,31 @@ REVOKED_COMMIT_TIMEOUT_MS = 5_000
 
 @click.command()
 @click.argument("topic")
-@click.option("--group", "-g", help="Consume as a member of this group and commit.")
-@click.option("--from-beginning", is_flag=True, help="Start with the oldest record.")
-@click.option("--offset", "-o", type=int, help="Start at this offset; negative: from the end.")
-@click.option("--from-time", metavar="TIME", help="Start at a time: ISO 8601 or epoch ms.")
-@click.option("--partition", "-p", "partitions", type=int, multiple=True, help="Only these.")
+@click.option("--group", "-g", help="Consume as a member of this group and commit offsets.")
+@click.option("--from-beginning", is_flag=True, help="Start at the oldest record.")
+@click.option(
+    "--offset", "-o", type=int, help="Start at this offset; negative: relative to the end."
+)
+@click.option(
+    "--from-time",
+    metavar="TIME",
+    help="Start at this time: ISO 8601 or milliseconds since the epoch.",
+)
+@click.option(
+    "--partition", "-p", "partitions", type=int, multiple=True, help="Read only these partitions."
+)
 @click.option("--count", "-n", type=int, help="Stop after this many records.")
 @click.option("--exit", "-e", "at_end", is_flag=True, help="Stop at the end of the topic.")
-@click.option("--timeout", type=float, help="Stop when nothing came for this many seconds.")
+@click.option(
+    "--timeout", type=float, help="Stop when no record has arrived for this many seconds."
+)
 @click.option("--key-format", type=click.Choice(formats.NAMES), default="string")
 @click.option("--format", "-F", "value_format", type=click.Choice(formats.NAMES), default="string")
 @registry_url_option
-@click.option("--committed", is_flag=True, help="Leave out records of aborted transactions.")
-@click.option("--details", "-d", is_flag=True, help="Show partition, offset, time and headers.")
+@click.option("--committed", is_flag=True, help="Skip records of aborted transactions.")
+@click.option(
+    "--details", "-d", is_flag=True, help="Show partition, offset, timestamp and headers."
+)
 @cluster_options
 @json_option
 def consume(  # noqa: PLR0913 - one argument per option
@@ -68,9 +80,12 @@ def consume(  # noqa: PLR0913 - one argument per option
     properties: tuple[str, ...],
     output: Output,
 ) -> None:
-    """Print the records of TOPIC: key and value, a line each, until interrupted."""
+    """Print the records of TOPIC, one line with key and value each, until interrupted."""
     if group is not None and (offset is not None or from_time or partitions or at_end):
-        raise click.UsageError("--group goes with --from-beginning only: the group has the offsets")
+        raise click.UsageError(
+            "--group can only be combined with --from-beginning, because the group has "
+            "committed offsets"
+        )
     settings: dict[str, object] = {
         "auto_offset_reset": "earliest" if from_beginning else "latest",
         "isolation_level": "read_committed" if committed else "read_uncommitted",
@@ -89,22 +104,22 @@ def consume(  # noqa: PLR0913 - one argument per option
     )
     with consumer(bootstrap, **settings) as reader:
         known = _partitions(reader, topic, bootstrap)
-        printing = Printing(reader, shown, config.auto_commit_interval_ms if commits else None)
+        printer = RecordPrinter(reader, shown, config.auto_commit_interval_ms if commits else None)
         if group is not None:
-            reader.subscribe([topic], RebalanceListener(revoked=printing.revoked))
+            reader.subscribe([topic], RebalanceListener(revoked=printer.revoked))
             ends = None
         else:
             assigned = _assign(reader, topic, partitions, known)
             _seek(reader, assigned, from_beginning, offset, from_time)
             ends = reader.end_offsets(assigned) if at_end else None
-        with signals_caught() as stop:
-            printing.run(_polls(reader, stop, count, timeout, ends), stop)
+        with catch_stop_signals() as stop:
+            printer.run(_polls(reader, stop, count, timeout, ends), stop)
     if stop.exit_code:
         sys.exit(stop.exit_code)
 
 
-class Printing:
-    """Prints records, and commits for the group what was printed: nothing more and nothing less."""
+class RecordPrinter:
+    """Prints records, and commits exactly the printed ones for the group."""
 
     def __init__(
         self,
@@ -118,8 +133,8 @@ class Printing:
         self._commit_every_ms = commit_every_ms
         self._all_printed = True
 
-    def run(self, polls: Iterator[Sequence[ConsumerRecord]], stop: StopAsked) -> None:
-        """Print all records, until the end, a signal, or a reader that leaves."""
+    def run(self, polls: Iterator[Sequence[ConsumerRecord]], stop: StopRequest) -> None:
+        """Print all records, until the end, a signal, or a closed pipe."""
         commits = self._commit_every_ms is not None
         try:
             with LineWriter(stop, until_read=commits) as writer:
@@ -149,12 +164,12 @@ class Printing:
                     self._reader.commit_async()
 
     def _seek_back(self, unprinted: Sequence[ConsumerRecord]) -> None:
-        """The positions, which are committed, are behind the last records that were printed."""
+        """Set the positions, which are committed, to the records after the last printed ones."""
         for record in reversed(unprinted):
             self._reader.seek(TopicPartition(record.topic, record.partition), record.offset)
 
     def revoked(self, partitions: frozenset[TopicPartition]) -> None:
-        """Partitions go to others: commit them. Polls call this, when all is printed."""
+        """Commit revoked partitions. Polls call this, when everything is printed."""
         del partitions
         if self._commit_every_ms is None or not self._all_printed:
             return
@@ -165,7 +180,7 @@ class Printing:
 
 
 def _partitions(reader: Consumer, topic: str, bootstrap: str) -> list[int]:
-    """The partitions of a topic; an error at once if the brokers do not know it."""
+    """The partitions of a topic; raises immediately if it does not exist."""
     limit_ms = UNKNOWN_TOPIC_MS
     while True:
         try:
@@ -194,7 +209,9 @@ def _assign(
 ) -> list[TopicPartition]:
     for number in partitions:
         if number not in known:
-            raise click.UsageError(f'topic "{topic}" has {len(known)} partitions, no {number}')
+            raise click.UsageError(
+                f'topic "{topic}" has {len(known)} partitions, but not partition {number}'
+            )
     chosen = [TopicPartition(topic, number) for number in partitions or known]
     reader.assign(chosen)
     return chosen
@@ -231,7 +248,10 @@ def parse_time_ms(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise click.UsageError(f'"{text}" is no time; give 2026-01-31T12:00:00Z or ms') from None
+        raise click.UsageError(
+            f'"{text}" is not a valid time; use 2026-01-31T12:00:00Z or milliseconds '
+            "since the epoch"
+        ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return int(moment.timestamp() * 1000)
@@ -239,12 +259,12 @@ def parse_time_ms(text: str) -> int:
 
 def _polls(
     reader: Consumer,
-    stop: StopAsked,
+    stop: StopRequest,
     count: int | None,
     timeout: float | None,
     ends: dict[TopicPartition, int] | None,
 ) -> Iterator[Sequence[ConsumerRecord]]:
-    """The records of each poll; the caller is done with them before the next one."""
+    """The records of each poll; the caller processes them before the next one."""
     left = count
     last_seen = time.monotonic()
     while (left is None or left > 0) and not stop.is_set:
@@ -268,7 +288,7 @@ def _polls(
 def _printer(
     output: Output, read_key: formats.Read, read_value: formats.Read, details: bool
 ) -> Callable[[ConsumerRecord], str]:
-    """A function that makes the line of a record."""
+    """A function that formats a record as a line."""
 
     def shown(record: ConsumerRecord) -> str:
         key, value = read_key(record.key), read_value(record.value)

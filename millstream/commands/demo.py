@@ -1,4 +1,4 @@
-"""`millstream demo`: `up --demo` for some seconds, on free ports and a directory of its own."""
+"""`millstream demo`: `up --demo` for a few seconds, on free ports and a temporary directory."""
 
 import sys
 import tempfile
@@ -15,12 +15,14 @@ from millstream.settings import PlatformSettings
 
 
 @click.command()
-@click.option("--seconds", default=8.0, show_default=True, help="How long records are shown.")
+@click.option(
+    "--seconds", default=8.0, show_default=True, help="How long the demo runs, in seconds."
+)
 @json_option
 def demo(seconds: float, output: Output) -> None:
-    """Run the whole platform for some seconds: connectors, queries, live results.
+    """Run the whole platform for a few seconds: connectors, queries, live results.
 
-    The same that stays: millstream up --demo
+    To keep it running, use: millstream up --demo
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     with tempfile.TemporaryDirectory(

@@ -1,4 +1,4 @@
-"""`millstream doctor`: whether this machine has what Millstream needs, and what to do if not."""
+"""`millstream doctor`: checks the requirements of this machine, with advice."""
 
 import platform
 import re
@@ -37,7 +37,7 @@ EXTRAS = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found, and what to do about it."""
+    """The result of one check, with advice."""
 
     check: str
     state: str
@@ -49,8 +49,8 @@ class Finding:
 @platform_options
 @json_option
 def doctor(settings: PlatformSettings, output: Output) -> None:
-    """Check Python, Java, ports, disk and libraries; exit code 1 if something must be done."""
-    with output.progress("looking around"):
+    """Check Python, Java, ports, disk and libraries; exit code 1 if something must be fixed."""
+    with output.progress("checking"):
         findings = [
             _python(),
             *_libraries(),
@@ -87,8 +87,8 @@ def _extras() -> Iterator[Finding]:
         missing = [name for name, version in versions.items() if version is None]
         found = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
         if missing:
-            advice = f"if you want it: pip install 'millstream[{extra}]'"
-            yield Finding(f"extra {extra}", WARNING, f"without {', '.join(missing)}", advice)
+            advice = f"optional: pip install 'millstream[{extra}]'"
+            yield Finding(f"extra {extra}", WARNING, f"not installed: {', '.join(missing)}", advice)
         else:
             yield Finding(f"extra {extra}", OK, found)
 
@@ -101,12 +101,12 @@ def _version(name: str) -> str | None:
 
 
 def _java() -> Finding:
-    wanted = f"only Spark needs it: install a JDK {JAVA_LEAST} or newer"
+    wanted = f"needed only for Spark: install a JDK {JAVA_LEAST} or newer"
     command = shutil.which("java")
     if command is None:
         return Finding("Java", WARNING, "not installed", wanted)
     try:
-        told = subprocess.run(
+        output = subprocess.run(
             [command, "-version"],
             capture_output=True,
             text=True,
@@ -114,15 +114,15 @@ def _java() -> Finding:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding("Java", WARNING, f"{command} does not run: {error}", wanted)
-    return java_finding(told.stderr or told.stdout, command)
+        return Finding("Java", WARNING, f"cannot run {command}: {error}", wanted)
+    return java_finding(output.stderr or output.stdout, command)
 
 
-def java_finding(told: str, command: str) -> Finding:
-    """What `java -version` tells: 1.8.0 is Java 8, 17.0.2 is 17."""
-    version = re.search(r'version "(?:1\.)?(\d+)[^"]*"', told)
+def java_finding(output: str, command: str) -> Finding:
+    """The version from `java -version`: 1.8.0 is Java 8, 17.0.2 is 17."""
+    version = re.search(r'version "(?:1\.)?(\d+)[^"]*"', output)
     if version is None:
-        first = (told.strip().splitlines() or ["nothing"])[0]
+        first = (output.strip().splitlines() or ["nothing"])[0]
         return Finding("Java", WARNING, f'{command} says "{first}"', "is it a JDK?")
     found = f"{version.group(1)} at {command}"
     if int(version.group(1)) >= JAVA_LEAST:
@@ -137,9 +137,9 @@ def _disk(directory: Path) -> Finding:
     free = shutil.disk_usage(there).free
     found = f"{free / GIBIBYTE:.1f} GiB free for {directory}"
     if free < DISK_LEAST:
-        return Finding("disk", PROBLEM, found, "make room, or choose another --data-dir")
+        return Finding("disk", PROBLEM, found, "free some space, or choose another --data-dir")
     if free < DISK_FINE:
-        return Finding("disk", WARNING, found, 'topics grow: see "log.retention.bytes"')
+        return Finding("disk", WARNING, found, 'topics grow: limit them with "log.retention.bytes"')
     return Finding("disk", OK, found)
 
 
@@ -148,15 +148,18 @@ def _ports(settings: PlatformSettings) -> Iterator[Finding]:
         port = settings.port(service)
         check = f"port of {service}"
         if port == 0:
-            yield Finding(check, OK, "any free one")
+            yield Finding(check, OK, "any free port")
         elif _is_free(settings.host, port):
             yield Finding(check, OK, f"{port} is free")
         else:
-            owner = owner_of(port) or "a program of somebody else"
+            owner = owner_of(port) or "a program of another user"
             if "millstream up" in owner:
-                yield Finding(check, OK, f"{port}, by {owner}", "see `millstream status`")
+                yield Finding(check, OK, f"{port}, used by {owner}", "see `millstream status`")
                 continue
-            advice = "if that is Millstream, see `millstream status`; else choose --port-base"
+            advice = (
+                "if that is Millstream, see `millstream status`; otherwise choose another "
+                "--port-base"
+            )
             yield Finding(check, WARNING, f"{port} is used by {owner}", advice)
 
 

@@ -1,4 +1,4 @@
-"""Text of the command line to bytes and back, for `produce` and `consume`."""
+"""Strings of the command line to bytes and back, for `produce` and `consume`."""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,7 +22,7 @@ NAMES = ("string", "json", "hex", *NUMBERS, REGISTRY)
 
 
 def to_bytes_of(name: str, registry: str, topic: str, *, is_key: bool) -> Write:
-    """A function that makes the bytes of a value given as text."""
+    """A function from a string to the bytes of a value."""
     if name != REGISTRY:
         return partial(to_bytes, name)
     from millstream.commands import registered
@@ -31,7 +31,7 @@ def to_bytes_of(name: str, registry: str, topic: str, *, is_key: bool) -> Write:
 
 
 def from_bytes_of(name: str, registry: str, topic: str) -> Read:
-    """A function that makes something JSON can show."""
+    """A function from bytes to a JSON value."""
     if name != REGISTRY:
         return from_bytes(name)
     from millstream.commands import registered
@@ -40,7 +40,7 @@ def from_bytes_of(name: str, registry: str, topic: str) -> Read:
 
 
 def to_bytes(name: str, text: str) -> bytes:
-    """The bytes of a value given as text; a usage error when it is no such value."""
+    """The bytes of a value given as a string; raises a usage error if it is invalid."""
     try:
         if name == "string":
             return text.encode()
@@ -55,7 +55,7 @@ def to_bytes(name: str, text: str) -> bytes:
 
 
 def from_bytes(name: str) -> Read:
-    """A function that makes something JSON can show; bytes of another kind become hex text."""
+    """A function from bytes to a JSON value; invalid bytes become a hex string."""
 
     def read(data: bytes | None) -> object:
         if data is None:

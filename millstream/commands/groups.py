@@ -18,7 +18,7 @@ from millstream.output import Output, Row
 
 @click.group()
 def groups() -> None:
-    """Consumer groups: list, describe, delete, reset-offsets."""
+    """Manage consumer groups: list, describe, delete, reset-offsets."""
 
 
 @groups.command(name="list")
@@ -28,7 +28,7 @@ def groups() -> None:
 def list_(
     states: tuple[str, ...], bootstrap: str, properties: tuple[str, ...], output: Output
 ) -> None:
-    """List the groups."""
+    "List consumer groups."
     with admin(bootstrap, **client_settings(properties)) as cluster:
         found = cluster.list_groups(states=states)
     rows = [
@@ -103,7 +103,7 @@ def delete(
     properties: tuple[str, ...],
     output: Output,
 ) -> None:
-    """Delete groups NAMES with their offsets; they must have no members."""
+    """Delete the groups NAMES and their offsets; they must have no members."""
     confirm_deletion(names, "with their offsets", yes=yes, output=output)
     with admin(bootstrap, **client_settings(properties)) as cluster:
         cluster.delete_groups(names).all()
@@ -117,9 +117,13 @@ def delete(
 @click.option("--to-earliest", is_flag=True)
 @click.option("--to-latest", is_flag=True)
 @click.option("--to-offset", type=int)
-@click.option("--shift-by", type=int, help="Forward, or back when negative.")
-@click.option("--to-time", metavar="TIME", help="ISO 8601 or epoch ms.")
-@click.option("--dry-run", is_flag=True, help="Show what would be done.")
+@click.option("--shift-by", type=int, help="Shift by this many records; negative: backward.")
+@click.option(
+    "--to-time",
+    metavar="TIME",
+    help="Reset to this time: ISO 8601 or milliseconds since the epoch.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
 @cluster_options
 @json_option
 def reset_offsets(  # noqa: PLR0913 - one argument per option
@@ -135,11 +139,11 @@ def reset_offsets(  # noqa: PLR0913 - one argument per option
     properties: tuple[str, ...],
     output: Output,
 ) -> None:
-    """Move the committed offsets of group NAME; it must have no members."""
+    """Reset the committed offsets of group NAME; it must have no members."""
     chosen = (to_earliest, to_latest, to_offset is not None, shift_by is not None, bool(to_time))
     if sum(chosen) != 1:
         raise click.UsageError(
-            "give one of --to-earliest, --to-latest, --to-offset, --shift-by, --to-time"
+            "use one of --to-earliest, --to-latest, --to-offset, --shift-by, --to-time"
         )
     with admin(bootstrap, **client_settings(properties)) as cluster:
         committed = cluster.list_group_offsets(name).all()
@@ -173,7 +177,7 @@ def reset_offsets(  # noqa: PLR0913 - one argument per option
         for tp, offset in sorted(moved.items())
     ]
     title = f'group "{name}"{", not changed (--dry-run)" if dry_run else ""}'
-    output.rows(rows, title=title, empty="the group has no offsets; give --topic")
+    output.rows(rows, title=title, empty="the group has no offsets; use --topic")
 
 
 def _offsets(

@@ -1,4 +1,4 @@
-"""The demo: generated records, SQL that works on them, and its results as they come."""
+"""The demo: generated records, SQL queries on them, and live results."""
 
 import threading
 import time
@@ -47,7 +47,7 @@ FROM views_per_region WHERE regionid = '{REGION}';
 """
 RATES = {"users": 20, "pageviews": 50, "orders": 20}  # records in a second
 WINDOWS_SHOWN, ROWS_SHOWN = 9, 4  # both fit a terminal of 24 lines
-TOLD_EVERY_S = 1.0  # where there is no terminal
+PRINT_EVERY_S = 1.0  # where there is no terminal
 LIMIT_S = 60.0
 
 
@@ -66,32 +66,31 @@ def connector(topic: str) -> dict[str, str]:
 def demo_service(
     addresses: Mapping[str, str], output: Output, *, conclude: bool = False
 ) -> Iterator[Started]:
-    """Records and queries on a running platform; `conclude` shows at the end what came of them."""
+    """Records and queries on a running platform; `conclude` shows the results at the end."""
     worker = ConnectClient(addresses["connect"])
     with closing(SqlClient(addresses["sql"])) as server:
         server.execute(STATEMENTS)
         for topic in RATES:
             worker.put_config(topic, connector(topic))
-        with _watched(server, output) as shown:
+        with _watched(server, output) as results:
             yield Started(
                 {"event": "demo", "connectors": list(RATES)},
-                f"connectors {', '.join(RATES)} generate records; queries work on them",
+                f"connectors {', '.join(RATES)} generate records; queries process them",
             )
             if conclude:
                 pulled = _pulled(server)
         if conclude:
-            shown.conclude(pulled, output)
+            results.conclude(pulled, output)
 
 
-class Shown:
-    """The newest rows of both queries; their threads write, others look."""
+class LiveResults:
+    """The newest rows of both queries; written by their threads, read by others."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
         self._lock = threading.Lock()
         self._windows: dict[tuple[object, object], Row] = {}
         self._enriched: deque[Row] = deque(maxlen=ROWS_SHOWN)
-        self._told = 0
+        self._printed = 0
         self.counts = {"windows": 0, "enriched": 0}
 
     def take_window(self, row: Row) -> None:
@@ -122,19 +121,19 @@ class Shown:
     def tables(self) -> Group:
         """Both, as a terminal shows them."""
         return Group(
-            table(self.windows(), "page views per region, each 5 s"),
+            table(self.windows(), "page views per region, in 5 s windows"),
             table(self.enriched(), "page views with their users"),
         )
 
-    def tell(self, output: Output) -> None:
-        """One line about the newest of each, if something has come."""
+    def print_line(self, output: Output) -> None:
+        """Print a line with the newest row of each query, if there are new rows."""
         with self._lock:
             counts = dict(self.counts)
             window = next(reversed(self._windows.values()), None)
             view = self._enriched[-1] if self._enriched else None
-        if window is None or view is None or sum(counts.values()) == self._told:
+        if window is None or view is None or sum(counts.values()) == self._printed:
             return
-        self._told = sum(counts.values())
+        self._printed = sum(counts.values())
         output.line(
             {"event": "results", "window": window, "view": view, **counts},
             f"{window['SINCE']} {window['REGION']}: "
@@ -143,42 +142,41 @@ class Shown:
         )
 
     def conclude(self, pulled: list[Row], output: Output) -> None:
-        """What has come, and what the table holds of one region."""
-        output.rows(self.windows(), title="page views per region, each 5 s")
+        """Print the results, and the rows of one region in the table."""
+        output.rows(self.windows(), title="page views per region, in 5 s windows")
         output.rows(self.enriched(), title="page views with their users")
         output.rows(pulled[-ROWS_SHOWN:], title=" ".join(PULL.split()))
         output.done(
-            f"{self.counts['enriched']:,} page views joined, "
-            f"{self.counts['windows']:,} changes of windows seen",
+            f"{self.counts['enriched']:,} page views joined, {self.counts['windows']:,} "
+            "window updates received",
             **self.counts,
         )
 
 
 @contextmanager
-def _watched(server: SqlClient, output: Output) -> Iterator[Shown]:
-    """Both queries run and are shown."""
-    shown = Shown()
+def _watched(server: SqlClient, output: Output) -> Iterator[LiveResults]:
+    """Run both queries and show their results."""
+    results = LiveResults()
     with ExitStack() as watching:
-        for text, take in ((WINDOWS, shown.take_window), (ENRICHED, shown.take_enriched)):
+        for text, take in ((WINDOWS, results.take_window), (ENRICHED, results.take_enriched)):
             watching.enter_context(closing(Watch(server, text, take)))
         if output.console.is_terminal and not output.as_json:
             live = Live(
-                get_renderable=shown.tables,
+                get_renderable=results.tables,
                 console=output.console,
                 refresh_per_second=4,
                 transient=True,
             )
             watching.enter_context(live)
         else:
-            watching.enter_context(closing(Telling(shown, output)))
-        yield shown
+            watching.enter_context(closing(ResultPrinter(results, output)))
+        yield results
 
 
 class Watch:
-    """A push query, read by a thread of its own."""
+    """A push query, read by its own thread."""
 
     def __init__(self, server: SqlClient, text: str, take: Callable[[Row], None]) -> None:
-        """It is running."""
         self._server = server
         self._take = take
         self._rows: StreamedRows = server.query(text)
@@ -198,36 +196,35 @@ class Watch:
         self._rows.close()
 
 
-class Telling:
-    """Says now and then how things are, where no terminal can show them live."""
+class ResultPrinter:
+    """Prints the newest results regularly, without a terminal."""
 
-    def __init__(self, shown: Shown, output: Output) -> None:
-        """It begins."""
-        self._shown = shown
+    def __init__(self, results: LiveResults, output: Output) -> None:
+        self._results = results
         self._output = output
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._tell, name="demo-telling", daemon=True)
+        self._thread = threading.Thread(target=self._print, name="demo-printer", daemon=True)
         self._thread.start()
 
-    def _tell(self) -> None:
-        while not self._ended.wait(TOLD_EVERY_S):
-            self._shown.tell(self._output)
+    def _print(self) -> None:
+        while not self._ended.wait(PRINT_EVERY_S):
+            self._results.print_line(self._output)
 
     def close(self) -> None:
-        """Say no more."""
+        """Stop printing."""
         self._ended.set()
         self._thread.join()
 
 
 def _pulled(server: SqlClient) -> list[Row]:
-    """What the table has of a region, as soon as the query that keeps it has come so far."""
+    """The rows of a region in the table, as soon as there are any."""
     deadline = time.monotonic() + LIMIT_S
     while time.monotonic() < deadline:
         with closing(server.query(PULL)) as found:
             names = [name for name, _ in found.columns]
             if rows := [_row(names, values) for values in found.rows()]:
                 return rows
-    raise click.ClickException(f"nothing after {LIMIT_S:.0f} s: {PULL}")
+    raise click.ClickException(f"no result after {LIMIT_S:.0f} s: {PULL}")
 
 
 def _row(names: list[str], values: list[object]) -> Row:

@@ -1,4 +1,4 @@
-"""`millstream log`: look into the files of a log without a broker."""
+"""`millstream log`: inspect log files without a broker."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,18 +16,18 @@ from millstream.output import Output
 
 @click.group()
 def log() -> None:
-    """Look into the files of a log, offline."""
+    """Inspect log files offline."""
 
 
 @log.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--records", "-r", is_flag=True, help="Show the records inside the batches too.")
+@click.option("--records", "-r", is_flag=True, help="Also show the records in the batches.")
 @click.option("--limit", "-n", type=int, default=0, help="Stop after this many batches or entries.")
 @json_option
 def dump(file: Path, records: bool, limit: int, output: Output) -> None:
-    """Show what FILE holds and verify it: .log, .index, .timeindex, .txnindex or .snapshot.
+    """Print and verify the contents of FILE: .log, .index, .timeindex, .txnindex or .snapshot.
 
-    Exit code 1 when a batch is torn or its checksum is wrong.
+    Exit code 1 if a batch is torn or its checksum is wrong.
     """
     if file.suffix == ".log":
         _dump_segment(file, records, limit, output)
@@ -43,8 +43,8 @@ def _dump_segment(file: Path, records: bool, limit: int, output: Output) -> None
         header = check_batch_at(data, position)
         if header is None:
             raise click.ClickException(
-                f"bad batch at byte {position} of {file.name}: torn or wrong checksum, "
-                f"{len(data) - position} bytes from there on"
+                f"bad batch at byte {position} of {file.name}: torn, or wrong checksum; "
+                f"{len(data) - position} bytes remain"
             )
         row = _batch(header, position)
         output.line(row, "  ".join(f"{name}={value}" for name, value in row.items()))

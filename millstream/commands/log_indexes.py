@@ -1,4 +1,4 @@
-"""The files beside a segment as rows: indexes and producer snapshots."""
+"""The files of a segment as rows: indexes and producer snapshots."""
 
 from pathlib import Path
 
@@ -14,19 +14,19 @@ POSITION_END = 2**31
 
 
 def read_rows(file: Path) -> list[Row]:
-    """The entries of an index or snapshot; a damaged one ends the command."""
+    """The entries of an index or snapshot; raises if it is corrupt."""
     reader = READERS.get(file.suffix)
     if reader is None:
         known = ", ".join((".log", *READERS))
-        raise click.UsageError(f'"{file.name}" is no file of a log; known are {known}')
+        raise click.UsageError(f'"{file.name}" is not a log file; the file types are {known}')
     try:
         return reader(file)
     except StaleIndex as error:
-        raise click.ClickException(f"{file.name} is damaged: {error}") from error
+        raise click.ClickException(f"{file.name} is corrupt: {error}") from error
 
 
 def _content(file: Path, entry_bytes: int) -> bytes:
-    """The bytes of an index; a broker that is running may have made room behind the entries."""
+    """The bytes of an index; a running broker may have preallocated space after the entries."""
     data = file.read_bytes()
     end = len(data)
     while end >= entry_bytes and not any(data[end - entry_bytes : end]):

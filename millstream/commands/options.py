@@ -1,4 +1,4 @@
-"""Options that commands share: where the cluster is, how results are shown."""
+"""Options that commands share: the cluster and the output format."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ CONNECT = USUAL.url("connect")
 
 
 def platform_address(service: str) -> str:
-    """Where `millstream up` has a service, by the same file and the same variables."""
+    """The address of a service of `millstream up`, from the same file and variables."""
     settings = load_settings({}, environment=os.environ)
     return settings.listen(service) if service == "broker" else settings.url(service)
 
@@ -45,7 +45,7 @@ def cluster_options(command: F) -> F:
         "properties",
         multiple=True,
         metavar="KEY=VALUE",
-        help="A client setting under Kafka's name, such as security.protocol=SSL; repeatable.",
+        help="A client setting, by Kafka's name, such as security.protocol=SSL; repeatable.",
     )(command)
     return click.option(
         "--bootstrap",
@@ -54,16 +54,16 @@ def cluster_options(command: F) -> F:
         show_default=BOOTSTRAP,
         envvar="MILLSTREAM_BOOTSTRAP",
         metavar="HOST:PORT,...",
-        help="The cluster: Millstream or any Kafka.",
+        help="The cluster: Millstream or Kafka.",
     )(command)
 
 
 def deletion_arguments(command: F) -> F:
-    """NAMES, `--yes`, the cluster's options and `--json`, as all commands that delete have them."""
+    """NAMES, `--yes`, the cluster's options and `--json`, for commands that delete."""
     for decorate in (
         json_option,
         cluster_options,
-        click.option("--yes", "-y", is_flag=True, help="Do not ask."),
+        click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation."),
         click.argument("names", nargs=-1, required=True),
     ):
         command = decorate(command)
@@ -71,7 +71,7 @@ def deletion_arguments(command: F) -> F:
 
 
 def confirm_deletion(names: tuple[str, ...], what_else: str, *, yes: bool, output: Output) -> None:
-    """Ask before names are deleted, unless told not to or nobody could answer."""
+    """Ask before names are deleted, unless `--yes` was used or there is no terminal."""
     if not yes and not output.as_json:
         click.confirm(f"Delete {', '.join(names)} {what_else}?", abort=True)
 
@@ -79,8 +79,8 @@ def confirm_deletion(names: tuple[str, ...], what_else: str, *, yes: bool, outpu
 def client_settings(properties: tuple[str, ...]) -> dict[str, Any]:
     """`-X key=value` as keyword arguments of our clients, which know the types of settings.
 
-    Values stay strings as they are: 0123 and true may be passwords. Nobody waits long for a broker
-    that is not there, unless `-X bootstrap.timeout.ms` says so.
+    Values stay strings as they are: 0123 and true may be passwords. Commands do not wait long for a
+    broker that does not respond, unless `-X bootstrap.timeout.ms` is set.
     """
     given = {name.replace(".", "_"): value for name, value in _pairs(properties)}
     return {"bootstrap_timeout_ms": BOOTSTRAP_TIMEOUT_MS, **given}
@@ -104,9 +104,9 @@ def allowed_hosts_option(command: F) -> F:
     return click.option(
         "--allowed-hosts",
         default=lambda: load_settings({}, environment=os.environ).allowed_hosts,
-        show_default="of the settings",
+        show_default="from the settings",
         metavar="NAME,...",
-        help="More host names under which clients may reach this service; * is any.",
+        help="Additional host names under which clients may reach this service; * allows any.",
     )(command)
 
 
@@ -119,12 +119,12 @@ def registry_url_option(command: F) -> F:
         show_default=REGISTRY,
         envvar="MILLSTREAM_REGISTRY",
         metavar="URL",
-        help="The schema registry of the format `registry`.",
+        help="The schema registry for the format `registry`.",
     )(command)
 
 
 def search_working_directory() -> None:
-    """Have modules that the command line names looked for here first, as `python -m` does."""
+    """Search the working directory for modules first, as `python -m` does."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)

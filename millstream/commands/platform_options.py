@@ -1,4 +1,4 @@
-"""Options of the commands about the whole platform: where its services are, what they are told."""
+"""Options of the commands for the whole platform: addresses and settings of its services."""
 
 import functools
 import os
@@ -15,10 +15,14 @@ def platform_options(command: Callable[..., None]) -> Callable[..., None]:
     """`--config`, `--data-dir`, ports and `--set`: the command gets `settings`."""
 
     @functools.wraps(command)
-    def with_settings(config: Path | None, told: tuple[str, ...], **given: object) -> None:
+    def with_settings(
+        config: Path | None, service_settings: tuple[str, ...], **given: object
+    ) -> None:
         flags = {key: given.pop(key.replace("-", "_")) for key in FLAGS}
         settings = load_settings(
-            {**flags, **of_services(key_values(told))}, environment=os.environ, file=config
+            {**flags, **of_services(key_values(service_settings))},
+            environment=os.environ,
+            file=config,
         )
         command(settings=settings, **given)
 
@@ -29,33 +33,36 @@ def platform_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _usual(service: str) -> str:
-    return f"Of the {service} service; 0: any.  [default: {PORTS[service]}]"
+    return f"Port of the {service} service; 0: any free port.  [default: {PORTS[service]}]"
 
 
 OPTIONS = (
     click.option(
         "--config",
         type=click.Path(path_type=Path, dir_okay=False),
-        help=f"The file of settings.  [default: {FILE}, if it is there]",
+        help=f"The settings file.  [default: {FILE}, if it exists]",
     ),
-    click.option("--data-dir", "-d", help=f"Keeps all.  [default: {USUAL.data_dir}]"),
+    click.option("--data-dir", "-d", help=f"The data directory.  [default: {USUAL.data_dir}]"),
     click.option("--host", help=f"Address to listen on.  [default: {USUAL.host}]"),
     click.option(
         "--allowed-hosts",
         metavar="NAME,...",
-        help="More host names under which clients may reach the services over HTTP; * is any.",
+        help="Additional host names under which clients may reach the services over "
+        "HTTP; * allows any.",
     ),
     click.option(
-        "--port-base", type=int, help="Ports are this and the next three; 0: any free ones."
+        "--port-base",
+        type=int,
+        help="The services use this port and the next three; 0: any free ports.",
     ),
     *(click.option(f"--{name}-port", type=int, help=_usual(name)) for name in PORTS),
     click.option(
         "--set",
         "-s",
-        "told",
+        "service_settings",
         multiple=True,
         metavar="SERVICE.NAME=VALUE",
-        help="A setting of broker, connect or sql under its own name; repeatable.",
+        help="A setting of the broker, connect or sql service; repeatable.",
     ),
 )
 FLAGS = ("data-dir", "host", "allowed-hosts", "port-base", *(f"{name}-port" for name in PORTS))

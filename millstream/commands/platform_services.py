@@ -14,10 +14,9 @@ from millstream.settings import PlatformSettings
 
 
 class Platform:
-    """All services on one data directory; each may use those before it, and ends before they do."""
+    """All services on one data directory; each may use those before it, and stops before them."""
 
     def __init__(self, settings: PlatformSettings) -> None:
-        """Nothing is started."""
         self._settings = settings
         listener = f"PLAINTEXT://{settings.listen('broker')}"
         config = {
@@ -34,7 +33,7 @@ class Platform:
 
     @property
     def services(self) -> list[Service]:
-        """To be started in this order."""
+        """The services in the order in which they start."""
         return [self._start_broker, self._start_registry, self._start_connect, self._start_sql]
 
     @contextmanager
@@ -58,13 +57,15 @@ class Platform:
 
     @contextmanager
     def _start_connect(self) -> Iterator[Started]:
-        told = {
+        worker_settings = {
             "listeners": self._settings.url("connect"),
             "rest.allowed.hosts": self._settings.allowed_hosts,
             "connector.allowed.paths": f"{self._settings.data_dir},.",
             **self._settings.connect,
         }
-        with connect_service(self._broker, {**CONVERTERS, **IN_TOPICS, **told}) as started:
+        with connect_service(
+            self._broker, {**CONVERTERS, **IN_TOPICS, **worker_settings}
+        ) as started:
             self.addresses["connect"] = str(started.facts["url"])
             # Another worker may take over its group, which is logged; the other services go on.
             yield Started(started.facts, started.text)

@@ -1,4 +1,4 @@
-"""Who listens on a port of this machine, as Linux tells it in /proc.
+"""The process that listens on a port of this machine, from Linux's /proc.
 
 /proc/net/tcp   a line per socket: number, local address as HEX:PORT, remote address, state (0A: it
                 listens), ..., and in column 9 the socket's inode
@@ -11,7 +11,7 @@ from pathlib import Path
 PROC = Path("/proc")
 LISTENS = "0A"
 ADDRESS, STATE, INODE = 1, 3, 9
-SHOWN_MAX = 60  # signs of a command line
+SHOWN_MAX = 60  # characters of a command line
 
 
 def owner_of(port: int) -> str | None:

@@ -1,4 +1,4 @@
-"""`millstream produce`: lines of text become records."""
+"""`millstream produce`: writes lines as records."""
 
 import sys
 import time
@@ -19,7 +19,7 @@ from millstream.commands.options import (
     key_values,
     registry_url_option,
 )
-from millstream.commands.stopping import StopAsked, handled_by
+from millstream.commands.stopping import StopRequest, handle_stop_signals
 from millstream.output import Output
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -28,15 +28,15 @@ PROGRESS_EVERY = 10_000
 
 @click.command()
 @click.argument("topic")
-@click.option("--file", "-f", type=click.File(), default="-", help="Read lines from here.")
-@click.option("--key-separator", "-K", help="What parts key and value in a line.")
+@click.option("--file", "-f", type=click.File(), default="-", help="Read lines from this file.")
+@click.option("--key-separator", "-K", help="The separator between key and value in a line.")
 @click.option("--key-format", type=click.Choice(formats.NAMES), default="string")
 @click.option("--format", "-F", "value_format", type=click.Choice(formats.NAMES), default="string")
 @registry_url_option
-@click.option("--null", "null_text", help="A key or value of exactly this text is null.")
+@click.option("--null", "null_text", help="Keys and values equal to this string become null.")
 @click.option("--header", "-H", "headers", multiple=True, metavar="KEY=VALUE")
 @click.option("--partition", type=int, help="Write to this partition only.")
-@click.option("--timestamp-ms", type=int, help="Stamp all records with this time.")
+@click.option("--timestamp-ms", type=int, help="The timestamp of all records.")
 @click.option("--compression", "-z", type=click.Choice(COMPRESSIONS), default="none")
 @click.option("--acks", type=click.Choice(["0", "1", "all"]), default="all")
 @cluster_options
@@ -58,7 +58,7 @@ def produce(  # noqa: PLR0913 - one argument per option
     properties: tuple[str, ...],
     output: Output,
 ) -> None:
-    """Write each line of the input as a record to TOPIC."""
+    """Write each line of the input to TOPIC as a record."""
     tags = [(name, value.encode()) for name, value in key_values(headers).items()]
     write_value = formats.to_bytes_of(value_format, registry, topic, is_key=False)
     write_key = formats.to_bytes_of(key_format, registry, topic, is_key=True)
@@ -113,18 +113,18 @@ class _Sent:
         self._queued = 0
         self._delivered = 0
         self._error: BaseException | None = None
-        self._stop = StopAsked()
+        self._stop = StopRequest()
         self._waiting = False
         self._handling = ExitStack()
 
     def __enter__(self) -> None:
-        """Signals end the input: records on their way are not lost."""
-        self._handling.enter_context(handled_by(self._asked))
+        """Signals end the input: records in flight are not lost."""
+        self._handling.enter_context(handle_stop_signals(self._on_signal))
 
     def __exit__(self, *_: object) -> None:
         self._handling.close()
 
-    def _asked(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del frame
         if self._stop.is_set:
             raise KeyboardInterrupt  # the second one waits for nothing
@@ -133,7 +133,7 @@ class _Sent:
             raise _Interrupted
 
     def lines(self, file: Iterable[str]) -> Iterator[str]:
-        """The lines to send, until their end or a signal."""
+        """The lines to send, until the end or a signal."""
         lines = iter(file)
         while not self._stop.is_set:
             try:
@@ -147,7 +147,7 @@ class _Sent:
             yield line.rstrip("\r\n")
 
     def queued(self) -> None:
-        """One more is to be sent; not after an error."""
+        """Count one more record to send; raises after an error."""
         if self._error is not None:
             raise ProduceFailed("stopped")
         self._queued += 1
@@ -163,11 +163,11 @@ class _Sent:
 
     @property
     def so_far(self) -> str:
-        """How many arrived, for people."""
-        return f"{self._delivered:,} records were written before"
+        """The number of delivered records, as a message."""
+        return f"{self._delivered:,} records were written before the error"
 
     def finish(self, topic: str, seconds: float) -> None:
-        """Say how many arrived, or why not."""
+        """Report the number of delivered records, or the error."""
         if self._error is not None:
             refused = self._queued - self._delivered
             raise ProduceFailed(
@@ -190,4 +190,4 @@ class ProduceFailed(MillstreamError):
 
 
 class _Interrupted(Exception):
-    """A signal came while we waited for the next line."""
+    """A signal arrived while waiting for the next line."""

@@ -1,4 +1,4 @@
-"""Records whose schemas a registry has, for `produce` and `consume`: JSON on the command line."""
+"""Records with schemas in a registry, for `produce` and `consume`: JSON on the command line."""
 
 import base64
 from collections.abc import Callable
@@ -24,7 +24,7 @@ NOT_FOUND = 404
 
 
 def reader(url: str, topic: str) -> Callable[[bytes | None], object]:
-    """A function that makes something JSON can show; bytes without a schema become hex text."""
+    """A function from bytes to a JSON value; bytes without a schema become a hex string."""
     registry = CachedRegistry.of(_opened(url))
     serdes = {kind: _serde(kind, registry, is_key=False) for kind in SchemaKind}
 
@@ -59,7 +59,7 @@ def writer(url: str, topic: str, *, is_key: bool) -> Callable[[str], bytes | Non
         try:
             value = orjson.loads(text)
         except ValueError as error:
-            raise click.UsageError(f'"{text}" is not a JSON: {error}') from None
+            raise click.UsageError(f'"{text}" is not valid JSON: {error}') from None
         return serde.serialize(topic, value)
 
     return write
@@ -85,7 +85,7 @@ def _serde(kind: SchemaKind, registry: SchemaRegistry, *, is_key: bool) -> Serde
 
 
 def _shown(value: object) -> object:
-    """The value with only what JSON has."""
+    """The value with only JSON types."""
     if isinstance(value, Message):
         return MessageToDict(value, preserving_proto_field_name=True)
     return orjson.loads(orjson.dumps(value, default=_as_text))

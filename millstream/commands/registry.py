@@ -1,4 +1,4 @@
-"""`millstream registry`: serve a schema registry over any cluster, or over a broker of its own."""
+"""`millstream registry`: run a schema registry on any cluster, or with an embedded broker."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ CONNECT_LIMIT_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class RegistryOptions:
-    """How a registry is served."""
+    """The options of a registry."""
 
     listen: str = LISTEN
     topic: str = TOPIC
@@ -41,18 +41,32 @@ class RegistryOptions:
     "-b",
     envvar="MILLSTREAM_BOOTSTRAP",
     metavar="HOST:PORT,...",
-    help=f"The cluster that keeps the schemas: Millstream or any Kafka. Default: {BOOTSTRAP}.",
+    help=f"The cluster that stores the schemas: Millstream or Kafka. Default: {BOOTSTRAP}.",
 )
-@click.option("--data-dir", "-d", help="Keep the schemas here, in a broker of its own.")
-@click.option("--listen", "-l", default=LISTEN, show_default=True, help="HOST:PORT; 0: any port.")
-@click.option("--topic", "-t", default=TOPIC, show_default=True, help="Where schemas are kept.")
-@click.option("--replication-factor", "-r", default=1, show_default=True, help="Of that topic.")
+@click.option("--data-dir", "-d", help="Run an embedded broker with this data directory.")
+@click.option(
+    "--listen",
+    "-l",
+    default=LISTEN,
+    show_default=True,
+    help="The address to listen on, HOST:PORT; port 0: any free port.",
+)
+@click.option(
+    "--topic", "-t", default=TOPIC, show_default=True, help="The topic that stores the schemas."
+)
+@click.option(
+    "--replication-factor",
+    "-r",
+    default=1,
+    show_default=True,
+    help="The replication factor of that topic.",
+)
 @click.option(
     "--level",
     type=click.Choice([level.value for level in CompatibilityLevel], case_sensitive=False),
     default=CompatibilityLevel.BACKWARD.value,
     show_default=True,
-    help="The compatibility of subjects that have no level of their own.",
+    help="The compatibility level of subjects that do not set one.",
 )
 @allowed_hosts_option
 @json_option
@@ -66,10 +80,10 @@ def registry(  # noqa: PLR0913 - one argument per option
     allowed_hosts: str,
     output: Output,
 ) -> None:
-    """Serve a schema registry until interrupted.
+    """Run a schema registry until interrupted.
 
-    Clients of Confluent's Schema Registry can use it. The schemas are in a topic of the cluster; a
-    registry that starts later takes the topic over.
+    It works with clients of Confluent's Schema Registry. The schemas are stored in a topic of the
+    cluster; a registry that starts later takes over the topic.
     """
     options = RegistryOptions(
         listen, topic, replication_factor, CompatibilityLevel(level.upper()), allowed_hosts

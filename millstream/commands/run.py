@@ -1,4 +1,4 @@
-"""`millstream run`: a stream application, on a broker of its own or on any cluster."""
+"""`millstream run`: runs a streams application, with an embedded broker or on any cluster."""
 
 import re
 import signal
@@ -22,7 +22,7 @@ from broker.model import LATEST_TIMESTAMP
 from broker.server import Server
 from millstream.commands.applications import load_app
 from millstream.commands.options import BOOTSTRAP_TIMEOUT_MS, json_option, key_values
-from millstream.commands.stopping import StopAsked, stop_signals
+from millstream.commands.stopping import StopRequest, stop_signals
 from millstream.output import Output
 from millstream.settings import DATA_DIRECTORY
 from streams import AppState, StreamsApp, Topology
@@ -33,31 +33,50 @@ PORT = 9092
 LOOK_EVERY_S = 1.0
 ASK_LIMIT_MS = 2000
 CONNECT_LIMIT_MS = 10_000
-SAY_EVERY_S = 10.0  # when nobody looks at a terminal
+PRINT_EVERY_S = 10.0  # without a terminal
 SAMPLE = re.compile(r"^millstream_streams_runner_(\w+)\{.*\} (\S+)$", re.MULTILINE)
 
 
 @click.command()
 @click.argument("application")
-@click.option("--application-id", help="Begins names of topics; default: the name of the module.")
+@click.option(
+    "--application-id",
+    help="The application id, the prefix of its topics and its group. Default: the module name.",
+)
 @click.option(
     "--bootstrap",
     "-b",
     envvar="MILLSTREAM_BOOTSTRAP",
     metavar="HOST:PORT,...",
-    help="The cluster: Millstream or any Kafka. Default: a broker in this process.",
+    help="The cluster: Millstream or Kafka. Default: an embedded broker.",
 )
-@click.option("--data-dir", "-d", default=DATA_DIRECTORY, show_default=True, help="Of that broker.")
-@click.option("--port", "-p", default=PORT, show_default=True, help="Of that broker; 0: any.")
-@click.option("--state-dir", help="Where stores are kept; default: beside the broker's data.")
-@click.option("--threads", type=int, help="How many threads process.")
-@click.option("--processes", type=int, help="How many processes; default: threads of this one.")
+@click.option(
+    "--data-dir",
+    "-d",
+    default=DATA_DIRECTORY,
+    show_default=True,
+    help="The data directory of the embedded broker.",
+)
+@click.option(
+    "--port",
+    "-p",
+    default=PORT,
+    show_default=True,
+    help="The port of the embedded broker; 0: any free port.",
+)
+@click.option(
+    "--state-dir", help="The directory of state stores. Default: next to the broker's data."
+)
+@click.option("--threads", type=int, help="The number of threads.")
+@click.option(
+    "--processes", type=int, help="The number of processes. Default: threads in this process."
+)
 @click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A setting under Kafka Streams' name, such as commit.interval.ms=1000; repeatable.",
+    help="A setting, by Kafka Streams' name, such as commit.interval.ms=1000; repeatable.",
 )
 @json_option
 def run(  # noqa: PLR0913 - one argument per option
@@ -72,11 +91,11 @@ def run(  # noqa: PLR0913 - one argument per option
     settings: tuple[str, ...],
     output: Output,
 ) -> None:
-    """Run APPLICATION until interrupted; then commit and leave.
+    """Run APPLICATION until interrupted; then commit and exit.
 
     APPLICATION is module:name: a Topology, a StreamsBuilder, a function that returns one of them,
     or a function of application_id, broker and settings that returns a StreamsApp. With --set
-    application.server=HOST:PORT its stores can be read over HTTP.
+    application.server=HOST:PORT its stores can be queried over HTTP.
     """
     chosen = key_values(settings)
     for name, value in (("num_stream_threads", threads), ("processes", processes)):
@@ -90,7 +109,7 @@ def run(  # noqa: PLR0913 - one argument per option
         text = app.topology.describe()
         output.line({"event": "topology", "application_id": name, "topology": text}, text)
         with admin(broker, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS) as cluster:
-            cluster.list_topics(timeout_ms=CONNECT_LIMIT_MS)  # or nobody knows why nothing happens
+            cluster.list_topics(timeout_ms=CONNECT_LIMIT_MS)  # raises if no broker responds
             if not isinstance(broker, str):
                 create_missing(cluster, app.topology, output)
             _watch(app, cluster, output)
@@ -98,7 +117,7 @@ def run(  # noqa: PLR0913 - one argument per option
 
 @contextmanager
 def _broker(bootstrap: str | None, data_dir: str, port: int, output: Output) -> Iterator[Target]:
-    """The cluster, or a broker of our own that others can reach too."""
+    """The cluster, or an embedded broker that clients can reach."""
     if bootstrap is not None:
         yield bootstrap
         return
@@ -116,7 +135,7 @@ def _broker(bootstrap: str | None, data_dir: str, port: int, output: Output) -> 
 
 
 def create_missing(cluster: Admin, topology: Topology, output: Output) -> None:
-    """A broker of our own begins empty: make the topics that the topology reads and writes."""
+    """Create the topics that the topology reads and writes, on an embedded broker."""
     internal = set(topology.repartition_topics)
     wanted: set[str] = {store.topic for store in topology.global_stores.values()}
     for node in (node for part in topology.sub_topologies for node in part.nodes):
@@ -136,27 +155,27 @@ def create_missing(cluster: Admin, topology: Topology, output: Output) -> None:
 
 
 def _watch(app: StreamsApp, cluster: Admin, output: Output) -> None:
-    """Run the application and say how it goes, until a signal comes or it fails."""
-    stop = StopAsked()
+    """Run the application and show its progress, until a signal arrives or it fails."""
+    stop = StopRequest()
 
-    def asked(number: int, frame: FrameType | None) -> None:
+    def on_signal(number: int, frame: FrameType | None) -> None:
         del number, frame
         stop.set()
 
-    before = {number: signal.signal(number, asked) for number in stop_signals()}
+    before = {number: signal.signal(number, on_signal) for number in stop_signals()}
     try:
-        with app, _queries(app, output), _Shown(output) as shown:
+        with app, _queries(app, output), _ProgressDisplay(output) as display:
             progress = Progress.of(app, cluster, None)
             while not stop.wait(LOOK_EVERY_S) and not app.wait(timeout_ms=0):
                 progress = Progress.of(app, cluster, progress)
-                shown.show(progress)
+                display.show(progress)
             processed = totals(app)
-            shown.show(Progress.of(app, cluster, progress), last=True)
+            display.show(Progress.of(app, cluster, progress), last=True)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
     output.done(
-        f"committed and left after {processed.get('records_processed_total', 0):,} records",
+        f"committed and stopped after {processed.get('records_processed_total', 0):,} records",
         event="stopped",
         records_in=processed.get("records_processed_total", 0),
     )
@@ -164,7 +183,7 @@ def _watch(app: StreamsApp, cluster: Admin, output: Output) -> None:
 
 @contextmanager
 def _queries(app: StreamsApp, output: Output) -> Iterator[None]:
-    """The stores over HTTP, when the application has an address for it."""
+    """Serve the stores over HTTP, if the application has an address."""
     address = app.config.application_server
     if not address:
         yield
@@ -177,7 +196,7 @@ def _queries(app: StreamsApp, output: Output) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an application is, at one moment."""
+    """The progress of an application at one moment."""
 
     at: float
     state: AppState
@@ -191,7 +210,7 @@ class Progress:
 
     @classmethod
     def of(cls, app: StreamsApp, cluster: Admin, before: "Progress | None") -> "Progress":
-        """Look at the application; rates are since the look before."""
+        """The current progress; rates are since the previous one."""
         counted, now = totals(app), time.monotonic()
         records_in = counted.get("records_processed_total", 0)
         records_out = counted.get("records_produced_total", 0)
@@ -216,7 +235,7 @@ class Progress:
         )
 
     def text(self) -> str:
-        """One line for people."""
+        """The progress as a line."""
         if self.restore_remaining:
             total = self.restored + self.restore_remaining
             return f"restoring: {self.restored:,} of {total:,} records"
@@ -227,7 +246,7 @@ class Progress:
         )
 
     def facts(self) -> dict[str, object]:
-        """The same for programs."""
+        """The progress as JSON fields."""
         return {
             "event": "progress",
             "state": self.state.value,
@@ -241,17 +260,17 @@ class Progress:
         }
 
 
-class _Shown:
-    """The live line on a terminal; else a line now and then, or JSON lines."""
+class _ProgressDisplay:
+    """A live line on a terminal; otherwise regular lines, or JSON lines."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
-        self._said_at = 0.0
+        self._printed_at = 0.0
         self._live: Status | None = None
         if output.progress_console.is_terminal and not output.as_json:
             self._live = Status("starting", console=output.progress_console)
 
-    def __enter__(self) -> "_Shown":
+    def __enter__(self) -> "_ProgressDisplay":
         if self._live is not None:
             self._live.start()
         return self
@@ -261,13 +280,13 @@ class _Shown:
             self._live.stop()
 
     def show(self, progress: Progress, *, last: bool = False) -> None:
-        """Say how it goes."""
+        """Show the progress."""
         if self._output.as_json:
             self._output.line(progress.facts(), "")
         elif self._live is not None:
             self._live.update(Text(progress.text()))
-        elif last or progress.at - self._said_at >= SAY_EVERY_S:
-            self._said_at = progress.at
+        elif last or progress.at - self._printed_at >= PRINT_EVERY_S:
+            self._printed_at = progress.at
             self._output.progress_console.print(Text(progress.text()), soft_wrap=True)
 
 
@@ -280,7 +299,7 @@ def totals(app: StreamsApp) -> dict[str, int]:
 
 
 def _lag(cluster: Admin, group_id: str) -> int | None:
-    """Records after the committed ones; None when the cluster does not say."""
+    """The number of records after the committed offsets; None if it is unknown."""
     try:
         committed = cluster.list_group_offsets(group_id, timeout_ms=ASK_LIMIT_MS).values
         latest = dict.fromkeys(committed, LATEST_TIMESTAMP)

@@ -23,10 +23,10 @@ INCOMPATIBLE = 1
 
 
 class RegistryCalls:
-    """Requests to one registry: parts of paths, for subjects may have slashes; JSON back."""
+    """Requests to one registry, with path segments, because subjects may contain slashes."""
 
     def __init__(self, url: str, auth: str | None) -> None:
-        """Nothing is asked yet; `auth` is user:password, or a token."""
+        """`auth` is user:password, or a token."""
         user, sign, password = (auth or "").partition(":")
         options = TransportOptions(auth=(user, password) if sign else auth, retries=0)
         self._transport = RegistryTransport(url.split(","), options)
@@ -38,7 +38,7 @@ class RegistryCalls:
         query: Mapping[str, object] | None = None,
         body: object = None,
     ) -> object:
-        """The answer to a request; RegistryError for a refusal."""
+        """The response to a request; RegistryError if it is refused."""
         address = "".join(f"/{quote(part, safe='')}" for part in path)
         texts = {
             name: value if isinstance(value, str) else str(value).lower()
@@ -72,14 +72,16 @@ def registry_option(command: F) -> F:
         is_eager=True,
         envvar="MILLSTREAM_REGISTRY_AUTH",
         metavar="USER:PASSWORD",
-        help="Who asks, or a token.",
+        help="User name and password, or a token.",
     )(command)
 
 
 def schema_arguments(command: F) -> F:
-    """SUBJECT, FILE, `--type`, `--reference` and `--normalize`, as all that send a schema have."""
+    """SUBJECT, FILE, `--type`, `--reference` and `--normalize`, for commands that send a schema."""
     for decorate in (
-        click.option("--normalize", is_flag=True, help="Equal meanings are equal schemas."),
+        click.option(
+            "--normalize", is_flag=True, help="Normalize the schema before it is compared."
+        ),
         click.option(
             "--reference",
             "references",
@@ -91,7 +93,7 @@ def schema_arguments(command: F) -> F:
             "--type",
             "kind",
             type=click.Choice([kind.value for kind in SchemaKind], case_sensitive=False),
-            help="Default: by the name of the file (.avsc, .json, .proto), else AVRO.",
+            help="Default: by the suffix of the file (.avsc, .json, .proto), otherwise AVRO.",
         ),
         click.argument("file", type=click.Path(dir_okay=False, allow_dash=True), default="-"),
         click.argument("subject"),
@@ -102,19 +104,19 @@ def schema_arguments(command: F) -> F:
 
 @click.group()
 def schemas() -> None:
-    """Schemas of a registry: list, get, register, check, delete, config."""
+    """Manage the schemas of a registry: list, get, register, check, delete, config."""
 
 
 @schemas.command(name="list")
-@click.option("--prefix", default=":*:", help="Only subjects that begin so; default: all.")
-@click.option("--deleted", is_flag=True, help="Show those too that are softly deleted.")
-@click.option("--all", "everything", is_flag=True, help="All versions, not the latest alone.")
+@click.option("--prefix", default=":*:", help="Only subjects with this prefix. Default: all.")
+@click.option("--deleted", is_flag=True, help="Include soft-deleted ones.")
+@click.option("--all", "everything", is_flag=True, help="All versions, not only the latest.")
 @registry_option
 @json_option
 def list_(
     prefix: str, deleted: bool, everything: bool, registry: RegistryCalls, output: Output
 ) -> None:
-    """List the subjects with their latest versions."""
+    """List subjects and their latest versions."""
     found = registry.call(
         "GET",
         "schemas",
@@ -136,9 +138,11 @@ def _row(version: Row, *, deleted: bool) -> Row:
 
 @schemas.command()
 @click.argument("subject", required=False)
-@click.option("--version", default=LATEST, show_default=True, help="Of the subject.")
-@click.option("--id", "schema_id", type=int, help="The schema with this id, instead of a subject.")
-@click.option("--deleted", is_flag=True, help="Also if it is softly deleted.")
+@click.option("--version", default=LATEST, show_default=True, help="The version of the subject.")
+@click.option(
+    "--id", "schema_id", type=int, help="Show the schema with this id, instead of a subject."
+)
+@click.option("--deleted", is_flag=True, help="Also if it is soft-deleted.")
 @registry_option
 @json_option
 def get(
@@ -149,9 +153,9 @@ def get(
     registry: RegistryCalls,
     output: Output,
 ) -> None:
-    """Show a schema: a version of SUBJECT, or the one with an id."""
+    """Show a schema, by SUBJECT and version or by id."""
     if (subject is None) == (schema_id is None):
-        raise click.UsageError("give a subject or --id")
+        raise click.UsageError("use either a subject or --id")
     if subject is None:
         found = registry.call("GET", "schemas", "ids", str(schema_id))
     else:
@@ -184,7 +188,9 @@ def register(  # noqa: PLR0913 - one argument per option
 
 @schemas.command()
 @schema_arguments
-@click.option("--version", help="Compare with this version; default: as the level asks for.")
+@click.option(
+    "--version", help="Compare with this version. Default: as the compatibility level requires."
+)
 @registry_option
 @json_option
 def check(  # noqa: PLR0913 - one argument per option
@@ -235,9 +241,11 @@ def _reference(text: str) -> dict[str, object]:
 
 @schemas.command()
 @click.argument("subject")
-@click.option("--version", help="Only this version; default: all.")
-@click.option("--permanent", is_flag=True, help="For good; they must be softly deleted before.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--version", help="Delete only this version. Default: all.")
+@click.option(
+    "--permanent", is_flag=True, help="Delete permanently; the versions must be soft-deleted first."
+)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @registry_option
 @json_option
 def delete(
@@ -248,15 +256,15 @@ def delete(
     registry: RegistryCalls,
     output: Output,
 ) -> None:
-    """Delete SUBJECT, or one of its versions; softly, so that ids can still be looked up."""
-    how = "for good" if permanent else "softly"
+    """Delete SUBJECT or one of its versions; a soft delete, so ids can still be looked up."""
+    how = "permanent delete" if permanent else "soft delete"
     what = "with all versions" if version is None else f"version {version}"
-    confirm_deletion((subject,), f"{what}, {how}", yes=yes, output=output)
+    confirm_deletion((subject,), f"{what} ({how})", yes=yes, output=output)
     path = ("subjects", subject, *(() if version is None else ("versions", version)))
     answer = registry.call("DELETE", *path, query={"permanent": permanent})
     versions = answer if isinstance(answer, list) else [answer]
     numbers = ", ".join(map(str, versions))
-    output.done(f'"{subject}" deleted {how}: {numbers}', subject=subject, versions=versions)
+    output.done(f'"{subject}" deleted ({how}): {numbers}', subject=subject, versions=versions)
 
 
 @schemas.command()
@@ -265,17 +273,17 @@ def delete(
     "--set",
     "level",
     type=click.Choice([level.value for level in CompatibilityLevel], case_sensitive=False),
-    help="A new compatibility level.",
+    help="The new compatibility level.",
 )
-@click.option("--unset", is_flag=True, help="Go back to the level of all.")
+@click.option("--unset", is_flag=True, help="Reset to the global compatibility level.")
 @registry_option
 @json_option
 def config(
     subject: str | None, level: str | None, unset: bool, registry: RegistryCalls, output: Output
 ) -> None:
-    """Show or change the compatibility of SUBJECT, or of all that have no level of their own."""
+    """Show or change the compatibility level of SUBJECT, or the global one."""
     if unset and level is not None:
-        raise click.UsageError("give --set or --unset, not both")
+        raise click.UsageError("--set and --unset cannot be combined")
     path = ("config", *(() if subject is None else (subject,)))
     if unset:
         registry.call("DELETE", *path)

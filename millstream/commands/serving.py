@@ -13,7 +13,7 @@ from broker import Broker
 from broker.client.opening import Target
 from broker.descriptors import raise_limit
 from millstream.commands.options import platform_address
-from millstream.commands.stopping import StopAsked, stop_signals
+from millstream.commands.stopping import StopRequest, stop_signals
 from millstream.output import Output, Row
 
 WAIT_S = 0.5
@@ -21,7 +21,7 @@ WAIT_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A service that is up: what to say about it."""
+    """A running service, with its description."""
 
     facts: Row
     text: str
@@ -42,27 +42,27 @@ def serve(
     ready: Ready | None = None,
     seconds: float = float("inf"),
 ) -> None:
-    """Start services in order, wait for a signal or the end of the time, stop them backwards.
+    """Start services in order, wait for a signal or the end of the time, stop in reverse order.
 
-    People are told of each service as it comes up, or by `ready` of all at once.
+    Each service is announced when it has started, or all of them at once by `ready`.
     """
     raise_limit()
-    stop = StopAsked()
+    stop = StopRequest()
     starting = True
 
-    def asked(number: int, frame: FrameType | None) -> None:
+    def on_signal(number: int, frame: FrameType | None) -> None:
         del number, frame
         stop.set()
-        if starting:  # a service may wait long for what it needs: nobody has to wait with it
+        if starting:  # a service may wait long for what it needs: a signal must stop it
             raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, asked) for number in stop_signals()}
+    before = {number: signal.signal(number, on_signal) for number in stop_signals()}
     try:
         with ExitStack() as running:
             up: list[Started] = []
             for service in services:
                 up.append(running.enter_context(service()))
-                # Before it is told: who reads it may stop us at once.
+                # Before it is announced: the reader may stop the service immediately.
                 starting = len(up) < len(services)
                 if ready is None or output.as_json:
                     output.line(up[-1].facts, up[-1].text)
@@ -76,7 +76,7 @@ def serve(
         output.line({"event": "stopped"}, "stopped")
 
 
-def _wait(stop: StopAsked, seconds: float, up: Sequence[Started]) -> None:
+def _wait(stop: StopRequest, seconds: float, up: Sequence[Started]) -> None:
     end = time.monotonic() + seconds
     # Now and then: a signal that comes just before the wait begins does not end it.
     while (left := end - time.monotonic()) > 0 and not stop.wait(min(left, WAIT_S)):
@@ -87,9 +87,9 @@ def _wait(stop: StopAsked, seconds: float, up: Sequence[Started]) -> None:
 
 @contextmanager
 def opened_target(bootstrap: str | None, data_dir: str | None) -> Iterator[Target]:
-    """The cluster that a service is to use, or a broker of its own on a directory."""
+    """The cluster of a service, or an embedded broker with a data directory."""
     if data_dir is not None and bootstrap is not None:
-        raise click.UsageError("give --bootstrap or --data-dir, not both")
+        raise click.UsageError("--bootstrap and --data-dir cannot be combined")
     if data_dir is None:
         yield bootstrap or platform_address("broker")
         return
@@ -98,5 +98,5 @@ def opened_target(bootstrap: str | None, data_dir: str | None) -> Iterator[Targe
 
 
 def shown_target(target: Target) -> str:
-    """A cluster as people are told of it."""
-    return target if isinstance(target, str) else "a broker in this process"
+    """A cluster as it is shown to users."""
+    return target if isinstance(target, str) else "an embedded broker"

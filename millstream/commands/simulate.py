@@ -18,11 +18,15 @@ HASH_SEED = "PYTHONHASHSEED"
 
 
 @click.command()
-@click.option("--seed", type=int, help="Simulate this seed, and show what happened.")
-@click.option("--campaign", type=int, help="Simulate so many seeds, beginning with --first.")
-@click.option("--first", type=int, default=1, show_default=True, help="The campaign's first seed.")
-@click.option("--hours", type=float, help="Virtual hours of work with faults in each seed.")
-@click.option("--jobs", type=int, default=os.cpu_count, help="Processes of a campaign.")
+@click.option("--seed", type=int, help="Simulate this seed and show its history.")
+@click.option("--campaign", type=int, help="Simulate this many seeds, starting with --first.")
+@click.option(
+    "--first", type=int, default=1, show_default=True, help="The first seed of the campaign."
+)
+@click.option("--hours", type=float, help="The virtual hours of work with faults per seed.")
+@click.option(
+    "--jobs", type=int, default=os.cpu_count, help="The number of processes of a campaign."
+)
 @click.option("--lines", type=int, default=LINES_SHOWN, show_default=True, help="Of the history.")
 @json_option
 def simulate(  # noqa: PLR0913 - the options of the command
@@ -34,12 +38,12 @@ def simulate(  # noqa: PLR0913 - the options of the command
     lines: int,
     output: Output,
 ) -> None:
-    """Run the platform on virtual time, with faults that follow from a seed.
+    """Run the platform on virtual time, with faults that are determined by a seed.
 
-    Broker, clients, streams applications, SQL servers and the schema registry take part.
+    The simulation has a broker, clients, streams applications, SQL servers and a schema registry.
 
-    The same seed gives the same history, on any machine. When an invariant breaks, the smallest
-    scenario that still breaks it is looked for, and its history is printed; exit code 1.
+    The same seed gives the same history on any machine. When an invariant is violated, the command
+    looks for the smallest scenario that still violates it and prints its history; exit code 1.
     """
     _fix_hashes()
     minutes = 4.0 if hours is None else hours * 60
@@ -55,7 +59,7 @@ def simulate(  # noqa: PLR0913 - the options of the command
 
 
 def _fix_hashes() -> None:
-    """The order of sets must not depend on chance: Python starts again if it does."""
+    """Restart Python with fixed hashes, because the order of sets must not be random."""
     if os.environ.get(HASH_SEED) != "0":
         environment = {**os.environ, HASH_SEED: "0"}
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
@@ -85,7 +89,7 @@ def _one(scenario: Scenario, lines: int, output: Output) -> bool:
     with output.progress(f"simulating seed {scenario.seed}"):
         result = _alone(scenario)
     if result.invariant is not None:
-        with output.progress("looking for a smaller scenario that breaks the same invariant"):
+        with output.progress("looking for a smaller scenario that violates the same invariant"):
             scenario = shrink(scenario, result.invariant, _alone)
             result = _alone(scenario)
     facts = {

@@ -1,4 +1,4 @@
-"""`millstream sql`: SQL by hand; `millstream sql test` runs cases."""
+"""`millstream sql`: the SQL shell; `millstream sql test` runs test cases."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ from millstream.commands.sql_shell import ShellByDefault, shell_command
 
 @click.group(cls=ShellByDefault)
 def sql() -> None:
-    """Work with SQL; without a command, type it: `sql [URL]` is `sql shell [URL]`."""
+    """Run SQL; without a command, start the shell: `sql [URL]` is `sql shell [URL]`."""
 
 
 sql.add_command(shell_command)
@@ -21,23 +21,25 @@ sql.add_command(server_command)
 
 @sql.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
-@click.option("--only", metavar="GLOB", help="Only cases whose id matches a pattern.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--only", metavar="GLOB", help="Run only cases whose id matches this pattern.")
 @click.option(
     "--engine", type=click.Choice(["native", "spark"]), default="native", show_default=True
 )
-@click.option("--functions", metavar="MODULE", help="A Python module with more SQL functions.")
+@click.option(
+    "--functions", metavar="MODULE", help="A Python module with additional SQL functions."
+)
 @click.option(
     "--scripts",
     metavar="FOLDER",
     multiple=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Where RUN SCRIPT finds files too; beside the cases it always does.",
+    help="An additional directory for the files of RUN SCRIPT, besides that of the cases.",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(1),
-    help="How many processes, or tasks of Spark at a time; default: one per CPU.",
+    help="The number of processes, or of parallel Spark tasks. Default: one per CPU.",
 )
 def test(  # noqa: PLR0913 - one argument per option
     paths: tuple[Path, ...],
@@ -48,9 +50,9 @@ def test(  # noqa: PLR0913 - one argument per option
     scripts: tuple[Path, ...],
     jobs: int | None,
 ) -> None:
-    """Run test cases: JSON files, or folders of them.
+    """Run test cases: JSON files, or directories of them.
 
-    A case has statements, input records and the output records that must follow.
+    A case has statements, input records and the expected output records.
     """
     from sql.testing.cases import load_cases
     from sql.testing.results import Report

@@ -1,4 +1,4 @@
-"""`millstream sql server`: SQL over HTTP, on any cluster or on a broker of its own."""
+"""`millstream sql server`: SQL over HTTP, on any cluster or with an embedded broker."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -30,13 +30,13 @@ functions_option = click.option(
     "--functions",
     multiple=True,
     type=click.Path(path_type=Path, exists=True),
-    help="A Python file with SQL functions, or a folder of them; repeatable.",
+    help="A Python file with SQL functions, or a directory of such files; repeatable.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SqlOptions:
-    """How SQL is served."""
+    """The options of a SQL server."""
 
     state_directory: Path
     listen: str = LISTEN
@@ -47,7 +47,7 @@ class SqlOptions:
 
     @property
     def given(self) -> dict[str, object]:
-        """The server's settings that are not left at their defaults."""
+        """The server's settings that differ from their defaults."""
         given: dict[str, object] = {**self.settings, "listeners": f"http://{self.listen}"}
         if self.registry is not None:
             given.setdefault("ksql.schema.registry.url", self.registry)
@@ -62,18 +62,31 @@ class SqlOptions:
     "-b",
     envvar="MILLSTREAM_BOOTSTRAP",
     metavar="HOST:PORT,...",
-    help=f"The cluster to run on: Millstream or any Kafka. Default: {BOOTSTRAP}.",
+    help=f"The cluster: Millstream or Kafka. Default: {BOOTSTRAP}.",
 )
-@click.option("--data-dir", "-d", help="Keep everything here, with a broker of its own.")
-@click.option("--listen", "-l", default=LISTEN, show_default=True, help="HOST:PORT; 0: any port.")
-@click.option("--registry", "-r", metavar="URL", help="A schema registry, for AVRO and others.")
+@click.option("--data-dir", "-d", help="Run an embedded broker with this data directory.")
+@click.option(
+    "--listen",
+    "-l",
+    default=LISTEN,
+    show_default=True,
+    help="The address to listen on, HOST:PORT; port 0: any free port.",
+)
+@click.option(
+    "--registry", "-r", metavar="URL", help="The schema registry, for AVRO and other formats."
+)
 @click.option(
     "--queries-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Run the statements of this file, and take no others over HTTP.",
+    help="Run the statements of this file, and accept no others over HTTP.",
 )
 @click.option(
-    "--setting", "-s", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of ksqlDB."
+    "--setting",
+    "-s",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A ksqlDB setting; repeatable.",
 )
 @functions_option
 @engine_options
@@ -92,10 +105,10 @@ def server_command(  # noqa: PLR0913 - one argument per option
     allowed_hosts: str,
     output: Output,
 ) -> None:
-    """Serve SQL until interrupted.
+    """Run a SQL server until interrupted.
 
-    Clients of ksqlDB can use it. Statements are kept in a topic of the cluster: the next start goes
-    on from there.
+    It works with clients of ksqlDB. Statements are stored in a topic of the cluster: the next start
+    continues with them.
     """
     parse_listen(listen)  # refused before anything is started
     state_directory = Path(data_dir or ".") / STATE_DIRECTORY
@@ -103,10 +116,11 @@ def server_command(  # noqa: PLR0913 - one argument per option
     given = {**names, **_settings(settings), **engine_settings(engine, spark_master)}
     if given.get("spark.bounded", "false").lower() != "false":
         raise click.UsageError(
-            "a server has no end: for spark.bounded use `millstream sql --bounded -f FILE`"
+            "a server runs until it is stopped: for spark.bounded use `millstream sql "
+            "--bounded -f FILE`"
         )
     if "listeners" in given:
-        raise click.UsageError('the server listens on --listen; leave "listeners" out')
+        raise click.UsageError('use --listen instead of the setting "listeners"')
     options = SqlOptions(state_directory, listen, registry, queries_file, given, functions)
     with opened_target(bootstrap, data_dir) as target:
         serve([lambda: sql_service(target, options)], output)
@@ -117,14 +131,14 @@ def _settings(given: tuple[str, ...]) -> dict[str, str]:
     for each in given:
         name, equals, value = each.partition("=")
         if not equals:
-            raise click.UsageError(f'write a setting as NAME=VALUE, not "{each}"')
+            raise click.UsageError(f'"{each}" is not NAME=VALUE')
         found[name.strip()] = value.strip()
     return found
 
 
 @contextmanager
 def sql_service(target: Target, options: SqlOptions) -> Iterator[Started]:
-    """An engine on a broker, and its server; a headless one answers no requests."""
+    """An engine on a broker, and its server; a headless one accepts no requests."""
     # Here, so that other commands start without them.
     from sql.engine.engine import Engine
     from sql.engine.extensions import functions_of
@@ -157,10 +171,10 @@ def sql_service(target: Target, options: SqlOptions) -> Iterator[Started]:
         if headless:
             yield Started(
                 {"event": "sql", "queries_file": str(options.queries_file)},
-                f"queries of {options.queries_file} run on {where}",
+                f"the queries of {options.queries_file} run on {where}",
             )
             return
         server = opened.enter_context(
             SqlServer(engine, listen=options.listen, cluster_id=cluster_id)
         )
-        yield Started({"event": "sql", "url": server.url}, f"SQL on {server.url}, on {where}")
+        yield Started({"event": "sql", "url": server.url}, f"SQL on {server.url}, using {where}")

@@ -1,4 +1,4 @@
-"""Which SQL service a command is: never that of a server by accident.
+"""The service id of a SQL command, which never equals that of a server by accident.
 
 Engines with one ksql.service.id are nodes of one service: they share statements and queries. A
 command that ran under the server's default would carry out the server's queries a second time and
@@ -26,7 +26,7 @@ DIGEST_CHARACTERS = 8
 
 @dataclass(frozen=True, slots=True)
 class ServiceId:
-    """An id, and whether it ends with the command."""
+    """A service id, and whether it is temporary."""
 
     text: str
     is_temporary: bool = False

@@ -13,8 +13,8 @@ import click
 from broker.client import admin
 from millstream.commands.options import BOOTSTRAP_TIMEOUT_MS, key_values
 from millstream.commands.sql_service_id import SETTING, ServiceId, service_id_of
-from millstream.commands.sql_spark import engine_options, engine_settings, run_all, stay
-from millstream.commands.stopping import SIGNALLED, handled_by
+from millstream.commands.sql_spark import engine_options, engine_settings, run_all, wait_for_queries
+from millstream.commands.stopping import SIGNALLED, handle_stop_signals
 from millstream.settings import DATA_DIRECTORY
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class ShellByDefault(click.Group):
-    """A group that opens the shell when no command is named."""
+    """A command group that opens the shell by default."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the shell's name before what is no command's."""
+        """Insert the name of the shell before arguments that are not a command."""
         if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
             args = ["shell", *args]
         return super().parse_args(ctx, args)
@@ -35,62 +35,71 @@ class ShellByDefault(click.Group):
 
 @click.command("shell")
 @click.argument("url", required=False)
-@click.option("--execute", "-e", metavar="STATEMENTS", help="Carry these out, and leave.")
+@click.option("--execute", "-e", metavar="STATEMENTS", help="Run these statements and exit.")
 @click.option(
     "--file",
     "-f",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Carry out the statements of a file, and leave; with --engine spark stay while its "
-    "queries run.",
+    help="Run the statements of a file and exit; with --engine spark, wait while its queries run.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Answers and rows as lines of JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print responses and rows as lines of JSON.")
 @click.option("--define", "-d", multiple=True, metavar="NAME=VALUE", help="A variable; repeatable.")
 @click.option(
-    "--set", "-s", "properties", multiple=True, metavar="NAME=VALUE", help="As SET; repeatable."
+    "--set",
+    "-s",
+    "properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A property, as with SET; repeatable.",
 )
-@click.option("--query-row-limit", type=click.IntRange(0), help="End queries after so many rows.")
-@click.option("--query-timeout", type=click.IntRange(1), help="End queries after milliseconds.")
+@click.option("--query-row-limit", type=click.IntRange(0), help="End queries after this many rows.")
+@click.option(
+    "--query-timeout", type=click.IntRange(1), help="End queries after this many milliseconds."
+)
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
     default=DATA_DIRECTORY,
     show_default=True,
-    help="Keeps all that the engine knows.",
+    help="The data directory of the engine.",
 )
 @click.option(
     "--bootstrap",
     "-b",
     envvar="MILLSTREAM_BOOTSTRAP",
     metavar="HOST:PORT,...",
-    help="Run the engine on this cluster: Millstream or any Kafka.",
+    help="Run the engine on this cluster: Millstream or Kafka.",
 )
 @click.option(
     "--service-id",
     metavar="ID",
-    help="With --bootstrap: the ksql.service.id of the engine; it goes on with the queries and "
-    "statements of that service. Default: one of its own, by the file or the user; with -e a new "
-    "one that ends with the command.",
+    help="With --bootstrap: the ksql.service.id of the engine, which continues with "
+    "the queries and statements of that service. Default: a separate id for "
+    "the file or the user; with -e a new one that is removed when the command "
+    "ends.",
 )
 @click.option(
     "--functions",
     multiple=True,
     type=click.Path(path_type=Path, exists=True),
-    help="A Python file with SQL functions for the engine, or a folder of them; repeatable.",
+    help="A Python file with SQL functions for the engine, or a directory of such "
+    "files; repeatable.",
 )
-@click.option("--registry", "-R", metavar="URL", help="The schema registry, with --bootstrap.")
+@click.option("--registry", "-R", metavar="URL", help="With --bootstrap: the schema registry.")
 @click.option(
     "--user",
     "-u",
     envvar="MILLSTREAM_SQL_USER",
     metavar="NAME:PASSWORD",
-    help="For a server that asks for it; better given by $MILLSTREAM_SQL_USER.",
+    help="Credentials for a server that requires them; preferably set "
+    "$MILLSTREAM_SQL_USER instead.",
 )
 @engine_options
 @click.option(
     "--bounded",
     is_flag=True,
-    help="With --engine spark: process all that the topics have, once, and leave. The next run "
-    "goes on from there.",
+    help="With --engine spark: process all existing records once and exit. The next "
+    "run continues from there.",
 )
 def shell_command(  # noqa: PLR0913 - one argument per option
     url: str | None,
@@ -111,14 +120,14 @@ def shell_command(  # noqa: PLR0913 - one argument per option
     spark_master: str | None,
     bounded: bool,
 ) -> None:
-    """Type SQL, or run it from a file.
+    """Start a SQL shell, or run statements from a file.
 
-    With a URL statements go to the server there. Without, an engine runs in this process, on the
-    data directory or on the cluster of --bootstrap, until the shell is left.
+    With a URL, statements are sent to that server. Without a URL, an engine runs in this process,
+    on the data directory or on the cluster of --bootstrap, until the shell exits.
 
-    With --engine spark queries run on Spark. A file of statements is then a job: it runs until
-    Ctrl-C, or with --bounded until all is processed. A file that is run again should say CREATE ...
-    IF NOT EXISTS.
+    With --engine spark, queries run on Spark. A file of statements is then a job: it runs until
+    Ctrl-C or, with --bounded, until all existing records are processed. If you run a file more than
+    once, use CREATE ... IF NOT EXISTS.
     """
     from sql.shell.commands import run_command
     from sql.shell.screen import OutputFormat, Screen
@@ -126,7 +135,7 @@ def shell_command(  # noqa: PLR0913 - one argument per option
     from sql.shell.shell import QueryLimits, Shell
 
     if execute is not None and file is not None:
-        raise click.UsageError("give --execute or --file, not both")
+        raise click.UsageError("--execute and --file cannot be combined")
     screen = Screen.of(sys.stdout)
     if as_json:
         screen.look.format = OutputFormat.JSON
@@ -143,10 +152,10 @@ def shell_command(  # noqa: PLR0913 - one argument per option
         bounded=bounded,
     )
     if service_id is not None and (url is not None or bootstrap is None):
-        raise click.UsageError("--service-id needs --bootstrap")
-    where = Where(url, user, bootstrap, registry, data_dir, functions, service)
-    of_engine, of_session = _settings(where, given)
-    with handled_by(_leave), closing(_opened(where, of_engine)) as session:
+        raise click.UsageError("--service-id requires --bootstrap")
+    options = SessionOptions(url, user, bootstrap, registry, data_dir, functions, service)
+    of_engine, of_session = _settings(options, given)
+    with handle_stop_signals(_leave), closing(_opened(options, of_engine)) as session:
         for name, value in of_session.items():
             session.check_property(name, value)
         shell = Shell(session, screen, run_command, limits, Scope({**of_session}, variables))
@@ -159,7 +168,9 @@ def shell_command(  # noqa: PLR0913 - one argument per option
             shell.screen.spool(None)
 
 
-def _settings(where: "Where", given: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def _settings(
+    options: "SessionOptions", given: dict[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
     """The settings that an engine in this process is started with, and those of the session."""
     from sql.engine.settings import NATIVE, is_of_server
 
@@ -167,11 +178,11 @@ def _settings(where: "Where", given: dict[str, str]) -> tuple[dict[str, str], di
         if name not in given:
             continue
         option = {"spark.bounded": "--bounded", "spark.master": "--spark-master"}[name]
-        if where.url is not None:
+        if options.url is not None:
             raise click.UsageError(f"{option} is for an engine in this process, not for a server")
         if given.get("engine", NATIVE) == NATIVE:
-            raise click.UsageError(f"{option} needs --engine spark")
-    if where.url is not None:
+            raise click.UsageError(f"{option} requires --engine spark")
+    if options.url is not None:
         return {}, given
     own = {name: value for name, value in given.items() if is_of_server(name)}
     own |= {name: value for name, value in given.items() if name == "engine"}
@@ -179,7 +190,7 @@ def _settings(where: "Where", given: dict[str, str]) -> tuple[dict[str, str], di
 
 
 def _wait_for_spark(session: "Session", *, is_job: bool) -> None:
-    """Let queries on Spark do their work before the engine is closed."""
+    """Wait for queries on Spark before the engine is closed."""
     from sql.shell.embedded import EmbeddedSession
 
     if not isinstance(session, EmbeddedSession):
@@ -188,11 +199,11 @@ def _wait_for_spark(session: "Session", *, is_job: bool) -> None:
     if engine.config.flag("spark.bounded"):
         run_all(engine)
     elif is_job:
-        stay(engine)
+        wait_for_queries(engine)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """A signal: what is open is closed, and what is temporary is deleted."""
+    """Handle a signal: close what is open, delete what is temporary."""
     del frame
     if number == signal.SIGINT:
         raise KeyboardInterrupt
@@ -200,7 +211,7 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 
 def _statements(execute: str | None, file: Path | None) -> str | None:
-    """What is carried out; None if it is typed."""
+    """The statements to run; None for an interactive shell."""
     from sql.shell.commands import script_text
 
     if file is not None:
@@ -228,13 +239,15 @@ def _prompt(shell: "Shell") -> None:
     from sql.shell.prompting import Prompt, history_in
 
     shell.screen.line(f"Millstream SQL {shell.session.version()}: {shell.session.where}", "bold")
-    shell.screen.line("Statements end with ;  help shows what there is, exit or Ctrl-D leaves.")
+    shell.screen.line(
+        "Statements end with ;  Type help for a list of commands, exit or Ctrl-D to exit."
+    )
     Prompt(shell, history_in(Path(click.get_app_dir("millstream")) / "sql-history")).run()
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
-    """Where statements are carried out: a server's URL, or what an engine stands on."""
+class SessionOptions:
+    """Where statements run: the URL of a server, or the settings of an engine."""
 
     url: str | None
     user: str | None
@@ -245,26 +258,26 @@ class Where:
     service: ServiceId
 
 
-def _opened(where: Where, settings: dict[str, str]) -> "Session":
-    if where.url is not None:
+def _opened(options: SessionOptions, settings: dict[str, str]) -> "Session":
+    if options.url is not None:
         from sql.client import SqlClient
         from sql.shell.remote import RemoteSession
 
-        name, _, password = (where.user or "").partition(":")
-        return RemoteSession(SqlClient(where.url, user=name or None, password=password))
+        name, _, password = (options.user or "").partition(":")
+        return RemoteSession(SqlClient(options.url, user=name or None, password=password))
     from sql.shell.embedded import EngineOptions, open_embedded, open_on_cluster
 
-    service = where.service
-    options = EngineOptions(where.data_directory, settings, where.functions)
-    if where.bootstrap is None:
+    service = options.service
+    engine = EngineOptions(options.data_directory, settings, options.functions)
+    if options.bootstrap is None:
         own = {SETTING: service.text} if service.is_given else {}
-        return open_embedded(replace(options, settings={**own, **settings}))
-    with admin(where.bootstrap, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS) as cluster:
+        return open_embedded(replace(engine, settings={**own, **settings}))
+    with admin(options.bootstrap, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS) as cluster:
         cluster.describe_cluster()  # an error soon, if it is not there
     return open_on_cluster(
-        where.bootstrap,
-        where.registry,
-        replace(options, settings={**settings, SETTING: service.text}),
+        options.bootstrap,
+        options.registry,
+        replace(engine, settings={**settings, SETTING: service.text}),
         is_temporary=service.is_temporary,
         is_exclusive=service.is_given,
     )

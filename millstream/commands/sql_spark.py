@@ -1,4 +1,4 @@
-"""SQL on Spark from the command line: its options, and what is told while queries run."""
+"""SQL on Spark from the command line: its options, and the progress of queries."""
 
 import signal
 import time
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from millstream.commands.stopping import StopAsked
+from millstream.commands.stopping import StopRequest
 
 if TYPE_CHECKING:
     from sql.engine.engine import Engine
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., object]")
 
 WAIT_S = 0.5
-TELL_EVERY_S = 5.0
-BOUNDED_TELL_EVERY_S = 2.0
+REPORT_EVERY_S = 5.0
+BOUNDED_REPORT_EVERY_S = 2.0
 
 
 def engine_options(command: F) -> F:
@@ -30,13 +30,13 @@ def engine_options(command: F) -> F:
         click.option(
             "--spark-master",
             metavar="MASTER",
-            help="Where Spark runs: local[4], spark://HOST:PORT, or sc://HOST:PORT for Spark "
-            "Connect. Default: what spark-submit was given, or else local[*].",
+            help="Spark's master: local[4], spark://HOST:PORT, or sc://HOST:PORT for Spark "
+            "Connect. Default: that of spark-submit, otherwise local[*].",
         ),
         click.option(
             "--engine",
             type=click.Choice(["native", "spark"]),
-            help="What new queries run on, if they do not SET 'engine'. Default: native.",
+            help="The engine of new queries that do not SET 'engine'. Default: native.",
         ),
     ):
         command = option(command)
@@ -44,47 +44,47 @@ def engine_options(command: F) -> F:
 
 
 def engine_settings(engine: str | None, spark_master: str | None) -> dict[str, str]:
-    """The settings that the options stand for."""
+    """The settings for the options."""
     given = {"engine": engine, "spark.master": spark_master}
     return {name: value for name, value in given.items() if value is not None}
 
 
-def stay(engine: "Engine") -> None:
-    """Let the queries on Spark run until SIGINT or SIGTERM, and tell how far they are."""
-    with _stop_asked() as stop:
+def wait_for_queries(engine: "Engine") -> None:
+    """Wait for SIGINT or SIGTERM while queries run on Spark, and report their progress."""
+    with _catch_signals() as stop:
         queries = engine.spark_queries()
         if not queries:
             return
         shown = "1 query runs" if len(queries) == 1 else f"{len(queries)} queries run"
-        _say(f"{shown} on Spark; Ctrl-C stops, and the next start goes on from there")
-        told = _Told()
+        _say(f"{shown} on Spark; Ctrl-C stops, and the next start continues from there")
+        reporter = _ProgressReporter()
         while not stop.wait(WAIT_S):
             for query_id, runtime in engine.spark_queries().items():
-                told.tell(query_id, runtime.progress)
+                reporter.report(query_id, runtime.progress)
         _say("stopping")
 
 
 def run_all(engine: "Engine") -> None:
-    """Let the queries on Spark process all that is there; interrupted, it is no success."""
-    told = _Told(BOUNDED_TELL_EVERY_S)
-    with _stop_asked() as stop:
-        if engine.run_bounded(told.tell, lambda wait_ms: stop.wait(wait_ms / 1000)):
-            _say("all is processed" if told.batches else "nothing new was there to process")
+    """Wait until the queries on Spark have processed all records; abort if interrupted."""
+    reporter = _ProgressReporter(BOUNDED_REPORT_EVERY_S)
+    with _catch_signals() as stop:
+        if engine.run_bounded(reporter.report, lambda wait_ms: stop.wait(wait_ms / 1000)):
+            _say("all records are processed" if reporter.batches else "there were no new records")
             return
-    _say("stopped before the end; the next run goes on from there")
+    _say("stopped before the end; the next run continues from there")
     raise click.Abort
 
 
 @dataclass(slots=True)
-class _Told:
-    """What was told already: not the same again, and not too often."""
+class _ProgressReporter:
+    """The progress that was reported: not the same twice, and not too often."""
 
-    every_s: float = TELL_EVERY_S
+    every_s: float = REPORT_EVERY_S
     times: dict[str, float] = field(default_factory=dict)
     batches: dict[str, int] = field(default_factory=dict)
 
-    def tell(self, query_id: str, progress: "SparkProgress | None", done: bool = False) -> None:
-        """Tell of a batch that is new and read something, some time after the one before."""
+    def report(self, query_id: str, progress: "SparkProgress | None", done: bool = False) -> None:
+        """Report a new batch with input, not too soon after the previous report."""
         if progress is None or not progress.input_rows:
             return
         now = time.monotonic()
@@ -97,15 +97,17 @@ class _Told:
 
 
 @contextmanager
-def _stop_asked() -> Iterator[StopAsked]:
-    """What SIGINT and SIGTERM set, instead of ending the process in the middle of a batch."""
-    stop = StopAsked()
+def _catch_signals() -> Iterator[StopRequest]:
+    """A request set by SIGINT and SIGTERM, so that the process does not end during a batch."""
+    stop = StopRequest()
 
-    def asked(number: int, frame: FrameType | None) -> None:
+    def on_signal(number: int, frame: FrameType | None) -> None:
         del number, frame
         stop.set()
 
-    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield stop
     finally:
@@ -114,5 +116,5 @@ def _stop_asked() -> Iterator[StopAsked]:
 
 
 def _say(text: str) -> None:
-    """To standard error: standard output is for answers."""
+    """Print to standard error: standard output is for results."""
     click.echo(text, err=True)

@@ -1,4 +1,4 @@
-"""`millstream status`: what a running `millstream up` does."""
+"""`millstream status`: the state of a running `millstream up`."""
 
 import sys
 from collections.abc import Callable
@@ -22,24 +22,26 @@ FAILED = ("FAILED", "ERROR", "UNRESPONSIVE")
 
 
 @dataclass(slots=True)
-class Platform:
-    """What the services answered."""
+class PlatformStatus:
+    """The state of the services, connectors and queries."""
 
     services: list[Row] = field(default_factory=list)
     connectors: list[Row] = field(default_factory=list)
     queries: list[Row] = field(default_factory=list)
 
-    def ask(self, service: str, address: str, question: Callable[[], str]) -> None:
-        """Note what a service says about itself, or why it says nothing."""
+    def check(self, service: str, address: str, question: Callable[[], str]) -> None:
+        """Add the details of a service, or the reason why it does not respond."""
         try:
-            state, told = "up", question()
+            state, details = "up", question()
         except (MillstreamError, OSError, httpx.HTTPError) as error:
-            state, told = "down", str(error).partition("\n")[0]
-        self.services.append({"service": service, "address": address, "state": state, "told": told})
+            state, details = "down", str(error).partition("\n")[0]
+        self.services.append(
+            {"service": service, "address": address, "state": state, "details": details}
+        )
 
     @property
-    def is_well(self) -> bool:
-        """Whether all services answer and nothing that they run has failed."""
+    def is_healthy(self) -> bool:
+        """Whether all services respond and no connector, task or query has failed."""
         states = [str(each["state"]) for each in (*self.connectors, *self.queries)]
         tasks = [str(each["tasks"]) for each in self.connectors]
         failed = any(word in text for word in FAILED for text in (*states, *tasks))
@@ -50,27 +52,27 @@ class Platform:
 @platform_options
 @json_option
 def status(settings: PlatformSettings, output: Output) -> None:
-    """Ask the services of `millstream up` how they are.
+    """Show the state of the services of `millstream up`.
 
-    Exit code 1 if one does not answer, or if a connector, task or query has failed.
+    Exit code 1 if a service does not respond, or if a connector, task or query has failed.
     """
-    found = Platform()
-    with output.progress("asking"):
-        found.ask("broker", settings.listen("broker"), lambda: _broker(settings.listen("broker")))
+    found = PlatformStatus()
+    with output.progress("checking"):
+        found.check("broker", settings.listen("broker"), lambda: _broker(settings.listen("broker")))
         for service, question in (("registry", _registry), ("connect", _connect), ("sql", _sql)):
             url = settings.url(service)
-            found.ask(service, url, lambda: question(url, found))  # noqa: B023 - called at once
+            found.check(service, url, lambda: question(url, found))  # noqa: B023 - called at once
     _show(found, output)
-    if not found.is_well:
+    if not found.is_healthy:
         sys.exit(1)
 
 
-def _show(found: Platform, output: Output) -> None:
+def _show(found: PlatformStatus, output: Output) -> None:
     if output.as_json:
         output.record(
             {
-                "ok": found.is_well,
-                "services": found.services,
+                "ok": found.is_healthy,
+                "services": [_json_service(each) for each in found.services],
                 "connectors": found.connectors,
                 "queries": found.queries,
             }
@@ -83,6 +85,14 @@ def _show(found: Platform, output: Output) -> None:
         output.rows(found.queries, title="queries")
 
 
+def _json_service(service: Row) -> Row:
+    # Scripts read the details under this name.
+    return dict(
+        {name: value for name, value in service.items() if name != "details"},
+        told=service["details"],
+    )
+
+
 def _broker(address: str) -> str:
     with admin(address) as cluster:
         limit_ms = int(LIMIT_S * 1000)
@@ -92,19 +102,19 @@ def _broker(address: str) -> str:
     return f"cluster {cluster_id}, {topics} topics, {groups} groups"
 
 
-def _registry(url: str, _: Platform) -> str:
+def _registry(url: str, _: PlatformStatus) -> str:
     subjects = httpx.get(f"{url}/subjects", timeout=LIMIT_S).raise_for_status().json()
     return f"{len(subjects)} subjects"
 
 
-def _connect(url: str, found: Platform) -> str:
+def _connect(url: str, found: PlatformStatus) -> str:
     worker = ConnectClient(url, timeout_s=LIMIT_S)
     version = worker.about()["version"]
     found.connectors = connector_rows(worker)
     return f"version {version}, {len(found.connectors)} connectors"
 
 
-def _sql(url: str, found: Platform) -> str:
+def _sql(url: str, found: PlatformStatus) -> str:
     from sql.client import SqlClient
 
     with closing(SqlClient(url)) as server:

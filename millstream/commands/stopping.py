@@ -1,4 +1,4 @@
-"""Stopping: which signals ask for it, and what a handler of them sets."""
+"""Signals that stop a command, and the request that their handlers set."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -11,64 +11,63 @@ SIGNALLED = 128
 
 
 def stop_signals() -> list[signal.Signals]:
-    """Signals that stop a command; a closed terminal does, unless `nohup` has it ignored."""
+    """Signals that stop a command; SIGHUP unless it is ignored, as with `nohup`."""
     found = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         found.append(signal.SIGHUP)
     return found
 
 
-class StopAsked:
+class StopRequest:
     """As threading.Event, but safe to set in a signal handler of the thread that waits.
 
-    An Event is not: a signal that comes while `wait` holds its lock would wait for it for ever.
+    An Event is not: a signal that arrives while `wait` holds its lock would wait for it forever.
     """
 
     def __init__(self) -> None:
-        """Not asked yet."""
-        self._asked: SimpleQueue[None] = SimpleQueue()
+        self._requests: SimpleQueue[None] = SimpleQueue()
         self.is_set = False
         self.signal: int | None = None
 
     def set(self, number: int | None = None) -> None:
-        """Ask; a handler may, with its signal."""
+        """Request the stop; safe in a signal handler, with its signal."""
         self.is_set = True
         self.signal = number
-        self._asked.put(None)
+        self._requests.put(None)
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether it was asked, at the latest when the time is up."""
+        """Wait until the stop is requested or the time is up; whether it was requested."""
         if not self.is_set:
             try:
-                self._asked.get(timeout=timeout_s)
+                self._requests.get(timeout=timeout_s)
             except Empty:
                 return self.is_set
         return True
 
     @property
     def exit_code(self) -> int:
-        """What a command ends with: 0, or what shells show of its signal."""
+        """The exit code of the command: 0, or that of its signal in a shell."""
         return 0 if self.signal is None else SIGNALLED + self.signal
 
 
 @contextmanager
-def signals_caught() -> Iterator[StopAsked]:
-    """What the first signal sets, so that work in progress can be finished; the second ends it."""
-    stop = StopAsked()
+def catch_stop_signals() -> Iterator[StopRequest]:
+    """A request set by the first signal, so that work can be finished; the second interrupts it."""
+    stop = StopRequest()
 
-    def asked(number: int, frame: FrameType | None) -> None:
+    def on_signal(number: int, frame: FrameType | None) -> None:
         del frame
         if stop.is_set:
             raise KeyboardInterrupt
         stop.set(number)
 
-    with handled_by(asked):
+    with handle_stop_signals(on_signal):
         yield stop
 
 
 @contextmanager
-def handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Call this for signals that stop a command."""
+def handle_stop_signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Call the handler for signals that stop a command."""
     before = {number: signal.signal(number, handler) for number in stop_signals()}
     try:
         yield

@@ -1,4 +1,4 @@
-"""`millstream streams`: reset an application to read its input again, describe a topology."""
+"""`millstream streams`: reset an application, describe a topology."""
 
 import re
 import time
@@ -31,7 +31,7 @@ Offsets = dict[TopicPartition, int]
 
 @click.group()
 def streams() -> None:
-    """Stream applications: reset, describe."""
+    """Manage streams applications: reset, describe."""
 
 
 @streams.command()
@@ -44,16 +44,34 @@ def describe(application: str, output: Output) -> None:
 
 
 @streams.command()
-@click.option("--application-id", required=True, help="The application, which is also its group.")
-@click.option("--input-topics", "inputs", multiple=True, help="TOPIC,...; read again from there.")
-@click.option("--internal-topics", "internals", multiple=True, help="TOPIC,...; default: all.")
+@click.option(
+    "--application-id", required=True, help="The application id, which is also the id of its group."
+)
+@click.option(
+    "--input-topics",
+    "inputs",
+    multiple=True,
+    help="TOPIC,...: the input topics whose offsets are reset.",
+)
+@click.option(
+    "--internal-topics",
+    "internals",
+    multiple=True,
+    help="TOPIC,...: the internal topics to delete. Default: all.",
+)
 @click.option("--to-earliest", "place", flag_value="earliest", help="The default.")
 @click.option("--to-latest", "place", flag_value="latest")
 @click.option("--to-offset", type=int)
-@click.option("--to-datetime", metavar="TIME", help="ISO 8601 or epoch ms.")
-@click.option("--by-duration", metavar="PnDTnHnMnS", help="So long before now.")
-@click.option("--shift-by", type=int, help="Forward, or back when negative.")
-@click.option("--dry-run", is_flag=True, help="Show what would be done.")
+@click.option(
+    "--to-datetime",
+    metavar="TIME",
+    help="Reset to this time: ISO 8601 or milliseconds since the epoch.",
+)
+@click.option(
+    "--by-duration", metavar="PnDTnHnMnS", help="Reset to this duration before now, e.g. PT1H."
+)
+@click.option("--shift-by", type=int, help="Shift by this many records; negative: backward.")
+@click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
 @click.option("--force", is_flag=True, help="Remove members that are still in the group.")
 @cluster_options
 @json_option
@@ -72,10 +90,10 @@ def reset(  # noqa: PLR0913 - one argument per option
     properties: tuple[str, ...],
     output: Output,
 ) -> None:
-    """Let an application begin anew: move its input offsets, delete its internal topics.
+    """Reset an application: reset its input offsets and delete its internal topics.
 
-    All instances must be stopped. State on their disks and output topics are not touched: delete
-    the state directories too, or begin with StreamsApp.clean_up().
+    All instances must be stopped. Local state and output topics are not changed: also delete the
+    state directories, or call StreamsApp.clean_up() before the next start.
     """
     chosen = {
         name: value
@@ -90,7 +108,7 @@ def reset(  # noqa: PLR0913 - one argument per option
     }
     if len(chosen) > 1:
         raise click.UsageError(
-            "give only one of --to-earliest, --to-latest, --to-offset, --to-datetime, "
+            "use only one of --to-earliest, --to-latest, --to-offset, --to-datetime, "
             "--by-duration, --shift-by"
         )
     kind, value = next(iter(chosen.items()), ("place", "earliest"))
@@ -115,18 +133,18 @@ def _names(texts: tuple[str, ...]) -> list[str]:
 
 
 def _internal_topics(cluster: Admin, application_id: str, wanted: list[str]) -> list[str]:
-    """The topics that the application made for itself: those named, or all."""
+    """The internal topics of the application: those named, or all."""
     known = [
         name
         for name in sorted(cluster.list_topics())
         if name.startswith(f"{application_id}-")
         and (name.endswith(INTERNAL_ENDINGS) or INTERNAL_PARTS.search(name))
     ]
-    strange = [name for name in wanted if name not in known]
-    if strange:
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
         raise click.UsageError(
-            f'"{strange[0]}" is no internal topic of "{application_id}"; '
-            f"there are: {', '.join(known) or 'none'}"
+            f'"{unknown[0]}" is not an internal topic of "{application_id}"; '
+            f"its internal topics are: {', '.join(known) or 'none'}"
         )
     return wanted or known
 
@@ -151,8 +169,9 @@ def _let_members_leave(cluster: Admin, group_id: str, *, force: bool, dry_run: b
         return
     if not force:
         raise click.ClickException(
-            f'"{group_id}" still has members ({len(members)}): stop all instances first, '
-            "or give --force when they are gone but their sessions have not ended"
+            f'"{group_id}" still has members ({len(members)}): stop all instances '
+            "first, or use --force if they have stopped but their sessions have not "
+            "timed out"
         )
     if not dry_run:
         cluster.remove_group_members(group_id, [member.member_id for member in members]).all()
@@ -165,7 +184,7 @@ def _wanted(
     kind: str,
     value: object,
 ) -> Offsets:
-    """Where each partition shall be read from, never outside its log."""
+    """The new offset of each partition, within its log."""
     starts = _offsets(cluster, partitions, EARLIEST_TIMESTAMP)
     ends = _offsets(cluster, partitions, LATEST_TIMESTAMP)
     if kind == "place":
@@ -190,7 +209,7 @@ def _offsets(cluster: Admin, partitions: list[TopicPartition], timestamp_ms: int
 def _ago_ms(text: str) -> int:
     match = DURATION.fullmatch(text)
     if match is None or not any(match.groups()):
-        raise click.UsageError(f'"{text}" is no duration; give for example P1DT2H or PT30M')
+        raise click.UsageError(f'"{text}" is not a valid duration; use for example P1DT2H or PT30M')
     parts = {name: float(number) for name, number in match.groupdict().items() if number}
     return int(time.time() * 1000 - timedelta(**parts) / timedelta(milliseconds=1))
 

@@ -19,15 +19,17 @@ from millstream.output import Output, Row
 
 @click.group()
 def topics() -> None:
-    """Topics: create, list, describe, alter, delete."""
+    """Manage topics: create, list, describe, alter, delete."""
 
 
 @topics.command()
 @click.argument("names", nargs=-1, required=True)
-@click.option("--partitions", "-p", type=int, default=-1, help="Default: the broker's.")
-@click.option("--replication-factor", "-r", type=int, default=-1, help="Default: the broker's.")
+@click.option("--partitions", "-p", type=int, default=-1, help="Default: the broker's setting.")
+@click.option(
+    "--replication-factor", "-r", type=int, default=-1, help="Default: the broker's setting."
+)
 @click.option("--config", "-c", "configs", multiple=True, metavar="KEY=VALUE", help="Repeatable.")
-@click.option("--if-not-exists", is_flag=True, help="Do nothing for topics that exist.")
+@click.option("--if-not-exists", is_flag=True, help="Skip topics that exist.")
 @cluster_options
 @json_option
 def create(  # noqa: PLR0913 - one argument per option
@@ -40,7 +42,7 @@ def create(  # noqa: PLR0913 - one argument per option
     properties: tuple[str, ...],
     output: Output,
 ) -> None:
-    """Create topics NAMES."""
+    """Create the topics NAMES."""
     settings = key_values(configs)
     with admin(bootstrap, **client_settings(properties)) as cluster:
         new = [NewTopic(name, partitions, replication_factor, settings) for name in names]
@@ -58,11 +60,11 @@ def create(  # noqa: PLR0913 - one argument per option
 
 
 @topics.command(name="list")
-@click.option("--internal", is_flag=True, help="Show the topics of the broker itself too.")
+@click.option("--internal", is_flag=True, help="Include internal topics.")
 @cluster_options
 @json_option
 def list_(internal: bool, bootstrap: str, properties: tuple[str, ...], output: Output) -> None:
-    """List the topics with their partitions and records."""
+    """List topics with their partitions and records."""
     with admin(bootstrap, **client_settings(properties)) as cluster:
         found = cluster.list_topics(include_internal=internal)
         partitions = [
@@ -70,7 +72,7 @@ def list_(internal: bool, bootstrap: str, properties: tuple[str, ...], output: O
             for name, topic in found.items()
             for number in range(topic.partitions)
         ]
-        with output.progress(f"asking for the offsets of {len(partitions)} partitions"):
+        with output.progress(f"fetching the offsets of {len(partitions)} partitions"):
             extents = _extents(cluster, partitions)
     rows = [
         {
@@ -100,7 +102,7 @@ def _extents(
 def describe(
     names: tuple[str, ...], bootstrap: str, properties: tuple[str, ...], output: Output
 ) -> None:
-    """Show partitions, leaders, offsets and changed settings of topics NAMES."""
+    """Show partitions, leaders, offsets and changed settings of the topics NAMES."""
     with admin(bootstrap, **client_settings(properties)) as cluster:
         described = cluster.describe_topics(names).all()
         resources = [ConfigResource("topic", name) for name in names]
@@ -135,17 +137,27 @@ def _show(output: Output, name: str, rows: list[Row], changed: dict[str, str | N
         return
     output.rows(rows, title=f'topic "{name}"')
     if changed:
-        output.record(changed, title="settings of its own")
+        output.record(changed, title="topic settings")
 
 
 @topics.command()
 @click.argument("name")
-@click.option("--partitions", "-p", type=int, help="Grow to this many partitions.")
+@click.option("--partitions", "-p", type=int, help="Increase the number of partitions to this.")
 @click.option(
-    "--config", "-c", "configs", multiple=True, metavar="KEY=VALUE", help="Set; repeatable."
+    "--config",
+    "-c",
+    "configs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a topic setting; repeatable.",
 )
 @click.option(
-    "--delete-config", "-d", "dropped", multiple=True, metavar="KEY", help="Back to default."
+    "--delete-config",
+    "-d",
+    "dropped",
+    multiple=True,
+    metavar="KEY",
+    help="Reset a setting to its default.",
 )
 @cluster_options
 @json_option
@@ -162,7 +174,7 @@ def alter(  # noqa: PLR0913 - one argument per option
     changes = [ConfigChange(key, value) for key, value in key_values(configs).items()]
     changes += [ConfigChange(key, operation="delete") for key in dropped]
     if partitions is None and not changes:
-        raise click.UsageError("nothing to change; give --partitions, --config or --delete-config")
+        raise click.UsageError("nothing to change; use --partitions, --config or --delete-config")
     with admin(bootstrap, **client_settings(properties)) as cluster:
         if partitions is not None:
             cluster.create_partitions({name: partitions}).all()
@@ -180,7 +192,7 @@ def delete(
     properties: tuple[str, ...],
     output: Output,
 ) -> None:
-    """Delete topics NAMES with all their records."""
+    """Delete the topics NAMES and all their records."""
     confirm_deletion(names, "and all their records", yes=yes, output=output)
     with admin(bootstrap, **client_settings(properties)) as cluster:
         cluster.delete_topics(names).all()

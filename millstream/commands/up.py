@@ -24,14 +24,14 @@ TRY = {
 
 
 @click.command()
-@click.option("--demo", is_flag=True, help="Generate records, run queries, show their results.")
+@click.option("--demo", is_flag=True, help="Generate records, run queries and show their results.")
 @platform_options
 @json_option
 def up(demo: bool, settings: PlatformSettings, output: Output) -> None:
     """Run broker, schema registry, Connect worker and SQL server until interrupted.
 
-    Everything is kept in the data directory: the next start goes on from there, with all topics,
-    schemas, connectors and queries.
+    All data is in the data directory: the next start continues with all topics, schemas, connectors
+    and queries.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     platform = Platform(settings)

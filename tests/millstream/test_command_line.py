@@ -87,7 +87,7 @@ def test_topics_are_created_listed_described_altered_and_deleted(shell: Shell) -
     assert "life" not in shell.run("topics", "list")
 
 
-def test_a_topic_that_exists_is_refused_unless_told_otherwise(shell: Shell) -> None:
+def test_a_topic_that_exists_is_refused_unless_if_not_exists_is_set(shell: Shell) -> None:
     shell.run("topics", "create", "twice")
     with pytest.raises(BrokerError, match="exists"):
         shell.run("topics", "create", "twice")
@@ -141,7 +141,7 @@ def test_keys_headers_nulls_and_times_are_kept(shell: Shell) -> None:
         (("--from-time", "99999999999999"), []),
     ],
 )
-def test_consume_starts_where_told(
+def test_consume_starts_at_the_given_position(
     shell: Shell, options: tuple[str, ...], values: list[str]
 ) -> None:
     if not any("places" in line for line in shell.run("topics", "list").splitlines()):
@@ -206,7 +206,7 @@ def test_a_group_may_have_a_name_that_looks_like_markup(shell: Shell) -> None:
     shell.run("groups", "delete", group, "--yes")
 
 
-def test_what_the_file_of_a_broker_sets_is_no_default(shell: Shell, served: Served) -> None:
+def test_settings_of_a_brokers_file_are_not_defaults(shell: Shell, served: Served) -> None:
     node = str(served.node_id) if isinstance(served, ApacheKafka) else "0"
     (rows,) = shell.json("configs", "describe", "broker", node)
     found = {row["setting"]: row for row in rows}  # type: ignore[attr-defined]
@@ -270,7 +270,9 @@ def test_an_application_is_reset_to_read_its_input_again(shell: Shell) -> None:
         (("--by-duration", "PT1S"), 3),
     ],
 )
-def test_a_reset_goes_where_told(shell: Shell, options: tuple[str, ...], after: int) -> None:
+def test_a_reset_moves_to_the_given_position(
+    shell: Shell, options: tuple[str, ...], after: int
+) -> None:
     if "timed" not in shell.run("topics", "list"):
         for time in ("0", "100", "200"):
             shell.run("produce", "timed", "--timestamp-ms", time, text=time)

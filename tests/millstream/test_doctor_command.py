@@ -35,7 +35,7 @@ def test_python_libraries_disk_and_free_ports_are_looked_at(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_who_uses_a_port_is_told(tmp_path: Path) -> None:
+def test_the_owner_of_a_port_is_reported(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         found = findings(tmp_path, "--port-base", "0", "--sql-port", port)["port of sql"]
@@ -45,7 +45,7 @@ def test_who_uses_a_port_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "state", "found"),
+    ("output", "state", "found"),
     [
         ('openjdk version "17.0.2" 2022-01-18', OK, "17 at java"),
         ('java version "1.8.0_301"', WARNING, "8 at java"),
@@ -53,6 +53,6 @@ def test_who_uses_a_port_is_told(tmp_path: Path) -> None:
         ("", WARNING, 'java says "nothing"'),
     ],
 )
-def test_the_version_of_java_is_understood(told: str, state: str, found: str) -> None:
-    finding = java_finding(told, "java")
+def test_the_version_of_java_is_understood(output: str, state: str, found: str) -> None:
+    finding = java_finding(output, "java")
     assert (finding.state, finding.found) == (state, found)

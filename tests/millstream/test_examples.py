@@ -78,7 +78,7 @@ def test_stock_statistics_cover_the_last_five_seconds_every_second() -> None:
 def test_views_get_profiles_and_the_searches_before_them() -> None:
     assert sorted(clickstream_enrichment.main()) == [
         ("alice", {"page": "/wheels", "name": "Alice", "searched": "water wheel"}),
-        ("bob", {"page": "/shop", "name": "somebody", "searched": "flour"}),
+        ("bob", {"page": "/shop", "name": "anonymous", "searched": "flour"}),
     ]
 
 

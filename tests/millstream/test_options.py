@@ -19,7 +19,7 @@ def test_client_settings_are_strings_as_they_were_given() -> None:
     }
 
 
-def test_nobody_waits_long_for_a_broker_that_is_not_there_unless_told_to() -> None:
+def test_commands_do_not_wait_long_for_a_missing_broker_by_default() -> None:
     assert BOOTSTRAP_TIMEOUT_MS < 3_000
     given = client_settings(("bootstrap.timeout.ms=60000",))
     assert given == {"bootstrap_timeout_ms": "60000"}

@@ -32,5 +32,5 @@ def test_what_is_given_is_fine() -> None:
     assert not list(uses(ast.parse(source)))
 
 
-def test_nobody_takes_it_from_the_system() -> None:
+def test_no_module_uses_the_operating_system_directly() -> None:
     assert not list(complaints())

@@ -1,4 +1,4 @@
-"""Commands as processes: what is committed is what was printed, and a closed pipe is no error."""
+"""Commands as processes: only printed records are committed; a closed pipe is not an error."""
 
 import signal
 import subprocess
@@ -108,7 +108,7 @@ def test_a_signal_ends_a_consumer_that_has_committed_what_it_printed(
     assert end == (128 + number, "")
 
 
-def test_a_signal_ends_a_consumer_whose_output_nobody_reads(broker: MillstreamBroker) -> None:
+def test_a_signal_ends_a_consumer_whose_output_is_not_read(broker: MillstreamBroker) -> None:
     group = next(GROUPS)
     process = started("consume", "numbers", "-g", group, "--from-beginning", "-b", broker.bootstrap)
     assert process.stdout is not None
@@ -162,7 +162,7 @@ def test_a_group_that_is_not_to_commit_does_not(broker: MillstreamBroker) -> Non
     assert committed(broker, group, "numbers") == 0
 
 
-def test_a_reader_that_leaves_is_no_error_of_any_command(broker: MillstreamBroker) -> None:
+def test_a_reader_that_leaves_is_not_an_error_of_any_command(broker: MillstreamBroker) -> None:
     log = next(broker.data_dir.glob("numbers-0/*.log"))
     for arguments in (
         ("consume", "numbers", "--from-beginning", "-b", broker.bootstrap),
@@ -219,7 +219,7 @@ def test_records_that_are_not_acknowledged_are_counted(broker: MillstreamBroker)
     assert "were not acknowledged" in process.stderr
 
 
-def test_a_line_that_is_no_value_says_how_many_were_written(broker: MillstreamBroker) -> None:
+def test_an_invalid_line_says_how_many_were_written(broker: MillstreamBroker) -> None:
     process = subprocess.run(
         command("produce", "longs", "-b", broker.bootstrap, "-F", "long"),
         cwd=REPOSITORY,
@@ -249,7 +249,7 @@ def end_offset(broker: MillstreamBroker, topic: str) -> int:
         "PRINT 's' FROM BEGINNING;",
     ],
 )
-def test_a_reader_that_leaves_is_no_error_of_the_shell(tmp_path: Path, statements: str) -> None:
+def test_a_reader_that_leaves_is_not_an_error_of_the_shell(tmp_path: Path, statements: str) -> None:
     create = (
         "SET 'auto.offset.reset'='earliest'; CREATE STREAM S (A INT) "
         "WITH (kafka_topic='s', partitions=1, value_format='JSON'); INSERT INTO S VALUES (1);"

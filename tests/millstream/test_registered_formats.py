@@ -64,5 +64,5 @@ def test_records_without_a_schema_are_shown_as_bytes(places: list[str]) -> None:
 
 
 def test_a_topic_without_a_schema_cannot_be_written(places: list[str]) -> None:
-    told = run("produce", "unknown", "-F", "registry", *places, text="{}\n", code=2)
-    assert "millstream schemas register unknown-value FILE" in told
+    output = run("produce", "unknown", "-F", "registry", *places, text="{}\n", code=2)
+    assert "millstream schemas register unknown-value FILE" in output

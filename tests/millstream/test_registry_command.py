@@ -29,7 +29,7 @@ WRONG = '{"type": "record", "name": "Order", "fields": [{"name": "no", "type": "
 
 
 class Served:
-    """A command that runs until it is told to stop."""
+    """A command that runs until it is stopped."""
 
     def __init__(self, *arguments: str, folder: Path = REPOSITORY) -> None:
         self._process = subprocess.Popen(
@@ -144,7 +144,7 @@ def test_a_registry_that_still_waits_for_its_cluster_can_be_stopped() -> None:
 
 
 def test_a_registry_is_on_a_cluster_or_on_its_own() -> None:
-    with pytest.raises(UsageError, match="not both"):
+    with pytest.raises(UsageError, match="cannot be combined"):
         command_line(["registry", "--bootstrap", "x:1", "--data-dir", "y"], standalone_mode=False)
 
 
@@ -204,7 +204,7 @@ def test_a_schema_is_checked_before_it_is_registered(shell: Shell) -> None:
         shell.run("register", "checked", text=WRONG)
 
 
-def test_schemas_are_deleted_softly_then_for_good(shell: Shell) -> None:
+def test_schemas_are_soft_deleted_then_permanently(shell: Shell) -> None:
     shell.run("register", "gone", text=ORDER)
     shell.run("config", "gone", "--set", "none")
     shell.run("register", "gone", text='"int"')
@@ -229,7 +229,7 @@ def test_levels_are_shown_set_and_unset(shell: Shell) -> None:
     }
     assert "FULL_TRANSITIVE" in shell.run("config", "levels")
     assert shell.json("config", "levels", "--unset") == {"compatibilityLevel": "BACKWARD"}
-    with pytest.raises(UsageError, match="not both"):
+    with pytest.raises(UsageError, match="cannot be combined"):
         shell_without_handling("config", "levels", "--unset", "--set", "FULL")
 
 

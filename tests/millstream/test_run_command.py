@@ -177,7 +177,7 @@ def test_a_topology_is_described() -> None:
     ("name", "reason"),
     [
         ("tests.millstream.applications", "is not MODULE:NAME"),
-        ("tests.millstream.nowhere:app", "there is no module"),
+        ("tests.millstream.nowhere:app", "no module named"),
         (f"{APPLICATIONS}:missing", "has no"),
         (f"{APPLICATIONS}:nothing", "must be a Topology"),
     ],
@@ -218,7 +218,7 @@ def refused(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]
         ),
     ],
 )
-def test_a_mistake_is_told_before_anything_is_made(
+def test_an_error_is_reported_before_anything_is_created(
     tmp_path: Path, arguments: tuple[str, ...], code: int, reasons: tuple[str, ...]
 ) -> None:
     (tmp_path / "broken.py").write_text("def app(:\n")

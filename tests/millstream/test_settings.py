@@ -84,10 +84,10 @@ def test_variables_of_single_commands_are_left_to_them() -> None:
     ("text", "what", "where"),
     [
         ("prot-base = 1", 'setting "prot-base" is not known', 'did you mean "port-base"?'),
-        ("colour = 1", 'setting "colour" is not known', "known are host, data-dir"),
-        ("broker = 1", '"broker" is no table', "[broker]"),
-        ("sql-port = 70000", '"sql-port" is "70000"', "a port is 0 to 65535"),
-        ("=", "cannot read the settings", "the file is TOML"),
+        ("colour = 1", 'setting "colour" is not known', "the settings are host, data-dir"),
+        ("broker = 1", '"broker" is not a table', "[broker]"),
+        ("sql-port = 70000", '"sql-port" is "70000"', "a port must be between 0 and 65535"),
+        ("=", "cannot read the settings", "the file must be valid TOML"),
     ],
 )
 def test_what_is_wrong_in_the_file_is_named(text: str, what: str, where: str) -> None:
@@ -107,7 +107,7 @@ def test_an_unknown_variable_is_named() -> None:
 
 
 def test_an_unknown_service_is_named() -> None:
-    with pytest.raises(ConfigError, match=r'"console\.a" is no setting of a service'):
+    with pytest.raises(ConfigError, match=r'"console\.a" is not a setting of a service'):
         of_services({"console.a": "1"})
 
 

@@ -72,12 +72,16 @@ def test_a_file_of_queries_runs_without_a_server(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "kind", "why"),
     [
-        (("-d", "x", "-b", "y:1"), UsageError, "not both"),
+        (("-d", "x", "-b", "y:1"), UsageError, "cannot be combined"),
         (("-s", "nothing"), UsageError, "NAME=VALUE"),
-        (("-s", "listeners=http://0.0.0.0:1"), UsageError, 'leave "listeners" out'),
+        (("-s", "listeners=http://0.0.0.0:1"), UsageError, 'instead of the setting "listeners"'),
         (("-d", "data", "-s", "no.such=1"), MillstreamError, "Unknown property: no.such"),
         (("-d", "data", "-l", "nowhere"), MillstreamError, "host:port"),
-        (("-d", "data", "-s", "spark.bounded=true"), UsageError, "a server has no end"),
+        (
+            ("-d", "data", "-s", "spark.bounded=true"),
+            UsageError,
+            "a server runs until it is stopped",
+        ),
     ],
 )
 def test_wrong_options_are_refused(

@@ -9,15 +9,15 @@ from contextlib import contextmanager
 import pytest
 
 from millstream.commands.serving import Started, serve
-from millstream.commands.stopping import StopAsked, stop_signals
+from millstream.commands.stopping import StopRequest, stop_signals
 from millstream.output import Output
 
 # Signals come all the time, also in the middle of waits.
 SIGNALLED = """
 import os, signal, threading
-from millstream.commands.stopping import StopAsked
+from millstream.commands.stopping import StopRequest
 
-asked = StopAsked()
+asked = StopRequest()
 signal.signal(signal.SIGUSR1, lambda *_: asked.set())
 
 def send():
@@ -28,7 +28,7 @@ over = threading.Event()
 sending = threading.Thread(target=send)
 sending.start()
 for _ in range(100):
-    asked = StopAsked()
+    asked = StopRequest()
     while not asked.wait(0.01):
         pass
 over.set()
@@ -62,7 +62,7 @@ def test_a_service_that_fails_ends_the_command_and_stops_the_others(
 
 
 def test_it_is_not_set_until_it_is_asked_and_stays_so() -> None:
-    asked = StopAsked()
+    asked = StopRequest()
     assert not asked.wait(0)
     asked.set()
     assert asked.wait(0)
@@ -76,7 +76,7 @@ def test_a_signal_in_the_middle_of_a_wait_ends_it() -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_a_closed_terminal_stops_a_command_unless_it_is_told_to_stay(
+def test_a_closed_terminal_stops_a_command_unless_it_runs_with_nohup(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_DFL)

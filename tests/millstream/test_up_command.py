@@ -162,7 +162,7 @@ def test_the_demo_ends_by_itself_with_what_came_of_it() -> None:
 
 
 def test_what_does_not_answer_is_down() -> None:
-    port = str(held_ports(1)[0])  # nobody listens there
+    port = str(held_ports(1)[0])  # a free port
     flags = [word for name in SERVICES for word in (f"--{name}-port", port)]
     found = orjson.loads(run("status", "--json", *flags, code=1))
     assert not found["ok"]

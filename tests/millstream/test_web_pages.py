@@ -132,7 +132,7 @@ def platform_urls(settings: PlatformSettings) -> Iterator[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Every service with a page, which nobody told of any host."""
+    """Every HTTP service, without allowed hosts."""
     folder = tmp_path_factory.mktemp("pages")
     settings = PlatformSettings(
         data_dir=str(folder / "data"), port_base=0, broker={"offsets.topic.num.partitions": "1"}
@@ -162,7 +162,7 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The services, which were told of a host."""
+    """The services, with an allowed host."""
     settings = PlatformSettings(
         data_dir=str(tmp_path_factory.mktemp("configured") / "data"),
         port_base=0,

@@ -150,8 +150,8 @@ def test_wrong_options_are_refused(runner: Runner, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (("--bounded",), "--bounded needs --engine spark"),
-        (("--spark-master", "local[2]"), "--spark-master needs --engine spark"),
+        (("--bounded",), "--bounded requires --engine spark"),
+        (("--spark-master", "local[2]"), "--spark-master requires --engine spark"),
         (("http://x:1", "--engine", "spark", "--bounded"), "not for a server"),
         (("http://x:1", "--engine", "spark", "--spark-master", "local"), "not for a server"),
     ],

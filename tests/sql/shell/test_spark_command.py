@@ -114,7 +114,7 @@ def test_a_job_that_is_killed_and_interrupted_ends_with_everything_once(job: Job
     assert len(records(job.folder, "TOTALS")) == ORDERS  # each change once
 
     assert job.run("--bounded") == 0, job.said
-    assert job.said == "nothing new was there to process\n"
+    assert job.said == "there were no new records\n"
     assert len(records(job.folder, "COPIED")) == ORDERS
 
 

@@ -59,6 +59,6 @@ def test_spark_submit_says_where_the_command_runs(tmp_path: Path) -> None:
         command = ["sql", "--engine", "spark", "--bounded", "-s", "auto.offset.reset=earliest"]
         command += ["--bootstrap", servers, "-f", str(statements)]
         said = submit(master, [str(REPOSITORY / "millstream" / "__main__.py"), *command], tmp_path)
-        assert "all is processed" in said
+        assert "all records are processed" in said
         check_counts(committed_records(servers, COUNTS), COUNT)
     assert "Asked to launch executor" in (tmp_path / "spark" / "worker.log").read_text()
