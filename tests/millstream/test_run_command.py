@@ -144,9 +144,9 @@ def test_its_stores_are_served_over_http(start: Start) -> None:
 
 
 def test_a_client_may_create_a_topic_first(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Broker() as broker, admin(broker) as cluster:
+    with Broker(data_directory=str(tmp_path)) as broker, admin(broker) as cluster:
         before = cluster.list_topics()
         cluster.create_topics([NewTopic("lines")]).all()
         with monkeypatch.context() as patched:
