@@ -65,18 +65,26 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("suite", choices=list(SUITES), help="what to measure")
-    parser.add_argument("--only", action="append", help="one part of the suite; repeatable")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of each side; medians count")
-    parser.add_argument("--scale", type=float, default=1.0, help="broker: records, relative")
+    parser.add_argument("--only", action="append", help="one part of the suite; can be repeated")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="rounds per side; the median is reported"
+    )
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="broker: factor for the number of records"
+    )
     parser.add_argument(
         "--records",
         type=int,
         default=1_000_000,
-        help="streams, sql, spark; connect: a part of them",
+        help="streams, sql, spark: number of records; connect uses a part of it",
     )
-    parser.add_argument("--queries", type=int, default=20, help="sql: how many at once; up to 200")
-    parser.add_argument("--tree", type=Path, help="trees: another checkout, built, to compare with")
-    parser.add_argument("--json", type=Path, help="where to write; default: benchmarks/results")
+    parser.add_argument(
+        "--queries", type=int, default=20, help="sql: number of concurrent queries, up to 200"
+    )
+    parser.add_argument("--tree", type=Path, help="trees: another built checkout to compare with")
+    parser.add_argument(
+        "--json", type=Path, help="file or folder for the results; default: benchmarks/results"
+    )
     options = parser.parse_args(argv)
     if not 1 <= options.queries <= QUERIES_MAX:
         parser.error(f"--queries is between 1 and {QUERIES_MAX}, not {options.queries}")
@@ -85,7 +93,9 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parts = SUITES[options.suite]
     for name in options.only or ():
         if name not in parts:
-            parser.error(f'"{name}" is no part of "{options.suite}"; there are: {", ".join(parts)}')
+            parser.error(
+                f'"{name}" is not a part of "{options.suite}"; parts are {", ".join(parts)}'
+            )
     return options
 
 

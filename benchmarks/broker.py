@@ -105,7 +105,7 @@ def _compare_consume(
     _add(
         report,
         sides,
-        f"broker's CPU for 1 M of {name}",
+        f"broker CPU for 1 M records of {name}",
         "s",
         _medians(rounds, 1),
         higher_is_better=False,

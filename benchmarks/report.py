@@ -67,7 +67,14 @@ class Report:
     def show(self) -> None:
         """Print the table."""
         table = Table(title=self.title)
-        for column in ("what", "unit", "Millstream", "peer", "peer's", "ratio (>1: ours better)"):
+        for column in (
+            "what",
+            "unit",
+            "Millstream",
+            "peer",
+            "peer's",
+            "ratio (>1: ours is better)",
+        ):
             table.add_column(column, justify="left" if column in ("what", "unit") else "right")
         for figure in self.figures:
             theirs = "" if figure.theirs is None else f"{figure.theirs:,.2f}"

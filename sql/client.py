@@ -52,7 +52,7 @@ class SqlClient:
                 transport=transport,
             )
         except httpx.InvalidURL as error:
-            raise ServerFailed(f'"{url}" is no address of a server: {error}') from error
+            raise ServerFailed(f'"{url}" is not a valid server address: {error}') from error
 
     def close(self) -> None:
         """Close the connections."""
@@ -77,7 +77,7 @@ class SqlClient:
         }
         found = self._answer("POST", "/ksql", body)
         if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-            raise ServerFailed("the server's answer is no list of entities")
+            raise ServerFailed("the server's response is not a list of entities")
         return found
 
     def check_property(self, name: str) -> None:
@@ -126,7 +126,7 @@ class SqlClient:
     def _sent(self, method: str, path: str) -> JsonObject:
         found = self._answer(method, path)
         if not isinstance(found, dict):
-            raise ServerFailed("the server's answer is no object")
+            raise ServerFailed("the server's response is not an object")
         return found
 
     def _answer(self, method: str, path: str, body: JsonObject | None = None) -> object:
@@ -165,7 +165,7 @@ class SqlClient:
     def _unreachable(self, error: httpx.HTTPError) -> ServerFailed:
         return ServerFailed(
             f"no answer from {self.url}: {error or type(error).__name__}",
-            hint="is a server running there? Without an address the shell starts an engine itself",
+            hint="is a server running there? Without an address, the shell starts its own engine",
         )
 
 
@@ -200,7 +200,7 @@ class StreamedRows:
         except httpx.ReadTimeout:
             return
         except httpx.HTTPError as error:
-            raise ServerFailed(f"the server ended the answer: {error}") from error
+            raise ServerFailed(f"the server ended the response: {error}") from error
         self._ended = True
 
     def _said(self, found: JsonObject) -> None:
@@ -233,7 +233,7 @@ class StreamedLines:
         except httpx.ReadTimeout:
             return
         except httpx.HTTPError as error:
-            raise ServerFailed(f"the server ended the answer: {error}") from error
+            raise ServerFailed(f"the server ended the response: {error}") from error
 
     def close(self) -> None:
         """Stop."""
@@ -263,7 +263,7 @@ def parsed(content: bytes) -> Any:  # Any: JSON holds values of all kinds
         return json.loads(content, parse_float=Decimal)
     except (ValueError, RecursionError) as error:
         shown = content[:200].decode("utf-8", "replace")
-        raise ServerFailed(f"the server's answer is no JSON: {shown}") from error
+        raise ServerFailed(f"the server's response is not JSON: {shown}") from error
 
 
 def failure(found: object, status: int) -> ServerFailed:

@@ -174,7 +174,7 @@ class CommandLog:
             if _was_fenced(error):
                 raise TakenOver(
                     f'another server has taken over topic "{self.topic}"',
-                    hint="the statement was not carried out; send it again",
+                    hint="the statement was not executed; send it again",
                 ) from error
             raise CommandLogError(
                 f'cannot write to topic "{self.topic}": {error.message}', hint=error.hint
@@ -212,17 +212,18 @@ class CommandLog:
         start = reader.beginning_offsets([tp])[tp]
         if start > self._next_offset:
             raise DamagedCommand(
-                f'topic "{self.topic}" begins at offset {start}, and commands from '
+                f'topic "{self.topic}" begins at offset {start}; commands from offset '
                 f"{self._next_offset} on are missing",
-                hint="the topic must keep everything: restore it from a backup",
+                hint="the topic must keep all commands: restore it from a backup",
             )
         end = reader.end_offsets([tp])[tp]
         if self._wrote_last and self._written <= end <= self.next_offset:
             return  # nothing but our own command, whose marker may not be written yet
         if end < self._next_offset:
             raise DamagedCommand(
-                f'topic "{self.topic}" ends at offset {end}, and {self._next_offset} was read',
-                hint="the topic was deleted or made anew: restore it from a backup",
+                f'topic "{self.topic}" ends at offset {end}, but commands up to '
+                f"{self._next_offset} were read",
+                hint="the topic was deleted or recreated: restore it from a backup",
             )
         reader.seek(tp, self._next_offset)
         silent = 0
@@ -230,7 +231,7 @@ class CommandLog:
             records = reader.poll(POLL_MS, max_records=POLL_RECORDS)
             silent = 0 if records else silent + 1
             if silent > SILENT_POLLS_MAX:
-                raise CommandLogError(f'topic "{self.topic}" was not read to its end in time')
+                raise CommandLogError(f'timed out reading topic "{self.topic}" to its end')
             for record in records:
                 command = decode(record.key, record.value, self.topic, record.offset)
                 self._next_offset = record.offset + 1
@@ -281,7 +282,7 @@ class CommandLog:
             if _was_fenced(error):
                 raise TakenOver(
                     f'another server has written to topic "{self.topic}"',
-                    hint="the statement was not carried out; send it again",
+                    hint="the statement was not executed; send it again",
                 ) from error
             raise CommandLogError(
                 f'cannot write to topic "{self.topic}": {error.message}', hint=error.hint
@@ -291,9 +292,9 @@ class CommandLog:
         key, value = encode(command)
         if len(key) + len(value) > COMMAND_BYTES_MAX:
             raise CommandLogError(
-                f"the statement and its plan have {len(value)} bytes, and at most "
-                f"{COMMAND_BYTES_MAX} are kept",
-                hint="compute parts of it in a query before",
+                f"the statement and its plan have {len(value)} bytes; at most "
+                f"{COMMAND_BYTES_MAX} are allowed",
+                hint="compute parts of it in an earlier query",
             )
         return key, value
 
@@ -345,15 +346,15 @@ def decode(key: bytes | None, value: bytes | None, topic: str, offset: int) -> C
         body = json.loads(value or b"null")
     except (ValueError, RecursionError):
         raise DamagedCommand(
-            f"{where} is no command: it is not JSON",
+            f"{where} is not a command: it is not JSON",
             hint="restore the topic from a backup",
         ) from None
     if not isinstance(name, str) or not isinstance(body, dict):
-        raise DamagedCommand(f"{where} is no command", hint="restore the topic from a backup")
+        raise DamagedCommand(f"{where} is not a command", hint="restore the topic from a backup")
     version = body.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise DamagedCommand(
-            f"{where} is a command of version {version}, and this server knows {VERSION}",
+            f"{where} is a command of version {version}, but this server only knows {VERSION}",
             hint="start a newer server",
         )
     return _command(name, body, where)
@@ -368,7 +369,7 @@ def _command(name: str, body: dict[str, object], where: str) -> Command:
     schemas, original = body.get("schemas") or {}, body.get("originalProperties") or {}
     if not isinstance(schemas, dict) or not all(isinstance(each, str) for each in schemas.values()):
         raise DamagedCommand(
-            f"{where} is a command with schemas that are none",
+            f"{where} is a command with invalid schemas",
             hint="restore the topic from a backup",
         )
     plan, pins = _unpacked(body.get("plan")), body.get("pins")

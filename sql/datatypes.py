@@ -52,5 +52,5 @@ def decimal_of(type_: DataType) -> DecimalType:
     """The decimal that holds every value of a whole number's type."""
     if isinstance(type_, DecimalType):
         return type_
-    assert type_ in (INT, BIGINT), f"{type_} is no exact number"
+    assert type_ in (INT, BIGINT), f"{type_} is not an exact number"
     return DecimalType(10, 0) if type_ is INT else DecimalType(19, 0)

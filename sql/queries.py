@@ -266,7 +266,7 @@ class Supervisor:
             action()
         except Exception as error:  # whatever it is, the other queries need this thread
             wait_ms = SUPERVISOR_RETRY.wait_ms(failures)
-            logger.exception("a query could not be looked after; again in %d ms", wait_ms)
+            logger.exception("could not supervise a query; retrying in %d ms", wait_ms)
             with self._changed:
                 self._failing[action] = f"{type(error).__name__}: {error}"
             self._add(wait_ms, action, failures + 1)
@@ -364,7 +364,7 @@ class AppRuntime:
             if self._app is not app or not self._wanted:
                 return
             self._app = None
-            self._fail(app.error or StreamsError("the query ended"))
+            self._fail(app.error or StreamsError("the query has ended"))
 
     def _fail(self, error: BaseException) -> None:
         self._failed = True
@@ -373,7 +373,7 @@ class AppRuntime:
         wait_ms = self._retry.wait_ms(self._attempts)
         self._attempts += 1
         logger.error(
-            "query %s failed (%s), and starts again in %d ms: %s",
+            "query %s failed (%s), restarting in %d ms: %s",
             self._application_id,
             failure.type.value,
             wait_ms,
@@ -401,7 +401,7 @@ class AppRuntime:
         try:
             self.stop()
         except Exception:  # what it has left is deleted all the same
-            logger.exception("query %s did not stop in order", self._application_id)
+            logger.exception("query %s did not stop cleanly", self._application_id)
         folder = self._settings.get("state_dir")
         if folder is not None:
             discard_state(self._machine.files, str(folder), self._application_id)
@@ -507,7 +507,7 @@ def remove_folder(files: FileSystem, folder: Path) -> None:
         left = files.list_folder(str(folder))
     except OSError:
         return  # it is gone
-    logger.warning("%s was left behind: %d files or folders are in it", folder, len(left))
+    logger.warning("could not delete %s: it still has %d files or folders", folder, len(left))
 
 
 def discard_state(files: FileSystem, state_directory: str, application_id: str) -> None:
@@ -525,7 +525,7 @@ def discard_applications(target: Target, application_ids: Collection[str]) -> No
     except MillstreamError as error:
         # What is left behind is in nobody's way; the application has ended.
         names = ", ".join(application_ids)
-        logger.warning("internal topics or groups of %s were left behind: %s", names, error)
+        logger.warning("could not delete internal topics or groups of %s: %s", names, error)
 
 
 def _discard(administration: Admin, application_ids: Collection[str]) -> None:
@@ -542,7 +542,7 @@ def _discard(administration: Admin, application_ids: Collection[str]) -> None:
 
 def _report(kind: str, errors: Mapping[str, MillstreamError]) -> None:
     for name, error in errors.items():
-        logger.warning("%s %s was left behind: %s", kind, name, error)
+        logger.warning("could not delete %s %s: %s", kind, name, error)
 
 
 def shown_state(state: QueryState) -> str:

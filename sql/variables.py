@@ -44,15 +44,15 @@ def split_statements(text: str) -> list[ScriptPart]:
     [('SHOW STREAMS;', True), ("SELECT ';'", False)]
     """
     if len(text) > TEXT_MAX:
-        raise SyntaxFailed(f"the text has {len(text)} signs, and at most {TEXT_MAX} are read")
+        raise SyntaxFailed(f"the text has {len(text)} characters; at most {TEXT_MAX} are allowed")
     parts: list[ScriptPart] = []
     start, line, line_start = -1, 1, 0
     position, said = Position(1, 1), False
     for number, match in enumerate(TOKEN.finditer(text)):
         if number >= SCRIPT_TOKENS_MAX or len(parts) >= STATEMENTS_MAX:
             raise SyntaxFailed(
-                f"the text has more than {STATEMENTS_MAX} statements, or {SCRIPT_TOKENS_MAX} words "
-                "and signs",
+                f"the text has more than {STATEMENTS_MAX} statements or {SCRIPT_TOKENS_MAX} words "
+                "and symbols",
                 hint="send it in parts",
             )
         kind, token = match.lastgroup, match.group()
@@ -98,7 +98,7 @@ def substitute(text: str, variables: Mapping[str, str], *, start: Position | Non
         end = begin + len(token)
         size += len(value)
         if size > TEXT_MAX:
-            raise SyntaxFailed(f"with its variables the text has more than {TEXT_MAX} signs")
+            raise SyntaxFailed(f"with its variables the text has more than {TEXT_MAX} characters")
     return "".join([*pieces, text[end:]])
 
 
@@ -137,7 +137,7 @@ def _as_name(tokens: Tokens, index: int, value: str) -> str:
         " Identifier names cannot start with '@' and may only contain alphanumeric values and '_'."
         f" Got: '{value}'"
     )
-    raise _illegal(tokens, index, why, "here a variable is one name")
+    raise _illegal(tokens, index, why, "a variable here must be a single name")
 
 
 def _as_literal(tokens: Tokens, index: int, value: str) -> str:
@@ -145,7 +145,7 @@ def _as_literal(tokens: Tokens, index: int, value: str) -> str:
         return "'" + unquoted(value).replace("'", "''") + "'"
     if value.lower() in ("true", "false") or NUMBER.fullmatch(value):
         return value
-    hint = "here a variable is a number, true, false or a text in quotes: DEFINE v = '''text'''"
+    hint = "a variable here must be a number, true, false or a quoted string: DEFINE v = '''text'''"
     raise _illegal(tokens, index, f" Got: '{value}'", hint)
 
 

@@ -70,7 +70,7 @@ class Bench:
                 raise TimeoutError(f"{seen} of {self.count}: {self.connectors.status(name)}")
             time.sleep(LOOK_S)
         if not first:
-            raise TimeoutError("all was done before the first look: give more --records")
+            raise TimeoutError("it finished before the first measurement: use more --records")
         return (time.perf_counter() - started) / (self.count - first) * self.count
 
     def compare(self, name: str, ours: Callable[[], float], theirs: Callable[[], float]) -> None:

@@ -44,8 +44,8 @@ def table_to_topic(bootstrap: str, database: Database, topic: str) -> float:
 
 def topic_to_table(bootstrap: str, topic: str, database: Database, count: int) -> float:
     """JSON with schemas into a table, where rows of the same key are replaced; seconds."""
-    signs = ", ".join(database.sign for _ in COLUMNS)
-    statement = f"INSERT INTO copied VALUES ({signs}) " + _or_replace(database.name)
+    placeholders = ", ".join(database.placeholder for _ in COLUMNS)
+    statement = f"INSERT INTO copied VALUES ({placeholders}) " + _or_replace(database.name)
     cursor = database.connection.cursor()
     as_text = database.name == "SQLite"
     started = time.perf_counter()

@@ -36,7 +36,7 @@ class Database:
     name: str
     settings: dict[str, str]
     connection: Any  # of three drivers
-    sign: str  # where a value goes in a statement
+    placeholder: str  # of a value in a statement
 
     def execute(self, statement: str) -> Any:
         """Runs one statement; a cursor."""
@@ -52,10 +52,10 @@ class Database:
 
     def fill(self, table: str, count: int) -> None:
         """Adds orders."""
-        signs = ", ".join(self.sign for _ in COLUMNS)
+        placeholders = ", ".join(self.placeholder for _ in COLUMNS)
         cursor = self.connection.cursor()
         rows = (_order(self.name, number) for number in range(count))
-        cursor.executemany(f"INSERT INTO {table} VALUES ({signs})", list(rows))
+        cursor.executemany(f"INSERT INTO {table} VALUES ({placeholders})", list(rows))
         self.connection.commit()
 
     def count(self, table: str) -> int:

@@ -21,7 +21,7 @@ def measure_tumbling(report: Report, options: argparse.Namespace) -> None:
 
 def _compare(report: Report, options: argparse.Namespace, workload: str) -> None:
     if options.records < RECORDS_MIN:
-        report.note(f"rates of fewer than {RECORDS_MIN:,} records mean little")
+        report.note(f"rates below {RECORDS_MIN:,} records are not meaningful")
     before = len(report.figures)
     compare(report, options, workload, sides(report))
     ours = dsl().name
@@ -32,4 +32,4 @@ def _compare(report: Report, options: argparse.Namespace, workload: str) -> None
     ]
     if rates:
         _, ratio, peer = max(rates)
-        report.note(f"({workload}) SQL does {ratio:.2f} times what the best peer does, {peer}")
+        report.note(f"({workload}) SQL has {ratio:.2f} times the rate of the best peer, {peer}")

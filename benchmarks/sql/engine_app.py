@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> None:
             print(f"{QUERY}{runtime.application_id}", flush=True)
         for runtime in runtimes:
             if not runtime.wait_running(RUNNING_LIMIT_MS):
-                raise TimeoutError(f"{runtime.application_id} does not run: {runtime.failures}")
+                raise TimeoutError(f"{runtime.application_id} is not running: {runtime.failures}")
         print(READY, flush=True)
         ended.wait()
 

@@ -31,7 +31,7 @@ def measure_many(report: Report, options: argparse.Namespace) -> None:
         for queries in sorted({1, options.queries}):
             source = _measure(report, bootstrap, queries, records)
             times = _fetched(port, source) / records
-            report.add(f"{_title(queries)}: the broker gave out each record", "times", times)
+            report.add(f"{_title(queries)}: the broker sent each record", "times", times)
 
 
 def _fetched(port: int, topic: str) -> float:

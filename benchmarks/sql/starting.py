@@ -31,7 +31,7 @@ def measure_start(report: Report, options: argparse.Namespace) -> None:
     for title, found in (("answered", answered), ("running", running)):
         report.add(f"start: CSAS {title}, median", "ms", statistics.median(found))
         report.add(f"start: CSAS {title}, longest", "ms", max(found))
-    report.note(f"a query is to run within {TARGET_MS:.0f} ms")
+    report.note(f"target: a query runs within {TARGET_MS:.0f} ms")
 
 
 def _start(engine: Engine, statement: str) -> tuple[float, float]:
@@ -43,5 +43,5 @@ def _start(engine: Engine, statement: str) -> tuple[float, float]:
     [query_id] = set(engine.commands.running) - before
     runtime = engine.commands.running[query_id].runtime
     if not runtime.wait_running(RUNNING_LIMIT_MS):
-        raise TimeoutError(f"{query_id} does not run: {runtime.failures}")
+        raise TimeoutError(f"{query_id} is not running: {runtime.failures}")
     return (answered - began) * 1000, (time.perf_counter() - began) * 1000

@@ -71,7 +71,9 @@ class CallAnalyser:
         for name, each in zip(node.parameters, pattern.inputs, strict=True):
             type_ = filled(each, bindings)
             if type_ is None:
-                raise _failed(f"the type of {name} in a lambda of {call.function} is unknown", node)
+                raise _failed(
+                    f"the type of parameter {name} in a lambda of {call.function} is unknown", node
+                )
             variables.append(LambdaVariable(name, type_))
         body = self._body(tuple(variables), node.body)
         if body.type is not None:
@@ -117,8 +119,8 @@ def _bound(
     if converts(given, wanted) or (given is BIGINT and wanted is INT):
         return Convert(body, wanted)
     raise UnsupportedExpression(
-        f"Function '{call.function}' does not accept a lambda that gives {given}: "
-        f"it should give {wanted}"
+        f"Function '{call.function}' does not accept a lambda that returns {given}: "
+        f"it should return {wanted}"
     )
 
 

@@ -45,7 +45,7 @@ def decimal_literal_type(value: Decimal) -> DecimalType:
     """The digits of a number as it was written; there is one before the point at least."""
     sign_digits_exponent = value.as_tuple()
     exponent = sign_digits_exponent.exponent
-    assert isinstance(exponent, int), "numbers in texts are finite"
+    assert isinstance(exponent, int), "numbers in strings are finite"
     scale = max(-exponent, 0)
     digits = len(sign_digits_exponent.digits) + max(exponent, 0)
     return DecimalType(max(digits, scale + 1), scale)

@@ -189,7 +189,7 @@ class ExpressionAnalyser:
         if isinstance(base.type, ArrayType):
             if index.type not in (INT, BIGINT):
                 raise _failed(
-                    f"the index of an array is a whole number, not {self.text(node.index)} "
+                    f"the index of an array must be an integer, not {self.text(node.index)} "
                     f"({index.type})",
                     node,
                 )
@@ -429,7 +429,7 @@ class ExpressionAnalyser:
         return NewStruct(tuple(fields), StructType(tuple(types)))
 
     def _misplaced(self, node: ex.Star | ex.Lambda) -> TypedExpression:
-        raise _failed(f"{self.text(node)} can only be the argument of a function", node)
+        raise _failed(f"{self.text(node)} can only be used as the argument of a function", node)
 
     def _literal(self, node: ex.Literal | ex.IntervalUnit) -> TypedExpression:
         match node:

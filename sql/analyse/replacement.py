@@ -73,8 +73,8 @@ def altered(statement: AlterSource, catalog: Catalog) -> SourceInfo:
         )
     if source.query_id is not None:
         raise StatementFailed(
-            f"ALTER command is not supported for CREATE ... AS statements.\n{source.name} is made "
-            "by a query",
+            f"ALTER command is not supported for CREATE ... AS statements.\n{source.name} is "
+            "created by a query",
             hint="use CREATE OR REPLACE instead",
         )
     values = list(source.schema.value)

@@ -90,7 +90,7 @@ class Asking:
         planner = Planner(self._commands.state.catalog, self._functions, config, schemas)
         planned = planner.plan(statement)
         if planned is None:
-            raise StatementFailed("the statement would do nothing: the source exists already")
+            raise StatementFailed("the statement has no effect: the source already exists")
         return planned
 
     def _push(self, session: Session, statement: st.Select, text: str) -> PushQuery:
@@ -187,7 +187,7 @@ class Asking:
             raise StatementFailed(
                 f"Unable to execute pull query. Other servers have a part of the table: "
                 f"{', '.join(hosts)}",
-                hint="this engine was not told how to ask them",
+                hint="this engine is not configured to query them",
             )
         peers, properties = self._peers, dict(session.properties)
         return chain.from_iterable(peers.pull(each, text, properties) for each in hosts)

@@ -60,8 +60,8 @@ class _Turn:
                 break  # there was nothing to read, so nothing was told to the group
             if left == before:
                 raise SqlError(
-                    f"query {self.query_id} does not move on: {left} offsets are left to read",
-                    hint="see whether another process writes to its topics, or uses its group",
+                    f"query {self.query_id} makes no progress: {left} offsets are left to read",
+                    hint="check whether another process writes to its topics or uses its group",
                 )
             moved = True
         return moved

@@ -63,7 +63,7 @@ class QueryInfo:
         if self.unavailable:
             raise StatementFailed(
                 self.unavailable,
-                hint="install them and restart the server, or DROP what the query makes",
+                hint="install them and restart the server, or DROP the query's stream or table",
             )
 
 
@@ -267,8 +267,8 @@ class Preparation:
         if was != wanted:
             raise StatementFailed(
                 f"Cannot replace query '{before.id}': it runs on the {was} engine, and its state "
-                f"would be lost on {wanted}",
-                hint=f"SET 'engine'='{was}', or DROP what it makes and CREATE it anew",
+                f"would be lost on the {wanted} engine",
+                hint=f"SET 'engine'='{was}', or DROP its stream or table and CREATE it again",
             )
 
     def _insert(self, statement: st.InsertSelect, text: str, number: int) -> Change:

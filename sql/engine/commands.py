@@ -195,7 +195,7 @@ class Commands:
                 except TakenOver:
                     continue
             raise StatementFailed(
-                "Could not write the statement into the command topic: other servers write at the "
+                "Could not write the statement into the command topic: other servers wrote at the "
                 "same time",
                 hint="send it again",
             )
@@ -253,7 +253,7 @@ class Commands:
             try:
                 change = self._prepared(self.state, statement, text, properties, schemas)
             except MillstreamError as error:
-                logger.debug("%s is looked at again: %s", text, error)
+                logger.debug("%s is checked again: %s", text, error)
             else:
                 if change.warning is None:
                     return change, schemas
@@ -337,7 +337,7 @@ class Commands:
             read.extend(self.log.unread())
         except DamagedCommand as error:
             self.degraded = str(error)
-            logger.error("commands can no longer be carried out: %s", error)
+            logger.error("commands can no longer be executed: %s", error)
         pins = {each.command.pins: each.command for each in read if each.command.pins is not None}
         for each in read:
             if each.command.pins is not None:
@@ -353,7 +353,7 @@ class Commands:
                 self._read_on()
         except MillstreamError as error:
             # The next statement, or the follower, comes to it.
-            logger.warning("the last command may not have been read: %s", error)
+            logger.warning("could not read the command topic to its end: %s", error)
 
     def _pin(self, log: CommandLog) -> None:
         """Log the plans that were made of commands without one: no setting changes them again."""
@@ -366,9 +366,9 @@ class Commands:
                 log.append_all(list(self._unpinned.values()))
         except MillstreamError as error:
             # The next start does it; until then all is as it was before there were plans.
-            logger.warning("plans of old commands were not logged: %s", error)
+            logger.warning("could not log the plans of old commands: %s", error)
         else:
-            logger.info("the plans of %d old commands were logged", len(self._unpinned))
+            logger.info("logged the plans of %d old commands", len(self._unpinned))
 
     def _apply(self, logged: LoggedCommand) -> None:
         command = logged.command
@@ -457,7 +457,7 @@ class Commands:
         try:
             return self.launcher.where(query)
         except Exception as error:  # the query fails on its own, and its failures say why
-            logger.warning("the rows of query %s cannot be found: %s", query.id, error)
+            logger.warning("cannot find the rows of query %s: %s", query.id, error)
             return None
 
 

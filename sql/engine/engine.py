@@ -355,7 +355,7 @@ class Engine:
                 if not self.runs_scripts:
                     raise StatementFailed("RUN SCRIPT is not supported here: send its statements")
                 if depth >= SCRIPT_DEPTH_MAX:
-                    raise StatementFailed("scripts run each other without end")
+                    raise StatementFailed("the scripts run each other in a loop")
                 script = script_text(self.machine.files, each.statement.path)
                 yield from self._parsed(script, session, depth + 1)
 
@@ -493,7 +493,7 @@ class Engine:
         session = Session.of(self.config, None, variables)
         statement, _ = self._single(session, text)
         if not isinstance(statement, st.Print):
-            raise WrongEndpoint("this is no PRINT statement")
+            raise WrongEndpoint("this is not a PRINT statement")
         return PrintedTopic(
             statement, target=self._target, topics=self._topics, registry=self.registry
         )

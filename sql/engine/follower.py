@@ -59,6 +59,6 @@ class Follower:
                 failures, self._failure = 0, None
 
     def _report(self, error: Exception, wait_ms: int) -> None:
-        self._failure = f"commands of other servers are not read: {error}"
+        self._failure = f"cannot read the commands of other servers: {error}"
         trace = None if isinstance(error, MillstreamError) else error
-        logger.warning("%s; again in %d ms", self._failure, wait_ms, exc_info=trace)
+        logger.warning("%s; retrying in %d ms", self._failure, wait_ms, exc_info=trace)

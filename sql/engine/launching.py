@@ -149,7 +149,7 @@ class QueryLauncher:
             begin_at_end(self.clients, self.application_id(query.id), topics)
         except MillstreamError as error:
             # Another server was faster: the query has begun.
-            logger.info("query %s begins by itself: %s", query.id, error)
+            logger.info("another server has already started query %s: %s", query.id, error)
 
     def discard(self, query_ids: Sequence[str]) -> None:
         """Delete what queries have left that do not run and will not again."""

@@ -37,7 +37,7 @@ def change_to_json(change: Change) -> dict[str, Json]:
     except (RecursionError, AssertionError) as error:
         raise StatementFailed(
             f"the plan of the statement cannot be logged: {error!r}",
-            hint="compute parts of it in a query before",
+            hint="compute parts of it in an earlier query",
         ) from error
 
 
@@ -111,7 +111,7 @@ def _new_type(given: tuple[object, ...]) -> tuple[str, DataType]:
     match given:
         case (str(name), type_) if isinstance(type_, DataType):
             return name, type_
-    raise SqlError(f"a plan cannot be read: {given!r} is no type")
+    raise SqlError(f"a plan cannot be read: {given!r} is not a type")
 
 
 def _query_of(command: Command, around: "_Reading", made: SourceInfo | None) -> QueryInfo | None:

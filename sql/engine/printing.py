@@ -163,7 +163,7 @@ def _double(data: bytes) -> str:
 def _text(data: bytes) -> str:
     text = data.decode()
     if any(ord(sign) < ord(" ") and sign not in "\t\r\n" for sign in text):
-        raise ValueError("control signs are no text")
+        raise ValueError("control characters are not text")
     return text
 
 

@@ -60,7 +60,7 @@ class QueriesFile:
                 return
             self.pinned.read()
         raise StatementFailed(
-            "the plans of the queries file could not be written: other servers write at the same "
+            "the plans of the queries file could not be written: other servers wrote at the same "
             "time",
             hint="start the server again",
         )
@@ -117,7 +117,7 @@ class _Pass:
             except StatementFailed as error:
                 if self._is_trial:
                     logger.warning(
-                        "query %s ends, and a new one begins: its statement or its sources were "
+                        "query %s ends and a new one starts: its statement or its sources were "
                         "edited, and its state cannot be used: %s",
                         before.id,
                         error.message,
@@ -215,7 +215,7 @@ def _continued(before: QueryInfo, change: Change, query: QueryInfo) -> Change:
     """A change whose query goes on with the state of another; refused if it cannot."""
     planned = query.planned
     if query.id != before.id or _on(query) != _on(before):
-        raise StatementFailed(f"query {query.id} runs on {_on(query)}, and not as {before.id} did")
+        raise StatementFailed(f"query {query.id} runs on {_on(query)}, unlike {before.id} before")
     if planned.plan == before.planned.plan:
         return change
     check_upgrade(before.planned.plan, planned.plan)

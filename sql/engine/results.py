@@ -116,7 +116,7 @@ class RowQueue:
                 return
         self.end(
             StatementFailed(
-                f"the query was ended: its reader is behind by more than {self._capacity} rows",
+                f"the query was terminated: its reader is more than {self._capacity} rows behind",
                 hint="read faster, or raise ksql.query.push.buffer.rows",
             )
         )

@@ -367,7 +367,7 @@ def _refuse_security(name: str, value: object) -> None:
     """Refuse what asks for protection that is not there: ignoring it would let everyone in."""
     text = "" if value is None else str(value).strip().lower()
     if text not in PROTECTING.get(name, (text,)):
-        raise _wrong(name, value, "the server lets everyone in who reaches it; remove the setting")
+        raise _wrong(name, value, "authentication is not supported; remove the setting")
     if name == "listeners" and "https://" in text:
         raise _wrong(name, value, "TLS is not supported; put a TLS proxy in front")
 

@@ -69,7 +69,7 @@ class SinkRows:
                     raise StoreNotReady(
                         f'the rows of topic "{self._scan.topic}" are still being read: {left} '
                         "offsets are left",
-                        hint="ask again, it goes on from there",
+                        hint="run the query again: reading continues from there",
                     )
                 self._keep(reader, places, reader.poll(POLL_MS, max_records=POLL_RECORDS))
 
@@ -147,7 +147,7 @@ class SinkRows:
     def _backing(self) -> Backing:
         database = self._database
         if database is None:
-            raise StoreNotReady(f'the rows of topic "{self._scan.topic}" were not read yet')
+            raise StoreNotReady(f'the rows of topic "{self._scan.topic}" have not been read yet')
         return database.backing(STORE)
 
     def _row(self, key: bytes, found: bytes) -> tuple[Row, int] | None:

@@ -116,7 +116,7 @@ class SparkLauncher:
     def _query(self, query: QueryInfo, config: SqlConfig, application_id: str) -> "SparkQuery":
         plan = query.planned.plan
         query.check_available()
-        assert isinstance(plan, Sink), "what runs on Spark writes its results"
+        assert isinstance(plan, Sink), "a query on Spark writes its results"
         servers = self.reachable.servers()
         url = config.text("ksql.schema.registry.url") or self.reachable.registry_url()
         session = open_session(

@@ -151,7 +151,7 @@ class SparkRuntime:
                 active = query.is_active
                 message = None if active else query.error
             except Exception as error:  # Py4J's errors for a JVM that has died are of all types
-                active, message = False, f"Spark does not answer: {error}"
+                active, message = False, f"Spark does not respond: {error}"
             if active:
                 if self.progress is not None:
                     self._attempts = 0
@@ -169,7 +169,7 @@ class SparkRuntime:
         wait_ms = self._retry.wait_ms(self._attempts)
         self._attempts += 1
         logger.error(
-            "query %s on Spark failed (%s), and starts again in %d ms: %s",
+            "query %s on Spark failed (%s), restarting in %d ms: %s",
             self.application_id,
             kind.value,
             wait_ms,
@@ -209,7 +209,7 @@ class SparkRuntime:
             if self._parts.rows is not None:
                 self._parts.rows.discard()
         except Exception:  # what it has left is deleted all the same
-            logger.exception("query %s did not stop in order", self.application_id)
+            logger.exception("query %s did not stop cleanly", self.application_id)
         remove_folder(self._files, Path(self._parts.checkpoint))
         discard_applications(self._target, [self.application_id])
 
@@ -276,7 +276,7 @@ class SparkRuntime:
         """The rows of the table that the query writes, as its topic has them now."""
         rows = self._parts.rows
         if rows is None:
-            raise StoreNotReady(f'there is no store "{name}": the query makes no table')
+            raise StoreNotReady(f'there is no store "{name}": the query does not create a table')
         rows.catch_up(CATCH_UP_MS)
         return [rows]
 
@@ -297,7 +297,7 @@ class SparkRuntime:
         try:
             return spark_progress(query.progress)
         except Exception as error:  # as in `_look`, which will notice
-            logger.debug("no progress of %s: %s", self.application_id, error)
+            logger.debug("cannot get the progress of %s: %s", self.application_id, error)
             return self._last
 
     def describe(self) -> str:
@@ -309,4 +309,4 @@ def _stop(query: "SparkQuery") -> None:
     try:
         query.stop()
     except Exception as error:  # a JVM that has died has stopped the query, too
-        logger.warning("Spark did not answer when a query was stopped: %s", error)
+        logger.warning("Spark did not respond when a query was stopped: %s", error)

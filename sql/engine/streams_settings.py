@@ -39,22 +39,22 @@ CLIENT_NAMES = frozenset(
 )
 # Known names that do nothing, and what to use instead.
 WITHOUT_EFFECT: Mapping[str, str] = {
-    "application.id": "each query has its own, which begins with ksql.service.id",
+    "application.id": "each query has its own, prefixed with ksql.service.id",
     "application.server": "set ksql.advertised.listener",
-    "bootstrap.servers": "give the cluster when the server is started, as with --bootstrap",
+    "bootstrap.servers": "set the cluster when you start the server, for example with --bootstrap",
     "processes": "queries run in threads of the server, see ksql.runtime.threads",
     "default.key.serde": "set KEY_FORMAT of a stream or table",
     "default.value.serde": "set VALUE_FORMAT of a stream or table",
     "deserialization.exception.handler": "set ksql.fail.on.deserialization.error",
     "production.exception.handler": "set ksql.fail.on.production.error",
     "topology.optimization": "topologies of queries are not optimized again",
-    "ensure.explicit.internal.resource.naming": "internal topics have names of their queries",
-    "upgrade.from": "there is no other protocol to upgrade from",
+    "ensure.explicit.internal.resource.naming": "internal topics are named after their queries",
+    "upgrade.from": "there is no earlier protocol to upgrade from",
     "log.summary.interval.ms": "see the metrics of the server",
     "allow.auto.create.topics": "a statement creates the topics that its query needs",
     "enable.idempotence": "processing.guarantee decides it",
     "isolation.level": "processing.guarantee decides it",
-    "max.poll.interval.ms": "members of a group are alive as long as they send heartbeats",
+    "max.poll.interval.ms": "members stay in their group as long as they send heartbeats",
 }
 
 

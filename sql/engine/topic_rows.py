@@ -34,7 +34,7 @@ def records_to_end(target: Target, topic: str) -> Iterator[ConsumerRecord]:
             records = reader.poll(POLL_MS, max_records=POLL_RECORDS)
             silent = 0 if records else silent + 1
             if silent > SILENT_POLLS_MAX:
-                raise StatementFailed(f"topic {topic} was not read to its end in time")
+                raise StatementFailed(f"timed out reading topic {topic} to its end")
             for record in records:
                 if record.offset < ends[TopicPartition(topic, record.partition)]:
                     yield record

@@ -69,7 +69,7 @@ class Topics:
         if found is None:
             self._create(self._administration, name, partitions, replicas, configs or {})
             found = self.shape(name)
-            assert found is not None, "the topic was just made"
+            assert found is not None, "the topic was just created"
             return found
         check_size(name, found, partitions=partitions, replicas=replicas)
         return found

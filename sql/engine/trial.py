@@ -89,6 +89,6 @@ def wrong_statement(statement: st.Statement) -> StatementFailed:
         return WrongEndpoint(
             "The following statement types should be issued to the websocket endpoint '/query': "
             f"{'SELECT' if isinstance(statement, st.Select) else 'PRINT'}",
-            hint="queries and PRINT have an endpoint of their own",
+            hint="send queries and PRINT to their own endpoint",
         )
-    return StatementFailed(f"{type(statement).__name__} is a statement of test scripts only")
+    return StatementFailed(f"{type(statement).__name__} is only allowed in test scripts")

@@ -59,7 +59,7 @@ class CountingRows(Counting):
 
 @aggregates.aggregate(
     "COUNT(value ANY) -> BIGINT",
-    "How many values are not null; with * or nothing, how many rows there are.",
+    "The number of values that are not null; with * or no argument, the number of rows.",
     undoable=True,
 )
 def count(types: Types, constants: Constants, settings: Settings) -> Aggregator:
@@ -135,12 +135,12 @@ class SummingLists(Summing):
 @aggregates.aggregate("sum_list(list ARRAY<DOUBLE>) -> DOUBLE", undoable=True)
 @aggregates.aggregate("sum_list(list ARRAY<BIGINT>) -> BIGINT", undoable=True)
 @aggregates.aggregate(
-    "sum_list(list ARRAY<INT>) -> INT", "The sum of all elements of arrays.", undoable=True
+    "sum_list(list ARRAY<INT>) -> INT", "The sum of all elements of the arrays.", undoable=True
 )
 def sum_list(types: Types, constants: Constants, settings: Settings) -> Aggregator:
     """Of the elements' own type."""
     array = types[0]
-    assert isinstance(array, ArrayType), f"{array} is no array"
+    assert isinstance(array, ArrayType), f"{array} is not an array"
     return SummingLists(array.element)
 
 

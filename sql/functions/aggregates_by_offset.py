@@ -136,7 +136,7 @@ def _size(size: object) -> int:
 @by_offset.aggregate("EARLIEST_BY_OFFSET(value T, ignoreNulls BOOLEAN) -> T", constants=1)
 @by_offset.aggregate(
     "EARLIEST_BY_OFFSET(value T) -> T",
-    "The first value, or the first n, in the order of the rows. Nulls are left out unless wanted.",
+    "The first value, or the first n, by offset. Nulls are ignored unless ignoreNulls is false.",
 )
 def earliest(types: Types, constants: Constants, settings: Settings) -> Aggregator:
     """One value."""
@@ -156,7 +156,7 @@ def earliest_several(types: Types, constants: Constants, settings: Settings) -> 
 @by_offset.aggregate("LATEST_BY_OFFSET(value T, ignoreNulls BOOLEAN) -> T", constants=1)
 @by_offset.aggregate(
     "LATEST_BY_OFFSET(value T) -> T",
-    "The last value, or the last n, in the order of the rows. Nulls are left out unless wanted.",
+    "The last value, or the last n, by offset. Nulls are ignored unless ignoreNulls is false.",
 )
 def latest(types: Types, constants: Constants, settings: Settings) -> Aggregator:
     """One value."""

@@ -27,7 +27,7 @@ def limit_of(function: str, settings: Settings) -> int:
     try:
         limit = int(str(given))
     except ValueError:
-        raise StatementFailed(f'{name} is "{given}", which is no whole number') from None
+        raise StatementFailed(f'{name} is "{given}", which is not a whole number') from None
     return limit if limit >= 0 else _NO_LIMIT
 
 
@@ -69,7 +69,7 @@ class Listing:
 
 @collecting.aggregate(
     "collect_list(value T) -> ARRAY<T>",
-    "All values, also nulls. ksql.functions.collect_list.limit says how many at most.",
+    "All values, including nulls. ksql.functions.collect_list.limit limits their number.",
     undoable=True,
 )
 def collect_list(types: Types, constants: Constants, settings: Settings) -> Aggregator:
@@ -110,7 +110,7 @@ class Uniting:
 
 @collecting.aggregate(
     "collect_set(value T) -> ARRAY<T>",
-    "Each value once. ksql.functions.collect_set.limit says how many at most.",
+    "Each distinct value once. ksql.functions.collect_set.limit limits their number.",
 )
 def collect_set(types: Types, constants: Constants, settings: Settings) -> Aggregator:
     """Of any type."""
@@ -156,7 +156,7 @@ class Histogram:
 
 @collecting.aggregate(
     "histogram(value STRING) -> MAP<STRING, BIGINT>",
-    f"How often each text occurs, for the first {HISTOGRAM_KEYS_MAX} different texts.",
+    f"How often each string occurs, for the first {HISTOGRAM_KEYS_MAX} distinct strings.",
     undoable=True,
 )
 def histogram(types: Types, constants: Constants, settings: Settings) -> Aggregator:
@@ -221,7 +221,9 @@ def attr(types: Types, constants: Constants, settings: Settings) -> Aggregator:
 def _size(function: str, constants: Constants) -> int:
     size = constants[-1]
     if not isinstance(size, int) or size < 1:
-        raise StatementFailed(f"{function} needs a number of values that is 1 or more, not {size}")
+        raise StatementFailed(
+            f"the number of values for {function} must be 1 or greater, not {size}"
+        )
     return size
 
 
@@ -307,7 +309,7 @@ def topkdistinct(types: Types, constants: Constants, settings: Settings) -> Aggr
 for _type in ("INT", "BIGINT", "DOUBLE", "STRING"):
     collecting.aggregate(
         f"TOPK(value {_type}, k INT) -> ARRAY<{_type}>",
-        "The k largest values; with more columns, structs of them and of the value, sort_col.",
+        "The k largest values; with more columns, structs of the value (sort_col) and them.",
         constants=1,
     )(topk)
     collecting.aggregate(f"TOPK(value {_type}, others ANY..., k INT) -> ARRAY<ANY>", constants=1)(
@@ -317,6 +319,6 @@ _COMPARED = ("INT", "BIGINT", "DOUBLE", "DECIMAL", "STRING", "BYTES", "DATE", "T
 for _type in _COMPARED:
     collecting.aggregate(
         f"TOPKDISTINCT(value {_type}, k INT) -> ARRAY<{_type}>",
-        "The k largest values that differ.",
+        "The k largest distinct values.",
         constants=1,
     )(topkdistinct)

@@ -137,7 +137,7 @@ def _register(hashed: bytes) -> tuple[int, int]:
 
 @distinct.aggregate(
     "COUNT_DISTINCT(value T) -> BIGINT",
-    "How many values differ; above 512 of them approximately, with an error of about 1%.",
+    "The number of distinct values; above 512 an estimate with an error of about 1%.",
 )
 def count_distinct(types: Types, constants: Constants, settings: Settings) -> Aggregator:
     """Of any type."""

@@ -165,7 +165,7 @@ def _sum(state: State, x: float, y: float, sign: int) -> None:
 
 @statistics.aggregate(
     "correlation(x DOUBLE, y DOUBLE) -> DOUBLE",
-    "Pearson's correlation coefficient of two columns: from -1 to 1, or NaN if there is none.",
+    "Pearson's correlation coefficient of two columns: from -1 to 1, or NaN if it is undefined.",
     undoable=True,
 )
 def correlation(types: Types, constants: Constants, settings: Settings) -> Aggregator:

@@ -18,7 +18,9 @@ PAIRS = "Supported input and output encodings are: hex, utf8, ascii and base64"
 
 def _from_hex(text: str) -> bytes:
     if HEX.fullmatch(text) is None:
-        raise ValueError("the text has an odd number of hex digits, or other signs than these")
+        raise ValueError(
+            "the string has an odd number of hex digits, or characters that are not hex digits"
+        )
     return bytes.fromhex(text)
 
 
@@ -49,7 +51,7 @@ def _unknown(encoding: str) -> ValueError:
 
 @encodings.scalar(
     "TO_BYTES(text STRING, encoding STRING) -> BYTES",
-    "The bytes of a text that is hex, utf8, ascii or base64.",
+    "Converts a string to bytes. The encoding is hex, utf8, ascii or base64.",
 )
 def to_bytes(text: str, encoding: str) -> bytes:
     """The bytes of a text in an encoding."""
@@ -61,7 +63,7 @@ def to_bytes(text: str, encoding: str) -> bytes:
 
 @encodings.scalar(
     "FROM_BYTES(bytes BYTES, encoding STRING) -> STRING",
-    "Bytes as a text that is hex, utf8, ascii or base64.",
+    "Converts bytes to a string. The encoding is hex, utf8, ascii or base64.",
 )
 def from_bytes(value: bytes, encoding: str) -> str:
     """Bytes as a text in an encoding."""
@@ -73,7 +75,7 @@ def from_bytes(value: bytes, encoding: str) -> str:
 
 @encodings.scalar(
     "ENCODE(text STRING, input STRING, output STRING) -> STRING",
-    "A text in another encoding: hex, utf8, ascii or base64.",
+    "Converts a string from one encoding to another: hex, utf8, ascii or base64.",
 )
 def recode(text: str, given: str, wanted: str) -> str:
     """A text in one encoding, written in another one."""
@@ -121,25 +123,25 @@ def _sized(value: bytes, size: int) -> bytes:
     return value
 
 
-@conversions.scalar("INT_FROM_BYTES(bytes BYTES) -> INT", "The number that 4 bytes are.")
+@conversions.scalar("INT_FROM_BYTES(bytes BYTES) -> INT", "Converts 4 bytes to a number.")
 @conversions.scalar("INT_FROM_BYTES(bytes BYTES, order STRING) -> INT")
 def int_from_bytes(value: bytes, order: str = "BIG_ENDIAN") -> int:
-    """The number that 4 bytes are."""
+    """Converts 4 bytes to a number."""
     number: int = struct.unpack(_order(order) + "i", _sized(value, 4))[0]
     return number
 
 
-@conversions.scalar("BIGINT_FROM_BYTES(bytes BYTES) -> BIGINT", "The number that 8 bytes are.")
+@conversions.scalar("BIGINT_FROM_BYTES(bytes BYTES) -> BIGINT", "Converts 8 bytes to a number.")
 @conversions.scalar("BIGINT_FROM_BYTES(bytes BYTES, order STRING) -> BIGINT")
 def bigint_from_bytes(value: bytes, order: str = "BIG_ENDIAN") -> int:
-    """The number that 8 bytes are."""
+    """Converts 8 bytes to a number."""
     number: int = struct.unpack(_order(order) + "q", _sized(value, 8))[0]
     return number
 
 
-@conversions.scalar("DOUBLE_FROM_BYTES(bytes BYTES) -> DOUBLE", "The number that 8 bytes are.")
+@conversions.scalar("DOUBLE_FROM_BYTES(bytes BYTES) -> DOUBLE", "Converts 8 bytes to a number.")
 @conversions.scalar("DOUBLE_FROM_BYTES(bytes BYTES, order STRING) -> DOUBLE")
 def double_from_bytes(value: bytes, order: str = "BIG_ENDIAN") -> float:
-    """The number that 8 bytes are."""
+    """Converts 8 bytes to a number."""
     number: float = struct.unpack(_order(order) + "d", _sized(value, 8))[0]
     return number

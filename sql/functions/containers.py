@@ -21,7 +21,7 @@ Elements = list[Any]
 Entries = dict[Any, Any]
 
 
-@arrays.scalar("ARRAY_LENGTH(array ARRAY<T>) -> INT", "How many elements an array has.")
+@arrays.scalar("ARRAY_LENGTH(array ARRAY<T>) -> INT", "The number of elements of an array.")
 def array_length(array: Elements) -> int:
     """Nulls count."""
     return len(array)
@@ -29,7 +29,7 @@ def array_length(array: Elements) -> int:
 
 @arrays.scalar(
     "ARRAY_CONTAINS(array ARRAY<T>, value T) -> BOOLEAN",
-    "Whether an array has an element; false for a null array.",
+    "Whether an array contains a value; false for a null array.",
     nulls=True,
 )
 def array_contains(array: Elements | None, value: object) -> bool:
@@ -39,7 +39,7 @@ def array_contains(array: Elements | None, value: object) -> bool:
 
 @arrays.scalar(
     "array_concat(left ARRAY<T>, right ARRAY<T>) -> ARRAY<T>",
-    "The elements of one array, then those of another. A null array is an empty one.",
+    "The elements of both arrays. A null array counts as empty.",
     nulls=True,
 )
 def array_concat(left: Elements | None, right: Elements | None) -> Elements | None:
@@ -64,13 +64,13 @@ def _distinct(elements: Iterable[Any]) -> Elements:
 
 arrays.scalar(
     "array_distinct(array ARRAY<T>) -> ARRAY<T>",
-    "Each element of an array once, in the order of their first places.",
+    "The distinct elements of an array, in the order of their first occurrence.",
 )(_distinct)
 
 
 @arrays.scalar(
     "array_except(left ARRAY<T>, right ARRAY<T>) -> ARRAY<T>",
-    "The distinct elements of one array that another has not.",
+    "The distinct elements of the left array that are not in the right one.",
 )
 def array_except(left: Elements, right: Elements) -> Elements:
     """In the order of the first array."""
@@ -80,7 +80,7 @@ def array_except(left: Elements, right: Elements) -> Elements:
 
 @arrays.scalar(
     "array_intersect(left ARRAY<T>, right ARRAY<T>) -> ARRAY<T>",
-    "The distinct elements of one array that another has too.",
+    "The distinct elements that both arrays have.",
 )
 def array_intersect(left: Elements, right: Elements) -> Elements:
     """In the order of the first array."""
@@ -98,7 +98,7 @@ def array_union(left: Elements, right: Elements) -> Elements:
 
 @arrays.scalar(
     "array_remove(array ARRAY<T>, victim T) -> ARRAY<T>",
-    "An array without all elements that equal a value.",
+    "The array without the elements that equal a value.",
     nulls=True,
 )
 def array_remove(array: Elements | None, victim: object) -> Elements | None:
@@ -106,14 +106,14 @@ def array_remove(array: Elements | None, victim: object) -> Elements | None:
     return None if array is None else [each for each in array if not equal(each, victim)]
 
 
-@arrays.scalar("array_max(array ARRAY<T>) -> T", "The largest element; nulls are not considered.")
+@arrays.scalar("array_max(array ARRAY<T>) -> T", "The largest element; nulls are ignored.")
 def array_max(array: Elements) -> object:
     """Null if there is none."""
     found = not_null(array)
     return max(found, key=key_of_values(found), default=None)
 
 
-@arrays.scalar("array_min(array ARRAY<T>) -> T", "The smallest element; nulls are not considered.")
+@arrays.scalar("array_min(array ARRAY<T>) -> T", "The smallest element; nulls are ignored.")
 def array_min(array: Elements) -> object:
     """Null if there is none."""
     found = not_null(array)
@@ -121,7 +121,8 @@ def array_min(array: Elements) -> object:
 
 
 @arrays.scalar(
-    "array_sort(array ARRAY<T>) -> ARRAY<T>", "The elements in their order, nulls at the end."
+    "array_sort(array ARRAY<T>) -> ARRAY<T>",
+    "The elements in ascending (ASC, the default) or descending order, nulls last.",
 )
 def array_sort(array: Elements) -> Elements:
     """Smallest first."""
@@ -143,7 +144,7 @@ def _sorted(array: Elements, *, largest_first: bool) -> Elements:
 
 @arrays.scalar(
     "Slice(array ARRAY<T>, from INT, to INT) -> ARRAY<T>",
-    "The elements from one place to another, both included, counted from 1. Null is an open end.",
+    "The elements from one position to another, both inclusive, starting at 1. Null: no bound.",
     nulls=True,
 )
 def array_slice(array: Elements | None, start: int | None, end: int | None) -> Elements | None:
@@ -157,7 +158,7 @@ def array_slice(array: Elements | None, start: int | None, end: int | None) -> E
 
 @arrays.scalar(
     "GENERATE_SERIES(start INT, end INT) -> ARRAY<INT>",
-    "The numbers from one to another, both included, in steps of 1, -1 or any other.",
+    "The numbers from start to end, both inclusive, in steps of 1, -1 or a given step.",
 )
 @arrays.scalar("GENERATE_SERIES(start BIGINT, end BIGINT) -> ARRAY<BIGINT>")
 def generate_series(start: int, end: int) -> list[int]:
@@ -174,11 +175,11 @@ def generate_series_by(start: int, end: int, step: int) -> list[int]:
     if start != end and (end > start) != (step > 0):
         raise ValueError("GENERATE_SERIES step has wrong sign")
     if abs(end - start) // abs(step) >= SERIES_MAX:
-        raise ValueError(f"GENERATE_SERIES gives at most {SERIES_MAX} numbers")
+        raise ValueError(f"GENERATE_SERIES returns at most {SERIES_MAX} numbers")
     return list(range(start, end + (1 if step > 0 else -1), step))
 
 
-_JOIN = "The elements of an array as one text, with a delimiter between them, which is , if none."
+_JOIN = "The elements of an array as one string, separated by a delimiter; the default is a comma."
 
 
 def _text_of_boolean(value: object) -> str:
@@ -217,13 +218,13 @@ for _type, _text in _TEXTS.items():
 def join_others(array: Elements, delimiter: str = ",") -> str | None:
     """Elements of other types have no text here, but nulls and nothing have."""
     if not_null(array):
-        raise ValueError("ARRAY_JOIN takes arrays of booleans, numbers and texts")
+        raise ValueError("ARRAY_JOIN takes arrays of booleans, numbers and strings")
     return delimiter.join(["null"] * len(array))
 
 
 @maps.scalar(
     "AS_MAP(keys ARRAY<STRING>, values ARRAY<T>) -> MAP<STRING, T>",
-    "A map of keys and values from two arrays; values that are missing are null.",
+    "A map of keys and values from two arrays; missing values are null.",
 )
 def as_map(keys: list[str], values: Elements) -> Entries:
     """Values without keys are left out."""
@@ -245,7 +246,7 @@ def map_values(entries: Entries) -> Elements:
 
 @maps.scalar(
     "map_union(first MAP<K, V>, second MAP<K, V>) -> MAP<K, V>",
-    "The entries of two maps; where both have a key, the value of the second. A null map is empty.",
+    "The entries of both maps; the second map wins where both have a key. Null counts as empty.",
     nulls=True,
 )
 def map_union(first: Entries | None, second: Entries | None) -> Entries | None:
@@ -264,11 +265,11 @@ def entries_of(entries: Entries, is_sorted: bool) -> Elements:
 for _type in ("INT", "BIGINT", "DOUBLE", "BOOLEAN", "STRING"):
     maps.scalar(
         f"ENTRIES(map MAP<STRING, {_type}>, sorted BOOLEAN) -> ARRAY<STRUCT<K STRING, V {_type}>>",
-        "The entries of a map as structs of K and V, in the order of their keys if wanted.",
+        "The entries of a map as structs of K and V, sorted by key if sorted is true.",
     )(entries_of)
 
 
-@others.scalar("AS_VALUE(column T) -> T", "A key column's value as a copy among the other columns.")
+@others.scalar("AS_VALUE(column T) -> T", "A copy of a key column for the value of the record.")
 def as_value(value: object) -> object:
     """The copy is the value itself."""
     return value

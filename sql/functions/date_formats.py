@@ -80,7 +80,7 @@ def _completed(resolved: Resolved) -> tuple[int, int]:
 
 def _in_range(milliseconds: int) -> int:
     if not TIMESTAMP_MIN <= milliseconds <= TIMESTAMP_MAX:
-        raise ValueError("the time is beyond what a TIMESTAMP can hold")
+        raise ValueError("the time is out of range for TIMESTAMP")
     return milliseconds
 
 

@@ -113,7 +113,7 @@ Element = Literal | Number | Fraction | Name | Offset | LocalOffset | ZoneName |
 def read_pattern(pattern: str) -> tuple[Element, ...]:
     """The elements of a pattern; ValueError says what is wrong with it."""
     if len(pattern) > PATTERN_MAX:
-        raise ValueError(f"the pattern is longer than {PATTERN_MAX}")
+        raise ValueError(f"the pattern is longer than {PATTERN_MAX} characters")
     return _Reader(pattern).read()
 
 

@@ -81,7 +81,7 @@ def reader(elements: tuple[Element, ...], reading: Reading) -> Callable[[str], F
 
     def read(text: str) -> Fields:
         if len(text) > TEXT_MAX:
-            raise ValueError(f"the text is longer than {TEXT_MAX}")
+            raise ValueError(f"the string is longer than {TEXT_MAX} characters")
         fields, place = Fields(), 0
         try:
             for step in steps:

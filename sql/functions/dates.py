@@ -19,9 +19,9 @@ from sql.functions.time_zones import zone_of
 
 dates = Family("DATE / TIME")
 
-PATTERN = "The format is a pattern of letters such as yyyy-MM-dd HH:mm:ss."
-ZONE = "Without a time zone it is GMT."
-INSTEAD = "Kept for old queries; use"
+PATTERN = "The format is a pattern such as yyyy-MM-dd HH:mm:ss."
+ZONE = "The default time zone is GMT."
+INSTEAD = "Deprecated: use"
 
 
 def _failed(what: str, value: object, pattern: str, error: ValueError) -> ValueError:
@@ -30,12 +30,12 @@ def _failed(what: str, value: object, pattern: str, error: ValueError) -> ValueE
 
 @dates.scalar(
     "PARSE_TIMESTAMP(text STRING, format STRING) -> TIMESTAMP",
-    f"The timestamp that a text means. {PATTERN} {ZONE}",
+    f"Converts a string to a timestamp. {PATTERN} {ZONE}",
 )
 @dates.scalar("PARSE_TIMESTAMP(text STRING, format STRING, zone STRING) -> TIMESTAMP")
 @dates.scalar(
     "STRINGTOTIMESTAMP(text STRING, format STRING) -> BIGINT",
-    f"The milliseconds since 1970 that a text means. {INSTEAD} PARSE_TIMESTAMP.",
+    f"Converts a string to milliseconds since 1970. {INSTEAD} PARSE_TIMESTAMP.",
 )
 @dates.scalar("STRINGTOTIMESTAMP(text STRING, format STRING, zone STRING) -> BIGINT")
 def parse_timestamp(text: str, pattern: str, zone: str = "GMT") -> int:
@@ -50,7 +50,7 @@ def parse_timestamp(text: str, pattern: str, zone: str = "GMT") -> int:
 
 
 @dates.machine_scalar(
-    "PARSE_DATE(text STRING, format STRING) -> DATE", f"The date that a text means. {PATTERN}"
+    "PARSE_DATE(text STRING, format STRING) -> DATE", f"Converts a string to a date. {PATTERN}"
 )
 def parse_date(machine: Machine) -> Implementation:
     """Days since 1970; a month without a day is its first."""
@@ -67,7 +67,7 @@ def parse_date(machine: Machine) -> Implementation:
 
 @dates.scalar(
     "STRINGTODATE(text STRING, format STRING) -> INT",
-    f"The days since 1970 that a text means. {INSTEAD} PARSE_DATE.",
+    f"Converts a string to days since 1970. {INSTEAD} PARSE_DATE.",
 )
 def string_to_date(text: str, pattern: str) -> int:
     """Days since 1970, of a whole date."""
@@ -78,7 +78,7 @@ def string_to_date(text: str, pattern: str) -> int:
 
 
 @dates.scalar(
-    "PARSE_TIME(text STRING, format STRING) -> TIME", f"The time that a text means. {PATTERN}"
+    "PARSE_TIME(text STRING, format STRING) -> TIME", f"Converts a string to a time. {PATTERN}"
 )
 def parse_time(text: str, pattern: str) -> int:
     """Milliseconds of the day."""
@@ -90,12 +90,12 @@ def parse_time(text: str, pattern: str) -> int:
 
 @dates.scalar(
     "FORMAT_TIMESTAMP(timestamp TIMESTAMP, format STRING) -> STRING",
-    f"The timestamp as a text. {PATTERN} {ZONE}",
+    f"Converts a timestamp to a string. {PATTERN} {ZONE}",
 )
 @dates.scalar("FORMAT_TIMESTAMP(timestamp TIMESTAMP, format STRING, zone STRING) -> STRING")
 @dates.scalar(
     "TIMESTAMPTOSTRING(milliseconds BIGINT, format STRING) -> STRING",
-    f"Milliseconds since 1970 as a text. {INSTEAD} FORMAT_TIMESTAMP.",
+    f"Converts milliseconds since 1970 to a string. {INSTEAD} FORMAT_TIMESTAMP.",
 )
 @dates.scalar("TIMESTAMPTOSTRING(milliseconds BIGINT, format STRING, zone STRING) -> STRING")
 def format_timestamp(milliseconds: int, pattern: str, zone: str = "GMT") -> str:
@@ -109,10 +109,12 @@ def format_timestamp(milliseconds: int, pattern: str, zone: str = "GMT") -> str:
         ) from None
 
 
-@dates.scalar("FORMAT_DATE(date DATE, format STRING) -> STRING", f"The date as a text. {PATTERN}")
+@dates.scalar(
+    "FORMAT_DATE(date DATE, format STRING) -> STRING", f"Converts a date to a string. {PATTERN}"
+)
 @dates.scalar(
     "DATETOSTRING(days INT, format STRING) -> STRING",
-    f"Days since 1970 as a text. {INSTEAD} FORMAT_DATE.",
+    f"Converts days since 1970 to a string. {INSTEAD} FORMAT_DATE.",
 )
 def format_date(days: int, pattern: str) -> str:
     """A date as a text."""
@@ -122,7 +124,9 @@ def format_date(days: int, pattern: str) -> str:
         raise _failed("format date", days, pattern, error) from None
 
 
-@dates.scalar("FORMAT_TIME(time TIME, format STRING) -> STRING", f"The time as a text. {PATTERN}")
+@dates.scalar(
+    "FORMAT_TIME(time TIME, format STRING) -> STRING", f"Converts a time to a string. {PATTERN}"
+)
 def format_time(milliseconds: int, pattern: str) -> str:
     """A time as a text."""
     try:
@@ -131,7 +135,9 @@ def format_time(milliseconds: int, pattern: str) -> str:
         raise _failed("format time", milliseconds, pattern, error) from None
 
 
-@dates.machine_scalar("UNIX_DATE() -> INT", "Days since 1970, of today or a date.", volatile=True)
+@dates.machine_scalar(
+    "UNIX_DATE() -> INT", "The days from 1970-01-01 to today or to a date.", volatile=True
+)
 def today(machine: Machine) -> Implementation:
     """Days since 1970, now and in UTC."""
     now_ms = machine.clock.now_ms
@@ -145,7 +151,9 @@ def days_of_date(days: int) -> int:
 
 
 @dates.machine_scalar(
-    "UNIX_TIMESTAMP() -> BIGINT", "Milliseconds since 1970, of now or a timestamp.", volatile=True
+    "UNIX_TIMESTAMP() -> BIGINT",
+    "The milliseconds from 1970-01-01 to now or to a timestamp.",
+    volatile=True,
 )
 def now(machine: Machine) -> Implementation:
     """Milliseconds since 1970, now."""
@@ -158,7 +166,7 @@ def milliseconds_of_timestamp(milliseconds: int) -> int:
     return milliseconds
 
 
-@dates.scalar("FROM_DAYS(days INT) -> DATE", "The date that is so many days after 1970 began.")
+@dates.scalar("FROM_DAYS(days INT) -> DATE", "Converts days since 1970-01-01 to a date.")
 def date_of_days(days: int) -> int:
     """The date of days since 1970."""
     return days
@@ -166,7 +174,7 @@ def date_of_days(days: int) -> int:
 
 @dates.scalar(
     "FROM_UNIXTIME(milliseconds BIGINT) -> TIMESTAMP",
-    "The timestamp that is so many milliseconds after 1970 began.",
+    "Converts milliseconds since 1970-01-01 to a timestamp.",
 )
 def timestamp_of_milliseconds(milliseconds: int) -> int:
     """The timestamp of milliseconds since 1970."""
@@ -175,7 +183,7 @@ def timestamp_of_milliseconds(milliseconds: int) -> int:
 
 @dates.scalar(
     "CONVERT_TZ(timestamp TIMESTAMP, from_zone STRING, to_zone STRING) -> TIMESTAMP",
-    "The timestamp moved by the difference of two time zones.",
+    "Converts a timestamp from one time zone to another.",
 )
 def convert_zone(milliseconds: int, from_zone: str, to_zone: str) -> int:
     """The timestamp moved by what one zone is ahead of another at that time."""

@@ -22,7 +22,7 @@ DAY_NANOS = DAY_MS * 1_000_000
 def _nanoseconds(unit: str, count: int) -> int:
     size = UNITS.get(unit) or UNITS.get(unit + "S")
     if size is None:
-        raise ValueError(f"{unit} is no unit of time: use one of {', '.join(UNITS)}")
+        raise ValueError(f"{unit} is not a unit of time: use one of {', '.join(UNITS)}")
     return size * count
 
 
@@ -39,24 +39,24 @@ def _wrapped(milliseconds: int) -> int:
 
 @durations.scalar(
     "timestampadd(unit INTERVALUNIT, count INT, timestamp TIMESTAMP) -> TIMESTAMP",
-    "The timestamp so many units later.",
+    "Adds a number of units to a timestamp.",
 )
 def timestamp_add(unit: str, count: int, milliseconds: int) -> int:
-    """The timestamp so many units later."""
+    """Adds a number of units to a timestamp."""
     return _wrapped(milliseconds + _milliseconds(unit, count))
 
 
 @durations.scalar(
     "timestampsub(unit INTERVALUNIT, count INT, timestamp TIMESTAMP) -> TIMESTAMP",
-    "The timestamp so many units earlier.",
+    "Subtracts a number of units from a timestamp.",
 )
 def timestamp_subtract(unit: str, count: int, milliseconds: int) -> int:
-    """The timestamp so many units earlier."""
+    """Subtracts a number of units from a timestamp."""
     return _wrapped(milliseconds - _milliseconds(unit, count))
 
 
 @durations.scalar(
-    "dateadd(unit INTERVALUNIT, count INT, date DATE) -> DATE", "The date so many units later."
+    "dateadd(unit INTERVALUNIT, count INT, date DATE) -> DATE", "Adds a number of units to a date."
 )
 def date_add(unit: str, count: int, days: int) -> int:
     """The date so many units later; the rest of a day is cut off towards 1970."""
@@ -65,7 +65,8 @@ def date_add(unit: str, count: int, days: int) -> int:
 
 
 @durations.scalar(
-    "datesub(unit INTERVALUNIT, count INT, date DATE) -> DATE", "The date so many units earlier."
+    "datesub(unit INTERVALUNIT, count INT, date DATE) -> DATE",
+    "Subtracts a number of units from a date.",
 )
 def date_subtract(unit: str, count: int, days: int) -> int:
     """The date so many units earlier; the rest of a day is cut off towards 1970."""
@@ -74,18 +75,18 @@ def date_subtract(unit: str, count: int, days: int) -> int:
 
 @durations.scalar(
     "timeadd(unit INTERVALUNIT, count INT, time TIME) -> TIME",
-    "The time so many units later; after midnight it begins anew.",
+    "Adds a number of units to a time; it wraps around at midnight.",
 )
 def time_add(unit: str, count: int, milliseconds: int) -> int:
-    """The time so many units later; after midnight it begins anew."""
+    """Adds a number of units to a time; it wraps around at midnight."""
     nanoseconds = min(max(_nanoseconds(unit, count), LONG_MIN), LONG_MAX)
     return (milliseconds * 1_000_000 + nanoseconds) % DAY_NANOS // 1_000_000
 
 
 @durations.scalar(
     "timesub(unit INTERVALUNIT, count INT, time TIME) -> TIME",
-    "The time so many units earlier; before midnight it goes on at the day's end.",
+    "Subtracts a number of units from a time; it wraps around at midnight.",
 )
 def time_subtract(unit: str, count: int, milliseconds: int) -> int:
-    """The time so many units earlier; before midnight it goes on at the day's end."""
+    """Subtracts a number of units from a time; it wraps around at midnight."""
     return time_add(unit, -count, milliseconds)

@@ -69,7 +69,7 @@ def floor(number: Decimal) -> Decimal:
 def whole_type(types: tuple[DataType, ...]) -> DataType:
     """The type of a decimal without its digits behind the point."""
     given = types[0]
-    assert isinstance(given, DecimalType), f"{given} is no decimal"
+    assert isinstance(given, DecimalType), f"{given} is not a decimal"
     if given.precision == given.scale:
         raise StatementFailed("DECIMAL precision must be >= 1: DECIMAL(0,0)")
     return DecimalType(given.precision - given.scale, 0)

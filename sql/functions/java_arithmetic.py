@@ -85,7 +85,7 @@ def addition(type_: DataType) -> tuple[Operation, Operation]:
         return add_ints, subtract_ints
     if type_ is BIGINT:
         return add_bigints, subtract_bigints
-    assert type_ is DOUBLE, f"{type_} is no number"
+    assert type_ is DOUBLE, f"{type_} is not a number"
     return add_doubles, subtract_doubles
 
 

@@ -45,7 +45,7 @@ _EXACT = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_constant)
 def read_document(text: str) -> object:
     """The value of a JSON text, MISSING if it has none; ValueError if it is not JSON."""
     if len(text) > TEXT_MAX:
-        raise ValueError(f"the JSON text is longer than {TEXT_MAX}")
+        raise ValueError(f"the JSON text is longer than {TEXT_MAX} characters")
     try:
         found = _read(text)
         if text.count("[") + text.count("{") > DEPTH_MAX:
@@ -121,7 +121,7 @@ def document_text(value: object, *, plain: bool = False) -> str:
         case dict():
             pairs = [f"{quoted(k)}:{document_text(v, plain=plain)}" for k, v in value.items()]
             return f"{{{','.join(pairs)}}}"
-    raise ValueError(f"{type(value).__name__} is no part of a JSON document")
+    raise ValueError(f"{type(value).__name__} cannot be part of a JSON document")
 
 
 @lru_cache(maxsize=1024)

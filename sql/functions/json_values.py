@@ -25,7 +25,7 @@ def _piece(value: object) -> str:
 
 @documents.scalar(
     "EXTRACTJSONFIELD(json STRING, path STRING) -> STRING",
-    "The part of a JSON text that a path such as $.items[0].name leads to.",
+    "The part of a JSON document at a path such as $.items[0].name.",
 )
 def extract_json_field(text: str, path: str) -> str | None:
     """The part at a path: strings as they are, others as JSON, null if there is none."""
@@ -38,7 +38,7 @@ def extract_json_field(text: str, path: str) -> str | None:
 
 @documents.scalar(
     "JSON_ARRAY_CONTAINS(json STRING, value T) -> BOOLEAN",
-    "Whether a JSON array has an element of this value and type.",
+    "Whether a JSON array contains a value of the same type.",
     nulls=True,
 )
 def json_array_contains(text: str | None, value: object) -> bool | None:
@@ -57,14 +57,16 @@ def json_array_contains(text: str | None, value: object) -> bool | None:
     return kind is not Decimal and any(type(each) is kind and each == value for each in found)
 
 
-@documents.scalar("JSON_ARRAY_LENGTH(json STRING) -> INT", "How many elements a JSON array has.")
+@documents.scalar(
+    "JSON_ARRAY_LENGTH(json STRING) -> INT", "The number of elements of a JSON array."
+)
 def json_array_length(text: str) -> int | None:
     """The length of an array; null for everything else."""
     found = read_document(text)
     return len(found) if isinstance(found, list) else None
 
 
-@documents.scalar("JSON_KEYS(json STRING) -> ARRAY<STRING>", "The names of a JSON object's values.")
+@documents.scalar("JSON_KEYS(json STRING) -> ARRAY<STRING>", "The keys of a JSON object.")
 def json_keys(text: str) -> list[str] | None:
     """The names of an object's values; null for everything else."""
     found = read_document(text)
@@ -72,7 +74,8 @@ def json_keys(text: str) -> list[str] | None:
 
 
 @documents.scalar(
-    "JSON_RECORDS(json STRING) -> MAP<STRING, STRING>", "The values of a JSON object by name."
+    "JSON_RECORDS(json STRING) -> MAP<STRING, STRING>",
+    "The keys and values of a JSON object as a map.",
 )
 def json_records(text: str) -> dict[str, str] | None:
     """The values of an object, as texts; null for everything else."""
@@ -95,7 +98,7 @@ def json_items(text: str) -> list[str]:
 
 @documents.scalar(
     "JSON_CONCAT(json STRING...) -> STRING",
-    "Several JSON texts as one: objects are merged, others become elements of an array.",
+    "Concatenates JSON values: objects are merged, other values become elements of an array.",
     nulls=True,
 )
 def json_concat(*texts: str | None) -> str | None:
@@ -122,7 +125,7 @@ def json_concat(*texts: str | None) -> str | None:
 
 
 @documents.scalar(
-    "IS_JSON_STRING(text STRING) -> BOOLEAN", "Whether a text is a JSON value.", nulls=True
+    "IS_JSON_STRING(text STRING) -> BOOLEAN", "Whether a string is valid JSON.", nulls=True
 )
 def is_json_string(text: str | None) -> bool:
     """Whether a text is a JSON value; null is none."""
@@ -136,7 +139,7 @@ def is_json_string(text: str | None) -> bool:
 
 @documents.scalar(
     "TO_JSON_STRING(value T) -> STRING",
-    "The value as JSON.",
+    "Converts a value to JSON.",
     nulls=True,
     typed=lambda types: json_writer(types[0]),
 )

@@ -30,7 +30,7 @@ def filter_map(entries: Entries, condition: Lambda) -> Entries:
 
 @lambdas.scalar(
     "transform(array ARRAY<T>, change LAMBDA<T, R>) -> ARRAY<R>",
-    "What a lambda makes of each element, or two lambdas of each entry's key and value.",
+    "Applies a lambda to each element of an array, or two lambdas to each entry of a map.",
 )
 def transform_array(array: Elements, change: Lambda) -> Elements:
     """Elements."""
@@ -42,13 +42,13 @@ def transform_map(entries: Entries, change_key: Lambda, change_value: Lambda) ->
     """Entries; two of them must not get the same key."""
     found = {change_key(key, value): change_value(key, value) for key, value in entries.items()}
     if len(found) < len(entries):
-        raise ValueError("TRANSFORM made the same key of two entries")
+        raise ValueError("TRANSFORM returned the same key for two entries")
     return found
 
 
 @lambdas.scalar(
     "reduce(array ARRAY<T>, start S, step LAMBDA<S, T, S>) -> S",
-    "Goes through the elements or entries: a lambda makes a state of the one before, from a start.",
+    "Reduces elements or entries to one value: a lambda computes the next state from the last one.",
     nulls=True,
 )
 def reduce_array(array: Elements | None, state: object, step: Lambda) -> object:

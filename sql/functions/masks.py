@@ -13,7 +13,7 @@ DEFAULT_MASKS: Masks = ("X", "x", "n", "-")
 KINDS = {"Lu": 0, "Ll": 1, "Nd": 2}
 OTHER = 3
 FOUR = "upper STRING, lower STRING, digit STRING, other STRING"
-RULES = "Capitals become X, small letters x, digits n and others -, or the given masks."
+RULES = "Upper-case letters become X, lower-case x, digits n and others -, or the given characters."
 
 
 class _Table(dict[int, str]):
@@ -60,7 +60,7 @@ def _cut(text: str, place: int) -> tuple[str, str]:
     return text_of(units[:place]), text_of(units[place:])
 
 
-@masks.scalar("MASK(text STRING) -> STRING", f"The text with all signs masked. {RULES}")
+@masks.scalar("MASK(text STRING) -> STRING", f"Masks all characters of a string. {RULES}")
 @masks.scalar(f"MASK(text STRING, {FOUR}) -> STRING", nulls=True)
 def mask(text: str | None, *given: str | None) -> str | None:
     """The whole text masked; a mask that is null leaves its signs as they are."""
@@ -76,9 +76,7 @@ def _masks(given: tuple[str | None, ...]) -> Masks:
     return upper, lower, digit, other
 
 
-@masks.scalar(
-    "MASK_LEFT(text STRING, count INT) -> STRING", f"The text with its first signs masked. {RULES}"
-)
+@masks.scalar("MASK_LEFT(text STRING, count INT) -> STRING", f"Masks the first characters. {RULES}")
 @masks.scalar(f"MASK_LEFT(text STRING, count INT, {FOUR}) -> STRING", nulls=True)
 def mask_left(text: str | None, count: int | None, *given: str | None) -> str | None:
     """The text with its first signs masked."""
@@ -88,9 +86,7 @@ def mask_left(text: str | None, count: int | None, *given: str | None) -> str | 
     return masked.translate(_table(_masks(given))) + kept
 
 
-@masks.scalar(
-    "MASK_RIGHT(text STRING, count INT) -> STRING", f"The text with its last signs masked. {RULES}"
-)
+@masks.scalar("MASK_RIGHT(text STRING, count INT) -> STRING", f"Masks the last characters. {RULES}")
 @masks.scalar(f"MASK_RIGHT(text STRING, count INT, {FOUR}) -> STRING", nulls=True)
 def mask_right(text: str | None, count: int | None, *given: str | None) -> str | None:
     """The text with its last signs masked."""
@@ -102,7 +98,7 @@ def mask_right(text: str | None, count: int | None, *given: str | None) -> str |
 
 @masks.scalar(
     "MASK_KEEP_LEFT(text STRING, count INT) -> STRING",
-    f"The text with all but its first signs masked. {RULES}",
+    f"Masks all but the first characters. {RULES}",
 )
 @masks.scalar(f"MASK_KEEP_LEFT(text STRING, count INT, {FOUR}) -> STRING", nulls=True)
 def mask_keep_left(text: str | None, count: int | None, *given: str | None) -> str | None:
@@ -115,7 +111,7 @@ def mask_keep_left(text: str | None, count: int | None, *given: str | None) -> s
 
 @masks.scalar(
     "MASK_KEEP_RIGHT(text STRING, count INT) -> STRING",
-    f"The text with all but its last signs masked. {RULES}",
+    f"Masks all but the last characters. {RULES}",
 )
 @masks.scalar(f"MASK_KEEP_RIGHT(text STRING, count INT, {FOUR}) -> STRING", nulls=True)
 def mask_keep_right(text: str | None, count: int | None, *given: str | None) -> str | None:

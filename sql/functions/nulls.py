@@ -25,7 +25,7 @@ def coalesce(*values: object) -> object:
 
 
 @nulls.scalar(
-    "IFNULL(value T, otherwise T) -> T", "The value, or another one where it is null.", nulls=True
+    "IFNULL(value T, otherwise T) -> T", "The value, or another one if it is null.", nulls=True
 )
 def ifnull(value: object, otherwise: object) -> object:
     """The other one may be null too."""
@@ -33,7 +33,7 @@ def ifnull(value: object, otherwise: object) -> object:
 
 
 @nulls.scalar(
-    "NULLIF(value T, other T) -> T", "The value, or null where it equals another.", nulls=True
+    "NULLIF(value T, other T) -> T", "The value, or null if it equals another one.", nulls=True
 )
 def nullif(value: object, other: object) -> object:
     """Null is never equal, and gives null anyway."""

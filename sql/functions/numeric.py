@@ -29,7 +29,7 @@ _RADIUS = {
 }
 
 
-@numeric.scalar("Abs(number INT) -> INT", "The value of a number without its sign.")
+@numeric.scalar("Abs(number INT) -> INT", "The absolute value of a number.")
 def abs_int(number: int) -> int:
     """Java has no positive number for the smallest one, and leaves it."""
     return abs(number) if number != _INT_MIN else number
@@ -50,9 +50,13 @@ def abs_decimal(number: Decimal) -> Decimal:
 numeric.scalar("Abs(number DOUBLE) -> DOUBLE")(abs)
 
 
-@numeric.scalar("Ceil(number INT) -> INT", "The smallest whole number that is not less.")
+@numeric.scalar(
+    "Ceil(number INT) -> INT", "The smallest whole number that is not less than a number."
+)
 @numeric.scalar("Ceil(number BIGINT) -> BIGINT")
-@numeric.scalar("Floor(number INT) -> INT", "The largest whole number that is not more.")
+@numeric.scalar(
+    "Floor(number INT) -> INT", "The largest whole number that is not greater than a number."
+)
 @numeric.scalar("Floor(number BIGINT) -> BIGINT")
 @numeric.scalar("Round(number INT) -> BIGINT")
 @numeric.scalar("Round(number BIGINT) -> BIGINT")
@@ -94,7 +98,7 @@ def _long(number: float) -> int:
 
 @numeric.scalar(
     "Round(number DOUBLE) -> BIGINT",
-    "The nearest number with so many digits behind the point, or none. Halves become the larger.",
+    "Rounds to a number of decimal places, by default 0. Halves are rounded up.",
 )
 def round_double(number: float) -> int:
     """As Math.round: -1.5 becomes -1."""
@@ -131,7 +135,7 @@ def round_decimal_places(number: Decimal, places: int) -> Decimal:
 
 numeric.scalar(
     "trunc(number DOUBLE) -> BIGINT",
-    "The number without the digits after so many behind the point, or without all of them.",
+    "Truncates to a number of decimal places, by default 0.",
 )(_long)
 
 
@@ -153,7 +157,9 @@ def trunc_decimal_places(number: Decimal, places: int) -> Decimal:
     return same_scale(number, places, TO_ZERO)
 
 
-@numeric.scalar("sign(value INT) -> INT", "-1, 0 or 1: whether a value is less, equal or more.")
+@numeric.scalar(
+    "sign(value INT) -> INT", "-1, 0 or 1 for a negative value, zero or a positive value."
+)
 @numeric.scalar("sign(value BIGINT) -> INT")
 @numeric.scalar("sign(value DOUBLE) -> INT")
 def sign(value: float) -> int:
@@ -221,20 +227,20 @@ _OF_ONE_NUMBER: dict[str, tuple[Callable[[float], float], str]] = {
     "sqrt": (_sqrt, "The square root of a value; NaN if it is negative."),
     "cbrt": (math.cbrt, "The cube root of a value."),
     "exp": (_exp, "e to the power of a value."),
-    "ln": (_ln, "The natural logarithm of a value; -Infinity of zero, NaN if it is negative."),
-    "log": (_ln, "The logarithm of a value with a base; without a base the natural logarithm."),
+    "ln": (_ln, "The natural logarithm of a value; -Infinity for zero, NaN if it is negative."),
+    "log": (_ln, "The logarithm of a value to a base; without a base, the natural logarithm."),
     "sin": (_angle(math.sin), "The sine of an angle in radians."),
     "cos": (_angle(math.cos), "The cosine of an angle in radians."),
     "tan": (_angle(math.tan), "The tangent of an angle in radians."),
-    "cot": (_cot, "The cotangent of an angle in radians; Infinity of zero."),
+    "cot": (_cot, "The cotangent of an angle in radians; Infinity for zero."),
     "sinh": (_sinh, "The hyperbolic sine of a value."),
     "cosh": (_cosh, "The hyperbolic cosine of a value."),
     "tanh": (math.tanh, "The hyperbolic tangent of a value."),
-    "asin": (_arc(math.asin), "The angle in radians of a sine; NaN outside of -1 to 1."),
-    "acos": (_arc(math.acos), "The angle in radians of a cosine; NaN outside of -1 to 1."),
-    "atan": (math.atan, "The angle in radians of a tangent."),
-    "degrees": (math.degrees, "Radians as degrees."),
-    "radians": (math.radians, "Degrees as radians."),
+    "asin": (_arc(math.asin), "The arc sine of a value, in radians; NaN outside of -1 to 1."),
+    "acos": (_arc(math.acos), "The arc cosine of a value, in radians; NaN outside of -1 to 1."),
+    "atan": (math.atan, "The arc tangent of a value, in radians."),
+    "degrees": (math.degrees, "Converts radians to degrees."),
+    "radians": (math.radians, "Converts degrees to radians."),
 }
 for _name, (_function, _description) in _OF_ONE_NUMBER.items():
     for _type in ("INT", "BIGINT", "DOUBLE"):
@@ -251,7 +257,9 @@ def log_of_base(base: float, value: float) -> float:
     return found / _ln(base) if found == found else found
 
 
-@numeric.scalar("power(base DOUBLE, exponent DOUBLE) -> DOUBLE", "A base to the power of another.")
+@numeric.scalar(
+    "power(base DOUBLE, exponent DOUBLE) -> DOUBLE", "A base raised to the power of an exponent."
+)
 def power(base: float, exponent: float) -> float:
     """As Math.pow: what has no finite result is Infinity or NaN."""
     if abs(base) == 1 and (math.isinf(exponent) or exponent != exponent):
@@ -268,18 +276,18 @@ def power(base: float, exponent: float) -> float:
 
 
 numeric.scalar(
-    "atan2(y DOUBLE, x DOUBLE) -> DOUBLE", "The angle in radians of the point x, y seen from 0, 0."
+    "atan2(y DOUBLE, x DOUBLE) -> DOUBLE", "The angle in radians of the point x, y from the origin."
 )(math.atan2)
 
 
-@numeric.scalar("pi() -> DOUBLE", "The circumference of a circle whose diameter is 1.")
+@numeric.scalar("pi() -> DOUBLE", "The constant pi.")
 def pi() -> float:
     """Pi."""
     return math.pi
 
 
 @numeric.machine_scalar(
-    "Random() -> DOUBLE", "A number from 0 up to but not including 1.", volatile=True
+    "Random() -> DOUBLE", "A random number from 0 (inclusive) to 1 (exclusive).", volatile=True
 )
 def random_number(machine: Machine) -> Implementation:
     """A random number."""
@@ -288,7 +296,7 @@ def random_number(machine: Machine) -> Implementation:
 
 @numeric.scalar(
     "geo_distance(lat1 DOUBLE, lon1 DOUBLE, lat2 DOUBLE, lon2 DOUBLE) -> DOUBLE",
-    "The length of the shortest way on the globe between two points, given in degrees.",
+    "The great-circle distance between two points, given in degrees.",
 )
 def geo_distance(lat1: float, lon1: float, lat2: float, lon2: float) -> float:
     """In kilometres."""
@@ -315,9 +323,9 @@ def geo_distance_in(
 def _arc_length(lat1: float, lon1: float, lat2: float, lon2: float) -> float:
     """The haversine formula, for a globe of radius 1."""
     if abs(lat1) > 90 or abs(lat2) > 90:
-        raise ValueError("latitudes of GEO_DISTANCE are from -90 to 90 degrees")
+        raise ValueError("latitudes of GEO_DISTANCE must be between -90 and 90 degrees")
     if abs(lon1) > 180 or abs(lon2) > 180:
-        raise ValueError("longitudes of GEO_DISTANCE are from -180 to 180 degrees")
+        raise ValueError("longitudes of GEO_DISTANCE must be between -180 and 180 degrees")
     height = math.sin(math.radians(lat2 - lat1) / 2) ** 2
     width = math.sin(math.radians(lon2 - lon1) / 2) ** 2
     both = height + width * math.cos(math.radians(lat1)) * math.cos(math.radians(lat2))

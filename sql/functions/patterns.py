@@ -12,7 +12,7 @@ RESULT_MAX = 10 * 1024 * 1024
 
 @patterns.scalar(
     "REGEXP_EXTRACT(pattern STRING, text STRING) -> STRING",
-    "The first part of a text that matches, or a group of it.",
+    "The first match of a pattern in a string, or a group of it.",
 )
 @patterns.scalar("REGEXP_EXTRACT(pattern STRING, text STRING, group INT) -> STRING")
 def extract(pattern: str, text: str, group: int = 0) -> str | None:
@@ -32,7 +32,7 @@ def _group(found: Match, group: int) -> str | None:
 
 @patterns.scalar(
     "REGEXP_EXTRACT_ALL(pattern STRING, text STRING) -> ARRAY<STRING>",
-    "All parts of a text that match, or a group of each.",
+    "All matches of a pattern in a string, or a group of each.",
 )
 @patterns.scalar("REGEXP_EXTRACT_ALL(pattern STRING, text STRING, group INT) -> ARRAY<STRING>")
 def extract_all(pattern: str, text: str, group: int = 0) -> list[str | None] | None:
@@ -45,7 +45,7 @@ def extract_all(pattern: str, text: str, group: int = 0) -> list[str | None] | N
 
 @patterns.scalar(
     "REGEXP_REPLACE(text STRING, pattern STRING, replacement STRING) -> STRING",
-    "The text with all matches replaced; $1 in the replacement stands for a group.",
+    "Replaces all matches of a pattern; $1 in the replacement stands for a group.",
 )
 def replace(text: str, pattern: str, replacement: str) -> str:
     """The text with all matches replaced."""
@@ -55,7 +55,7 @@ def replace(text: str, pattern: str, replacement: str) -> str:
         return text
     fill = replacement_filler(pattern, replacement)
     if len(matches) * len(replacement) > RESULT_MAX:
-        raise ValueError(f"the text would be longer than {RESULT_MAX}")
+        raise ValueError(f"the result would be longer than {RESULT_MAX} characters")
     parts: list[str] = []
     place = 0
     for found in matches:
@@ -66,7 +66,7 @@ def replace(text: str, pattern: str, replacement: str) -> str:
 
 @patterns.scalar(
     "REGEXP_SPLIT_TO_ARRAY(text STRING, pattern STRING) -> ARRAY<STRING>",
-    "The parts of a text between matches.",
+    "Splits a string at the matches of a pattern.",
 )
 def split(text: str, pattern: str) -> list[str]:
     """The parts between matches, empty ones too, unless the expression matches nothing at all."""

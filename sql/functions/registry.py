@@ -5,7 +5,7 @@ A family's module makes a `Family` and declares each overload with a signature:
     strings = Family("STRING")
 
     @strings.scalar("LPAD(text STRING, length INT, padding STRING) -> STRING",
-                    "Fills a text on its left up to a length.")
+                    "Pads a string on the left to a length.")
     def lpad(text: str, length: int, padding: str) -> str | None: ...
 
 An implementation gets the Python values of broker/schema/datatypes.py, positionally, and returns
@@ -270,7 +270,7 @@ class FunctionRegistry:
         for function in functions:
             if function.name in self._functions:
                 raise SqlError(
-                    f'there are two functions "{function.name}"', hint="rename one of them"
+                    f'function "{function.name}" is defined twice', hint="rename one of them"
                 )
             self._functions[function.name] = function
 

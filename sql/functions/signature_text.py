@@ -87,7 +87,7 @@ class _Reader:
 
     def _expect(self, sign: str) -> None:
         found = self._take()
-        assert found == sign, f'"{sign}" is expected instead of "{found}" in "{self._text}"'
+        assert found == sign, f'expected "{sign}" instead of "{found}" in "{self._text}"'
 
     def _parameter(self) -> Parameter:
         name, pattern = self._take(), self._pattern()
@@ -119,7 +119,7 @@ class _Reader:
         found = _NAMED.get(name)
         if found is not None:
             return found
-        assert _VARIABLE.fullmatch(name), f'"{name}" is no type in "{self._text}"'
+        assert _VARIABLE.fullmatch(name), f'"{name}" is not a type in "{self._text}"'
         return Variable(name)
 
     def _arguments(self) -> list[Pattern]:

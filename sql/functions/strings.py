@@ -18,19 +18,22 @@ ESCAPE = re.compile(r"\\(?:u+([0-9a-fA-F]{4})|([0-3]?[0-7]{1,2})|(.))", re.DOTAL
 NAMED_ESCAPES = {"b": "\b", "n": "\n", "t": "\t", "f": "\f", "r": "\r"}
 
 
-@strings.scalar("LCASE(text STRING) -> STRING", "The text in lower case.")
+@strings.scalar("LCASE(text STRING) -> STRING", "Converts a string to lower case.")
 def lower(text: str) -> str:
-    """The text in lower case."""
+    """Converts a string to lower case."""
     return text.lower()
 
 
-@strings.scalar("UCASE(text STRING) -> STRING", "The text in upper case.")
+@strings.scalar("UCASE(text STRING) -> STRING", "Converts a string to upper case.")
 def upper(text: str) -> str:
-    """The text in upper case."""
+    """Converts a string to upper case."""
     return text.upper()
 
 
-@strings.scalar("TRIM(text STRING) -> STRING", "The text without spaces and controls around it.")
+@strings.scalar(
+    "TRIM(text STRING) -> STRING",
+    "Removes spaces and control characters from both ends of a string.",
+)
 def trim(text: str) -> str:
     """The text without spaces and control characters at its ends."""
     return text.strip(CONTROLS_AND_SPACE)
@@ -38,7 +41,7 @@ def trim(text: str) -> str:
 
 @strings.scalar(
     "INITCAP(text STRING) -> STRING",
-    "Every word with a capital first letter and the others small; words end at white space.",
+    "Capitalizes the first letter of each word and lowers the others; white space separates words.",
 )
 def capitalize_words(text: str) -> str:
     """Every word with a capital first letter; white space before the first word goes away."""
@@ -46,7 +49,7 @@ def capitalize_words(text: str) -> str:
     return "".join(word[0].upper() + word[1:] if word[0] <= "\uffff" else word for word in words)
 
 
-@strings.scalar("LEN(text STRING) -> INT", "How many UTF-16 units a text has, or bytes a value.")
+@strings.scalar("LEN(text STRING) -> INT", "The length of a string in UTF-16 units, or of bytes.")
 def length(text: str) -> int:
     """How many UTF-16 units a text has."""
     return length_of(text)
@@ -58,13 +61,13 @@ def length_of_bytes(value: bytes) -> int:
     return len(value)
 
 
-@strings.scalar("MD5(text STRING) -> STRING", "The MD5 checksum of a text, as hex digits.")
+@strings.scalar("MD5(text STRING) -> STRING", "The MD5 checksum of a string, as hex digits.")
 def checksum(text: str) -> str:
     """The MD5 checksum of a text in UTF-8."""
     return md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
 
 
-@strings.scalar("CONCAT(texts STRING...) -> STRING", "All texts or bytes in a row.", nulls=True)
+@strings.scalar("CONCAT(strings STRING...) -> STRING", "Concatenates strings or bytes.", nulls=True)
 def concatenate(*texts: str | None) -> str:
     """All texts in a row; nulls are left out."""
     return "".join([each for each in texts if each is not None])
@@ -77,8 +80,8 @@ def concatenate_bytes(*values: bytes | None) -> bytes:
 
 
 @strings.scalar(
-    "CONCAT_WS(separator STRING, texts STRING...) -> STRING",
-    "All texts or bytes in a row, with a separator between them.",
+    "CONCAT_WS(separator STRING, strings STRING...) -> STRING",
+    "Concatenates strings or bytes with a separator between them.",
     nulls=True,
 )
 def join(separator: str | None, *texts: str | None) -> str | None:
@@ -109,7 +112,7 @@ def _start(length: int, position: int) -> int:
 
 @strings.scalar(
     "SUBSTRING(text STRING, position INT) -> STRING",
-    "The part of a text or of bytes from a position on; a negative one counts from the end.",
+    "The part of a string or of bytes from a position on; a negative one counts from the end.",
 )
 def rest(text: str, position: int) -> str:
     """The text from a position on."""
@@ -144,8 +147,8 @@ def subbytes(value: bytes, position: int, length: int) -> bytes:
 
 @strings.scalar(
     "INSTR(text STRING, part STRING) -> INT",
-    "Where a text contains a part, from 1 on; 0 if nowhere. A negative position searches "
-    "backwards; the occurrence says which of several is meant.",
+    "The position of a part in a string, starting at 1; 0 if not found. A negative position "
+    "searches backwards; the occurrence selects one of several matches.",
     nulls=True,
 )
 @strings.scalar("INSTR(text STRING, part STRING, position INT) -> INT", nulls=True)
@@ -181,18 +184,18 @@ def _find_nth(text: str, part: str, start: int, occurrence: int) -> int:
 
 @strings.scalar(
     "REPLACE(text STRING, old STRING, new STRING) -> STRING",
-    "The text with every occurrence of a part replaced.",
+    "Replaces every occurrence of a part of a string.",
 )
 def replace(text: str, old: str, new: str) -> str:
-    """The text with every occurrence of a part replaced."""
+    """Replaces every occurrence of a part of a string."""
     if text.count(old) * len(new) > LENGTH_MAX:
-        raise ValueError(f"the text would be longer than {LENGTH_MAX}")
+        raise ValueError(f"the result would be longer than {LENGTH_MAX} characters")
     return text.replace(old, new)
 
 
 @strings.scalar(
     "LPAD(text STRING, length INT, padding STRING) -> STRING",
-    "The text or bytes, filled on the left or cut to a length.",
+    "Pads a string or bytes on the left, or cuts them, to a length.",
 )
 def pad_left(text: str, length: int, padding: str) -> str | None:
     """The text with padding before it, or its beginning if it is longer."""
@@ -205,7 +208,7 @@ def pad_left(text: str, length: int, padding: str) -> str | None:
 
 @strings.scalar(
     "RPAD(text STRING, length INT, padding STRING) -> STRING",
-    "The text or bytes, filled on the right or cut to a length.",
+    "Pads a string or bytes on the right, or cuts them, to a length.",
 )
 def pad_right(text: str, length: int, padding: str) -> str | None:
     """The text with padding after it, or its beginning if it is longer."""
@@ -217,7 +220,7 @@ def pad_right(text: str, length: int, padding: str) -> str | None:
 
 def _filling(padding: str, length: int) -> str:
     if length > LENGTH_MAX:
-        raise ValueError(f"the text would be longer than {LENGTH_MAX}")
+        raise ValueError(f"the result would be longer than {LENGTH_MAX} characters")
     return (padding * (length // len(padding) + 1))[: max(length, 0)]
 
 
@@ -239,13 +242,13 @@ def pad_bytes_right(value: bytes, length: int, padding: bytes) -> bytes | None:
 
 def _byte_filling(padding: bytes, length: int) -> bytes:
     if length > LENGTH_MAX:
-        raise ValueError(f"the bytes would be more than {LENGTH_MAX}")
+        raise ValueError(f"the result would be longer than {LENGTH_MAX} bytes")
     return (padding * (length // len(padding) + 1))[: max(length, 0)]
 
 
 @strings.scalar(
     "SPLIT(text STRING, delimiter STRING) -> ARRAY<STRING>",
-    "The parts of a text or of bytes between delimiters; an empty delimiter splits everywhere.",
+    "Splits a string or bytes at a delimiter; an empty delimiter splits after each character.",
 )
 def split(text: str, delimiter: str) -> list[str]:
     """The parts between delimiters, empty ones too; every character if the delimiter is empty."""
@@ -265,7 +268,7 @@ def split_bytes(value: bytes, delimiter: bytes) -> list[bytes]:
 @strings.scalar(
     "SPLIT_TO_MAP(text STRING, entry_delimiter STRING, value_delimiter STRING)"
     " -> MAP<STRING, STRING>",
-    "A map of the entries of a text; of entries with the same key the last one stays.",
+    "Splits a string into the entries of a map; the last entry wins if a key occurs twice.",
 )
 def split_to_map(text: str, entry_delimiter: str, value_delimiter: str) -> dict[str, str] | None:
     """The entries that have a value, by key."""
@@ -275,7 +278,9 @@ def split_to_map(text: str, entry_delimiter: str, value_delimiter: str) -> dict[
     return {parts[0]: parts[1] for parts in entries if len(parts) > 1}
 
 
-@strings.scalar("CHR(code INT) -> STRING", "The character of a code, a number or '\\u004b'.")
+@strings.scalar(
+    "CHR(code INT) -> STRING", "The character with a code, which is a number or '\\u004b'."
+)
 def character(code: int) -> str | None:
     """The character of a Unicode number."""
     return text_of(chr(code)) if 0 <= code <= 0x10FFFF else None
@@ -288,7 +293,7 @@ def characters(code: str) -> str | None:
         return None
     first = ESCAPE.match(code)
     if first is None or first[1] is None:
-        raise ValueError(f'"{code}" is no UTF-16 code: four hex digits follow \\u')
+        raise ValueError(f'"{code}" is not a UTF-16 code: four hex digits must follow \\u')
     return text_of(ESCAPE.sub(_unescaped, code))
 
 
@@ -301,8 +306,8 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 @strings.scalar(
-    "ELT(position INT, texts STRING...) -> STRING",
-    "The text at a position among texts, from 1 on.",
+    "ELT(position INT, strings STRING...) -> STRING",
+    "The string at a position in a list of strings, starting at 1.",
     nulls=True,
 )
 def element(position: int | None, *texts: str | None) -> str | None:
@@ -313,8 +318,8 @@ def element(position: int | None, *texts: str | None) -> str | None:
 
 
 @strings.scalar(
-    "FIELD(text STRING, texts STRING...) -> INT",
-    "The position of a text among texts, from 1 on; 0 if it is not there.",
+    "FIELD(text STRING, strings STRING...) -> INT",
+    "The position of a string in a list of strings, starting at 1; 0 if it is not found.",
     nulls=True,
 )
 def field_position(text: str | None, *texts: str | None) -> int:
@@ -325,7 +330,7 @@ def field_position(text: str | None, *texts: str | None) -> int:
 
 
 @strings.machine_scalar(
-    "UUID() -> STRING", "A new unique identifier, or that of 16 bytes.", volatile=True
+    "UUID() -> STRING", "A new random UUID, or the UUID of 16 bytes.", volatile=True
 )
 def unique_identifier(machine: Machine) -> Implementation:
     """A random identifier as of RFC 4122, version 4."""

@@ -15,13 +15,13 @@ Elements = list[Any]
 
 def _element(types: tuple[DataType, ...]) -> DataType:
     array = types[0]
-    assert isinstance(array, ArrayType), f"{array} is no array"
+    assert isinstance(array, ArrayType), f"{array} is not an array"
     return array.element
 
 
 @tables.table(
     "explode(list ARRAY<T>) -> T",
-    "A row for each element of an array; none for null and empty arrays.",
+    "Returns a row for each element of an array; none for null and empty arrays.",
 )
 @tables.table("explode(input ARRAY<DECIMAL>) -> DECIMAL", result_type=_element)
 def explode(array: Elements) -> Elements:
@@ -31,14 +31,14 @@ def explode(array: Elements) -> Elements:
 
 @tables.table(
     "cube_explode(columns ARRAY<T>) -> ARRAY<T>",
-    "A row for each way to replace some of the columns with null, without repetitions.",
+    "Returns a row for each distinct combination of the columns with some replaced by null.",
 )
 def cube_explode(columns: Elements) -> list[Elements]:
     """From all null to the columns as they are; the last column changes first."""
     if len(columns) > CUBE_COLUMNS_MAX:
         raise ValueError(
-            f"CUBE_EXPLODE of {len(columns)} columns would give 2^{len(columns)} rows: "
-            f"at most {CUBE_COLUMNS_MAX} columns are possible"
+            f"CUBE_EXPLODE of {len(columns)} columns would return 2^{len(columns)} rows: "
+            f"at most {CUBE_COLUMNS_MAX} columns are allowed"
         )
     rows: list[Elements] = [[]]
     for value in columns:

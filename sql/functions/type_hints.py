@@ -67,7 +67,7 @@ def pattern_of(hint: object) -> Pattern:
     if origin is dict:
         return MapPattern(pattern_of(arguments[0]), pattern_of(arguments[1]))
     shown = getattr(hint, "__name__", None) or str(hint)
-    raise ValueError(f"{shown} is the hint of no SQL type")
+    raise ValueError(f"no SQL type matches the type hint {shown}")
 
 
 def _annotated(arguments: tuple[Any, ...]) -> Pattern:  # Any: whatever was written there

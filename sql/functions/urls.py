@@ -61,7 +61,7 @@ class Url:
 def parse_url(text: str) -> Url:
     """The parts of a URL; ValueError if it is none."""
     if len(text) > TEXT_MAX:
-        raise ValueError(f"the URL is longer than {TEXT_MAX}")
+        raise ValueError(f"the URL is longer than {TEXT_MAX} characters")
     found = HIERARCHICAL.fullmatch(text)
     if found is not None and found["scheme"] is None and FIRST_SEGMENT_WITH_COLON.match(text):
         found = None  # what stands before a colon is a scheme
@@ -88,20 +88,18 @@ def _decoded(part: str | None) -> str | None:
 
 
 @urls.scalar(
-    "URL_ENCODE_PARAM(text STRING) -> STRING", "The text as a parameter of a URL may contain it."
+    "URL_ENCODE_PARAM(text STRING) -> STRING", "Encodes a string for use as a parameter of a URL."
 )
 def encode_parameter(text: str) -> str:
     """Form encoding: spaces are plus signs, others than letters, digits and -_.* are %XX."""
     return quote_plus(text, safe="*").replace("~", "%7E")
 
 
-@urls.scalar(
-    "URL_DECODE_PARAM(text STRING) -> STRING", "The text that a parameter of a URL stands for."
-)
+@urls.scalar("URL_DECODE_PARAM(text STRING) -> STRING", "Decodes a parameter of a URL.")
 def decode_parameter(text: str) -> str:
     """The text of a form encoding."""
     if BROKEN_ESCAPE.search(text):
-        raise ValueError(f'two hex digits follow every percent sign, but not in "{text}"')
+        raise ValueError(f'two hex digits must follow each percent sign in "{text}"')
     return unquote_to_bytes(text.replace("+", " ")).decode("utf-8", "replace")
 
 
@@ -129,13 +127,17 @@ def extract_path(url: str) -> str | None:
     return parse_url(url).path
 
 
-@urls.scalar("URL_EXTRACT_QUERY(url STRING) -> STRING", "What follows the question mark of a URL.")
+@urls.scalar(
+    "URL_EXTRACT_QUERY(url STRING) -> STRING", "The query of a URL: what follows the question mark."
+)
 def extract_query(url: str) -> str | None:
     """The query, if there is one."""
     return parse_url(url).query
 
 
-@urls.scalar("URL_EXTRACT_FRAGMENT(url STRING) -> STRING", "What follows the hash of a URL.")
+@urls.scalar(
+    "URL_EXTRACT_FRAGMENT(url STRING) -> STRING", "The fragment of a URL: what follows the hash."
+)
 def extract_fragment(url: str) -> str | None:
     """The fragment, if there is one."""
     return parse_url(url).fragment

@@ -143,7 +143,7 @@ def load_functions(path: str | Path) -> Family:
     """The functions of a Python file, or of all files of a folder; SqlError says what is wrong."""
     found = Path(path)
     if not found.exists():
-        raise SqlError(f'there is no "{found}" to load functions from')
+        raise SqlError(f'cannot load functions: "{found}" does not exist')
     files = sorted(found.glob("[!_]*.py")) if found.is_dir() else [found]
     family = Family(USER_CATEGORY, place=str(found.resolve()))
     for each in files:
@@ -171,7 +171,7 @@ def families_at(place: str) -> list[Family]:
         module = import_module(place)
     except ImportError as error:
         raise SqlError(
-            f'there is no module "{place}"', hint="it must be importable: see PYTHONPATH"
+            f'there is no module "{place}"', hint="it must be importable: check PYTHONPATH"
         ) from error
     made = [each for each in vars(module).values() if isinstance(each, Family)]
     return made or [family_of(module, where=place)]
@@ -188,7 +188,7 @@ def _module(file: Path) -> ModuleType:
     place = crc32(str(file.resolve()).encode())
     spec = spec_from_file_location(f"sql_functions_{file.stem}_{place:08x}", file)
     if spec is None or spec.loader is None:
-        raise SqlError(f'"{file}" is no Python file, so it has no functions')
+        raise SqlError(f'cannot load functions: "{file}" is not a Python file')
     module = module_from_spec(spec)
     # Dataclasses, among others, look for their module there.
     sys.modules[spec.name] = module
@@ -197,7 +197,7 @@ def _module(file: Path) -> ModuleType:
     except Exception as error:  # whatever the user's code does when it is imported
         del sys.modules[spec.name]
         raise SqlError(
-            f'cannot load functions of "{file}": {type(error).__name__}: {error}'
+            f'cannot load the functions of "{file}": {type(error).__name__}: {error}'
         ) from error
     return module
 
@@ -247,7 +247,7 @@ def _not_twice(family: Family, signature: Signature) -> None:
     patterns = [each.pattern for each in signature.parameters]
     for each in known.overloads if known else ():
         if [one.pattern for one in each.signature.parameters] == patterns:
-            raise ValueError(f"there is already one that takes the same: {each.signature}")
+            raise ValueError(f"another function takes the same arguments: {each.signature}")
 
 
 def sql_name(function: Any) -> str:  # Any: a user's function or class
@@ -262,7 +262,7 @@ def _hinted(function: Callable[..., Any], *, table: bool) -> tuple[list[Signatur
         raise ValueError("its result has no type hint, and it has no signature")
     result = hints["return"]
     if table and get_origin(result) not in _ROWS:
-        raise ValueError("a table function gives a list")
+        raise ValueError("a table function must return a list")
     parameters: list[Parameter] = []
     needed = 0
     for each in inspect.signature(function).parameters.values():

@@ -49,7 +49,7 @@ def user_aggregate(
     with_settings = "settings" in literals
     if isinstance(declared, Signature):
         if not state:
-            raise ValueError("with a signature, the type of its states is needed: state=")
+            raise ValueError("a signature needs the type of the state, too: state=")
         signature, state_pattern = declared, read_signature(f"F() -> {state}").result
     else:
         signature, state_pattern, constants = _hinted(made, declared)

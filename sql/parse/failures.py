@@ -20,11 +20,11 @@ TYPOGRAPHIC = frozenset("\u2018\u2019\u201a\u201c\u201d\u201e\u00b4")
 END_HINT = "end each statement with a semicolon"
 # What other dialects have and this one has not, by the word at the place or before it.
 UNSUPPORTED = {
-    "ORDER": "there is no ORDER BY: rows of a stream have no end after which to sort them",
-    "UNION": "there is no UNION: INSERT INTO one stream from several queries instead",
-    "OFFSET": "there is no OFFSET: only LIMIT",
-    "OVER": "there are no OVER windows: use WINDOW and GROUP BY",
-    "DISTINCT": "there is no DISTINCT: GROUP BY the columns, or use COUNT_DISTINCT",
+    "ORDER": "ORDER BY is not supported: a stream has no end after which its rows could be sorted",
+    "UNION": "UNION is not supported: INSERT INTO one stream from several queries instead",
+    "OFFSET": "OFFSET is not supported, only LIMIT",
+    "OVER": "OVER is not supported: use WINDOW and GROUP BY",
+    "DISTINCT": "DISTINCT is not supported: GROUP BY the columns, or use COUNT_DISTINCT",
 }
 
 
@@ -54,7 +54,7 @@ def unfinished(tokens: Tokens, index: int) -> SyntaxFailed:
     if tokens.kinds[index] in ("open", "end"):
         return unexpected(tokens, index, ())
     if tokens.words[index] in ("AND", "OR", "NOT"):
-        return _failed(tokens, index, "", "a condition stands in brackets here")
+        return _failed(tokens, index, "", "put the condition in parentheses")
     hint = _hint(tokens, index) or f'"{_shown(tokens, index)}" cannot follow here; {END_HINT}'
     return _failed(tokens, index, "", hint)
 
@@ -68,7 +68,7 @@ def unexpected(tokens: Tokens, index: int, expected: tuple[str, ...]) -> SyntaxF
     if tokens.kinds[index] == "end":
         return _failed(tokens, index, _near(tokens, index), hint or END_HINT)
     if not hint and tokens.kinds[index] == "reserved" and ("name" in expected or not expected):
-        hint = f"a name that is a keyword stands in back quotes: `{near}`"
+        hint = f"put a name that is a keyword in backticks: `{near}`"
     if "name" in expected:
         return _failed(tokens, index, _reserved(tokens, index) or _near(tokens, index), hint)
     if len(expected) == 1 and expected[0] in BRACKETS:
@@ -113,15 +113,15 @@ def _hint(tokens: Tokens, index: int) -> str:
     if found:
         return found
     if tokens.words[index] == "(" and tokens.words[index + 1] == "SELECT":
-        return "there are no sub-queries: CREATE STREAM ... AS SELECT and read from that"
+        return "subqueries are not supported: CREATE STREAM ... AS SELECT and read from that stream"
     return _wrong_hint(tokens.texts[index]) if tokens.kinds[index] == "wrong" else ""
 
 
 def _wrong_hint(sign: str) -> str:
     if sign in TYPOGRAPHIC:
-        return f"texts stand in ' and names in `, and {sign} is neither"
+        return f"use ' for strings and ` for names instead of {sign}"
     if sign.isalnum():
-        return f'a name with "{sign}" stands in back quotes'
+        return f'put a name that contains "{sign}" in backticks'
     return f'"{sign}" has no meaning outside quotes'
 
 

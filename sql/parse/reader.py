@@ -95,7 +95,7 @@ class Reader:
     def fail(self, *expected: str) -> NoReturn:
         """The current token cannot stand here; these could, if they are few."""
         if self.kind == "variable":
-            self.fail_at(self.position(), f"variable {self.token_text()} cannot stand here")
+            self.fail_at(self.position(), f"variable {self.token_text()} is not allowed here")
         raise unexpected(self.tokens, self.index, expected)
 
     def fail_at(self, place: Position, message: str, *, hint: str = "") -> NoReturn:
@@ -135,8 +135,8 @@ class Reader:
             f"line {place.line}:{place.column}: the expression is nested too deeply",
             line=place.line,
             column=place.column,
-            hint=f"at most {NESTED_MAX} brackets can be open and {DEPTH_MAX} operators follow each "
-            "other; split it over several queries",
+            hint=f"at most {NESTED_MAX} parentheses can be open and {DEPTH_MAX} operators can "
+            "follow each other; split it over several queries",
         )
 
     def at_name(self) -> bool:
@@ -216,7 +216,7 @@ class Reader:
         if self.uses is None:
             self.fail_at(
                 self.position(),
-                f"variable {self.token_text()} is not replaced by a value",
+                f"variable {self.token_text()} has no value",
                 hint="DEFINE it first",
             )
         return True

@@ -99,7 +99,7 @@ def _only_statement(reader: Reader) -> Statement:
     if reader.kind != "end":
         place = reader.position()
         raise SyntaxFailed(
-            "one statement is expected, and more follow", line=place.line, column=place.column
+            "expected one statement, but more follow", line=place.line, column=place.column
         )
     return statement
 

@@ -60,7 +60,7 @@ class Tokens:
 def tokens_of(text: str, *, line: int = 1, column: int = 1) -> Tokens:
     """The tokens of a text, which itself begins at a line and column of a larger one."""
     if len(text) > TEXT_MAX:
-        raise SyntaxFailed(f"the text has {len(text)} signs, and at most {TEXT_MAX} are read")
+        raise SyntaxFailed(f"the text has {len(text)} characters; at most {TEXT_MAX} are allowed")
     found = Tokens(text, [], [], [], [], [], [])
     kinds, words, texts = found.kinds, found.words, found.texts
     first_line, line_start, last_end = line, 1 - column, 0
@@ -83,7 +83,7 @@ def tokens_of(text: str, *, line: int = 1, column: int = 1) -> Tokens:
             line += token.count("\n")
             line_start = start + token.rfind("\n") + 1
     if len(kinds) > TOKENS_MAX:
-        why = f"the text has more than {TOKENS_MAX} words and signs"
+        why = f"the text has more than {TOKENS_MAX} words and symbols"
         raise SyntaxFailed(why, hint="send it in parts")
     _add_end(found, last_end, line=first_line, column=column)
     return found

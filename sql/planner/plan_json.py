@@ -82,7 +82,7 @@ def plan_from_json(
     """
     found = from_json(document, functions, missing)
     if not isinstance(found, PlanNode):
-        raise SqlError("a plan cannot be read: it is no step")
+        raise SqlError("a plan cannot be read: it is not a step")
     return found
 
 
@@ -145,7 +145,7 @@ def _encoded_object(value: object) -> Json:
     if isinstance(value, Enum):
         return {"enum": type(value).__name__, "value": value.value}
     name = type(value).__name__
-    assert name in CLASSES, f"{name} is no part of a plan"
+    assert name in CLASSES, f"{name} is not part of a plan"
     assert dataclasses.is_dataclass(value)
     fields = {each.name: to_json(getattr(value, each.name)) for each in dataclasses.fields(value)}
     return {"@": name, **fields}

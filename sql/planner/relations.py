@@ -254,7 +254,7 @@ def new_key(node: PlanNode, keys: list[tuple[ex.Expression, TypedExpression]]) -
     columns = []
     for expression, typed in keys:
         if typed.type is None:
-            raise StatementFailed("a key cannot be NULL of no type")
+            raise StatementFailed("a key cannot be NULL without a type")
         if isinstance(expression, ex.Name):
             columns.append(Column(getattr(typed, "name", expression.name), typed.type))
         else:

@@ -81,7 +81,7 @@ def _fields(struct: ex.Expression, aliases: Aliases, type_of: TypeOf) -> Iterabl
     type_ = type_of(struct)
     if not isinstance(type_, StructType):
         raise StatementFailed(
-            f"Cannot apply `->*` to {expression_text(struct)}: it is {type_} and no STRUCT"
+            f"Cannot apply `->*` to {expression_text(struct)}: it is {type_}, not a STRUCT"
         )
     for field in type_.fields:
         value = ex.FieldOf(struct, field.name)

@@ -88,7 +88,7 @@ def _earlier(earlier: tuple[Rows, ...], last: Rows, now: Rows) -> tuple[Rows, ..
     for each in last:
         if types.get(each.name, each.type) != each.type:
             raise StatementFailed(
-                f"Query is not upgradeable. Column `{each.name}` was stored as {each.type}, and is "
+                f"Query is not upgradeable. Column `{each.name}` was stored as {each.type}, but is "
                 f"{types[each.name]} now"
             )
     return earlier if last == now else (*earlier, last)

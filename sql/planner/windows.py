@@ -27,8 +27,8 @@ def window_spec(window: Window) -> WindowSpec:
     advance = _ms(window.advance)
     if advance is not None and not 0 < advance <= size:
         raise StatementFailed(
-            f"a hopping window of {size} ms cannot advance by {advance} ms: it must be more than "
-            "nothing and at most the size"
+            f"a hopping window of {size} ms cannot advance by {advance} ms: the advance must be "
+            "positive and at most the size"
         )
     grace = _ms(window.grace)
     return WindowSpec(

@@ -75,7 +75,7 @@ class ServerStopping(Refused):
 
     def __init__(self) -> None:
         """The same for all of them."""
-        super().__init__(STOPPING, "The server is shutting down: the query has not ended")
+        super().__init__(STOPPING, "The server is shutting down: the query did not complete")
 
 
 def respond(content: Json, *, media_type: str = V1_JSON, status: int = 200) -> Response:

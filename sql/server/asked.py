@@ -72,12 +72,12 @@ def sql_request(content: Mapping[str, object]) -> SqlRequest:
     """A request of /ksql, /query or /query-stream, whose names for the same differ."""
     text = text_of(content, "ksql") or text_of(content, "sql")
     if not text:
-        raise Refused(BAD_REQUEST, 'No statement in request: "ksql" or "sql" must be a text')
+        raise Refused(BAD_REQUEST, 'No statement in request: "ksql" or "sql" must be a string')
     if "\0" in text:
         raise Refused(BAD_REQUEST, "Invalid statement: it has a NUL character")
     if text.count(";") > STATEMENTS_MAX and len(split_statements(text)) > STATEMENTS_MAX:
         raise Refused(
-            BAD_REQUEST, f"Too many statements in request: at most {STATEMENTS_MAX} are carried out"
+            BAD_REQUEST, f"Too many statements in request: at most {STATEMENTS_MAX} are allowed"
         )
     sequence_number = content.get("commandSequenceNumber")
     if sequence_number is not None and type(sequence_number) is not int:
@@ -97,7 +97,7 @@ def text_of(content: Mapping[str, object], name: str) -> str:
     if found is None:
         return ""
     if not isinstance(found, str):
-        raise Refused(BAD_REQUEST, f'"{name}" must be a text')
+        raise Refused(BAD_REQUEST, f'"{name}" must be a string')
     return found
 
 

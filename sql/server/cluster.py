@@ -120,13 +120,13 @@ class Cluster:
 
     def _check(self, setting: str) -> None:
         if not self._engine.config.flag(setting):
-            raise Refused(NOT_FOUND, f"This is off here: {setting} is false")
+            raise Refused(NOT_FOUND, f"This endpoint is disabled: {setting} is false")
 
     def _other(self, host: str) -> Other:
         found = self._others.get(host)
         if found is None:
             if len(self._others) >= HOSTS_MAX:
-                raise Refused(BAD_REQUEST, f"more than {HOSTS_MAX} servers are not remembered")
+                raise Refused(BAD_REQUEST, f"Too many servers: at most {HOSTS_MAX} are tracked")
             found = self._others[host] = Other()
         return found
 
@@ -235,7 +235,7 @@ class Cluster:
                 try:
                     found.update(each.runtime.elsewhere(each.where.store))
                 except MillstreamError as error:
-                    logger.debug("query %s does not run: %s", each.info.id, error)
+                    logger.debug("query %s is not running: %s", each.info.id, error)
         return found - {self._engine.config.address}
 
     def _own(self) -> Json:
@@ -252,7 +252,7 @@ class Cluster:
             try:
                 client.post(f"http://{host}{path}", json=content)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
-                logger.debug("server %s does not hear: %s", host, error)
+                logger.debug("server %s does not respond: %s", host, error)
 
 
 class _Rounds:
@@ -267,7 +267,7 @@ class _Rounds:
         """Log an error, unless it is the same as in the round before: rounds are short."""
         shown = repr(error)
         if shown != self._reported:
-            logger.error("a heartbeat failed, and is sent again: %s", shown, exc_info=error)
+            logger.error("could not send heartbeats, retrying: %s", shown, exc_info=error)
         self._reported = shown
 
 
@@ -280,7 +280,7 @@ def _checked_lags(lags: object) -> Mapping[str, object]:
     try:
         found = msgspec.convert(lags, HostStoreLags)
     except msgspec.ValidationError as error:
-        raise Refused(BAD_REQUEST, f'"hostStoreLags" is wrong: {error}') from error
+        raise Refused(BAD_REQUEST, f'"hostStoreLags" is invalid: {error}') from error
     stores = found.stateStoreLags.values()
     if sum(1 + len(each.lagByPartition) for each in stores) > LAGS_MAX:
         raise Refused(BAD_REQUEST, f'"hostStoreLags" has more than {LAGS_MAX} partitions')

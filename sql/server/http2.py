@@ -157,7 +157,7 @@ class Http2Connection(asyncio.Protocol):
             for event in self.protocol.receive_data(data):
                 self._take(event)
         except ProtocolError as error:
-            logger.debug("a client broke HTTP/2: %s", error)
+            logger.debug("a client violated HTTP/2: %s", error)
             self._close()
             return
         self.flush()

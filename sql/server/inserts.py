@@ -38,7 +38,7 @@ class Inserts:
         content = _object(first)
         name = text_of(content, "target")
         if not name:
-            raise Refused(BAD_REQUEST, '"target" must be a text')
+            raise Refused(BAD_REQUEST, '"target" must be a string')
         target = await run_in_threadpool(self._target, name)
         is_array = media_name(request.headers.get("accept", "")) == JSON
         return Streamed(

@@ -102,7 +102,7 @@ class Querying:
         """POST /close-query."""
         query_id = text_of(json_object(await read_body(request)), "queryId")
         if not query_id:
-            raise Refused(BAD_REQUEST, '"queryId" must be a text')
+            raise Refused(BAD_REQUEST, '"queryId" must be a string')
         found = self._engine.asking.push_queries.get(query_id)
         if found is None:
             raise Refused(BAD_REQUEST, f"No query with id {query_id}")

@@ -100,12 +100,12 @@ class Telling:
         for what, text, count in (
             ("streams", "Streams.", kinds.count(SourceKind.STREAM)),
             ("tables", "Tables.", kinds.count(SourceKind.TABLE)),
-            ("push_queries", "Push queries that run.", len(self._engine.asking.push_queries)),
-            ("open_answers", "Answers of queries that are being sent.", open_answers),
+            ("push_queries", "Running push queries.", len(self._engine.asking.push_queries)),
+            ("open_answers", "Query responses that are being sent.", open_answers),
         ):
             out.single(f"millstream_sql_{what}", "gauge", text, count)
         name = "millstream_sql_persistent_queries"
-        out.family(name, "gauge", "Persistent queries by their state.")
+        out.family(name, "gauge", "Persistent queries by state.")
         for state_name in sorted(set(running)):
             out.sample(name, running.count(state_name), state=state_name)
 

@@ -52,7 +52,9 @@ def _output(shell: Shell, argument: str) -> None:
         try:
             look.format = OutputFormat(argument.upper())
         except ValueError:
-            raise StatementFailed(f'"{argument}" is no format: TABULAR or JSON') from None
+            raise StatementFailed(
+                f'unknown output format "{argument}": use TABULAR or JSON'
+            ) from None
     shell.screen.line(f"output is {look.format.value}")
 
 
@@ -67,14 +69,14 @@ def _server(shell: Shell, argument: str) -> None:
 
 def _spool(shell: Shell, argument: str) -> None:
     if not argument:
-        raise StatementFailed("spool needs a file, or OFF")
+        raise StatementFailed("spool needs a file or OFF")
     off = argument.upper() == "OFF"
     shell.screen.spool(None if off else Path(_unquoted(argument)))
     shell.screen.line("spooling ended" if off else f"spooling to {_unquoted(argument)}")
 
 
 def _request_pipelining(shell: Shell, argument: str) -> None:
-    shell.screen.line("request-pipelining is OFF: a statement waits for the one before it")
+    shell.screen.line("request-pipelining is OFF: each statement waits for the previous one")
 
 
 def _run(shell: Shell, argument: str) -> None:
@@ -99,7 +101,7 @@ def script_text(path: Path) -> str:
 @contextmanager
 def _deeper() -> Iterator[None]:
     if depth.get() >= SCRIPT_DEPTH_MAX:
-        raise StatementFailed("scripts run each other without end")
+        raise StatementFailed("the scripts run each other in a loop")
     before = depth.set(depth.get() + 1)
     try:
         yield
@@ -117,7 +119,7 @@ def _set(shell: Shell, argument: str) -> None:
         look.column_width = int(value)
     else:
         raise StatementFailed(
-            f"there is no setting of the shell like this: {' '.join(words).lower()}",
+            f"unknown shell setting: {' '.join(words).lower()}",
             hint="set cli wrap on | off, set cli column-width n",
         )
     shell.screen.line(f"{name.lower()} is {value.lower()}")

@@ -127,9 +127,9 @@ def _refuse_if_running(bootstrap: str, service_id: str) -> None:
 
 def _in_use(service_id: str, why: str) -> ServiceInUse:
     return ServiceInUse(
-        f'the SQL service "{service_id}" runs already ({why}): its queries would run twice',
-        hint="give --service-id another name, or the server's URL instead of --bootstrap; after a "
-        "crash members of its groups time out within a minute",
+        f'the SQL service "{service_id}" is already running ({why}): its queries would run twice',
+        hint="choose another --service-id, or give the server's URL instead of --bootstrap; after "
+        "a crash, members of its groups time out within a minute",
     )
 
 
@@ -139,7 +139,7 @@ def _discard(engine: Engine) -> None:
         engine.asking.close()
         engine.commands.terminate_cluster([])
     except MillstreamError as error:
-        logger.warning("topics of a temporary SQL service may be left: %s", error)
+        logger.warning("could not delete all topics of a temporary SQL service: %s", error)
 
 
 class EmbeddedSession:

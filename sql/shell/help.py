@@ -7,18 +7,18 @@ from sql.functions.builtin import builtin_functions
 from sql.syntax.statement_help import StatementHelp, help_about
 
 COMMANDS = (
-    ("help [statement | function]", "What there is, or more about one of it."),
-    ("exit", "Leave the shell; so does Ctrl-D."),
-    ("clear", "Empty the screen."),
-    ("history", "The statements of before."),
-    ("version", "The version of the engine."),
-    ("output [TABULAR | JSON]", "How answers are written."),
-    ("server [URL]", "Which server statements are sent to; with an address, another one."),
-    ("spool file | OFF", "Write everything into a file, too."),
-    ("run script 'file'", "Carry out the statements of a file."),
-    ("set cli wrap on | off", "Whether long values take several lines, or are cut."),
-    ("set cli column-width n", "The width of columns; 0: as the screen allows."),
-    ("request-pipelining [ON | OFF]", "Accepted for ksqlDB's scripts; statements always wait."),
+    ("help [statement | function]", "List commands and statements, or show help for one of them."),
+    ("exit", "Leave the shell, like Ctrl-D."),
+    ("clear", "Clear the screen."),
+    ("history", "Show earlier statements."),
+    ("version", "Show the version of the engine."),
+    ("output [TABULAR | JSON]", "Show or set the output format."),
+    ("server [URL]", "Show the server, or connect to another one."),
+    ("spool file | OFF", "Also write all output to a file."),
+    ("run script 'file'", "Run the statements of a file."),
+    ("set cli wrap on | off", "Wrap long values over several lines, or cut them off."),
+    ("set cli column-width n", "Set the width of columns; 0 fits them to the screen."),
+    ("request-pipelining [ON | OFF]", "Accepted for ksqlDB's scripts; has no effect."),
 )
 
 
@@ -40,7 +40,7 @@ def help_lines(words: str) -> Iterator[str]:
 
 
 def _overview() -> Iterator[str]:
-    yield "Commands of the shell:"
+    yield "Shell commands:"
     width = max(len(form) for form, _ in COMMANDS)
     yield from (f"  {form:<{width}}  {about}" for form, about in COMMANDS)
     yield ""

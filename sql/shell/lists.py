@@ -108,6 +108,6 @@ LISTS: Mapping[str, ListRule] = {
     "connector_plugins_list": ListRule(
         "connectorsPlugins",
         (("Class", "class"), ("Type", "type"), ("Version", "version")),
-        "Connect has no plugins",
+        "there are no connector plugins",
     ),
 }

@@ -161,7 +161,7 @@ def _source(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
     yield from _source_parts(source, shape)
     if not source.get("extended"):
         name = source.get("name", "")
-        yield _text(f"More about its topic and queries: DESCRIBE {name} EXTENDED;", "dim")
+        yield _text(f"For its topic and queries: DESCRIBE {name} EXTENDED;", "dim")
 
 
 def _sources_described(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
@@ -202,7 +202,7 @@ def _source_parts(source: Json, shape: Shapes) -> Iterator[RenderableType]:
     if any(statistics):
         yield _text("Local runtime statistics", "bold")
         yield _text("\n".join(str(each) for each in statistics if each))
-        yield _text(f"(of this server with the topic {source.get('topic')})")
+        yield _text(f"(of this server, for topic {source.get('topic')})")
 
 
 def _offsets(group: Json, shape: Shapes) -> Iterator[RenderableType]:

@@ -82,7 +82,7 @@ class Shell:
             raise
         except Exception as error:
             # A mistake of ours: the user keeps the shell, and what runs in it.
-            logger.exception("a statement failed in an unexpected way")
+            logger.exception("a statement failed unexpectedly")
             self.screen.line(f"error: {type(error).__name__}: {error}", "red")
 
     def _run(self, asked: Said) -> None:

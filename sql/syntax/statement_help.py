@@ -20,7 +20,7 @@ class StatementHelp:
 HELP = (
     StatementHelp(
         "CREATE STREAM",
-        "Makes a stream of the records of a topic.",
+        "Creates a stream on a topic.",
         "CREATE [OR REPLACE] [SOURCE] STREAM [IF NOT EXISTS] name\n"
         "  (column type [KEY | HEADERS | HEADER('key')], ...) WITH (property = value, ...)",
         "CREATE STREAM orders (id INT KEY, customer STRING, amount DECIMAL(9, 2))\n"
@@ -29,7 +29,7 @@ HELP = (
     ),
     StatementHelp(
         "CREATE TABLE",
-        "Makes a table of the last record of each key of a topic.",
+        "Creates a table on a topic: the latest record of each key.",
         "CREATE [OR REPLACE] [SOURCE] TABLE [IF NOT EXISTS] name\n"
         "  (column type PRIMARY KEY, column type, ...) WITH (property = value, ...)",
         "CREATE TABLE customers (id STRING PRIMARY KEY, name STRING)\n"
@@ -38,7 +38,7 @@ HELP = (
     ),
     StatementHelp(
         "CREATE STREAM AS SELECT",
-        "Makes a stream of the results of a query, which runs until it is terminated.",
+        "Creates a stream from a query, which runs until it is terminated.",
         "CREATE [OR REPLACE] STREAM [IF NOT EXISTS] name [WITH (property = value, ...)]\n"
         "  AS SELECT ...",
         "CREATE STREAM large_orders AS SELECT * FROM orders WHERE amount > 1000 EMIT CHANGES;",
@@ -46,7 +46,7 @@ HELP = (
     ),
     StatementHelp(
         "CREATE TABLE AS SELECT",
-        "Makes a table of the results of a query, which runs until it is terminated.",
+        "Creates a table from a query, which runs until it is terminated.",
         "CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [WITH (property = value, ...)]\n"
         "  AS SELECT ...",
         "CREATE TABLE totals AS SELECT customer, SUM(amount) AS total FROM orders\n"
@@ -55,21 +55,21 @@ HELP = (
     ),
     StatementHelp(
         "INSERT INTO SELECT",
-        "Writes the results of a query into a stream, until it is terminated.",
+        "Writes the results of a query to a stream; runs until it is terminated.",
         "INSERT INTO stream [WITH (QUERY_ID = 'id')] SELECT ...",
         "INSERT INTO all_orders SELECT * FROM orders EMIT CHANGES;",
         st.InsertSelect,
     ),
     StatementHelp(
         "INSERT INTO VALUES",
-        "Writes one record into the topic of a stream or table.",
+        "Writes one record to the topic of a stream or table.",
         "INSERT INTO name [(column, ...)] VALUES (value, ...)",
         "INSERT INTO orders (id, customer, amount) VALUES (1, 'ann', 12.50);",
         st.InsertValues,
     ),
     StatementHelp(
         "SELECT",
-        "Shows the changes of a query as they come (EMIT), or the rows of now.",
+        "Shows changes as they happen (push query, EMIT), or the current rows (pull query).",
         "SELECT expression [AS name], ... FROM source [alias]\n"
         "  [[INNER | LEFT | RIGHT | FULL] JOIN source [WITHIN duration] ON condition ...]\n"
         "  [WINDOW TUMBLING | HOPPING | SESSION (...)] [WHERE condition]\n"
@@ -81,56 +81,56 @@ HELP = (
     ),
     StatementHelp(
         "ALTER STREAM, ALTER TABLE",
-        "Adds columns to a stream or table that was made with columns.",
+        "Adds columns to a stream or table that was created with columns.",
         "ALTER STREAM | TABLE name ADD [COLUMN] column type, ...",
         "ALTER STREAM orders ADD COLUMN note STRING;",
         st.AlterSource,
     ),
     StatementHelp(
         "ALTER SYSTEM",
-        "Changes a setting of the server.",
+        "Changes a property of the server.",
         "ALTER SYSTEM 'name' = 'value'",
         "ALTER SYSTEM 'ksql.streams.num.stream.threads' = '2';",
         st.AlterSystem,
     ),
     StatementHelp(
         "DROP STREAM, DROP TABLE",
-        "Forgets a stream or table and ends the query that made it.",
+        "Drops a stream or table and terminates the query that created it.",
         "DROP STREAM | TABLE [IF EXISTS] name [DELETE TOPIC]",
         "DROP STREAM IF EXISTS large_orders DELETE TOPIC;",
         st.DropSource,
     ),
     StatementHelp(
         "CREATE TYPE",
-        "Gives a type a name.",
+        "Creates a custom type: a name for a type.",
         "CREATE TYPE [IF NOT EXISTS] name AS type",
         "CREATE TYPE address AS STRUCT<street STRING, number INT>;",
         st.CreateType,
     ),
     StatementHelp(
         "DROP TYPE",
-        "Forgets the name of a type.",
+        "Drops a custom type.",
         "DROP TYPE [IF EXISTS] name",
         "DROP TYPE IF EXISTS address;",
         st.DropType,
     ),
     StatementHelp(
         "CREATE CONNECTOR",
-        "Starts a connector that brings data in (SOURCE) or out (SINK).",
+        "Creates a connector that imports (SOURCE) or exports (SINK) data.",
         "CREATE SOURCE | SINK CONNECTOR [IF NOT EXISTS] name WITH ('setting' = 'value', ...)",
         "CREATE SOURCE CONNECTOR files WITH ('connector.class'='FileStreamSource', 'topic'='t');",
         st.CreateConnector,
     ),
     StatementHelp(
         "DROP CONNECTOR",
-        "Ends a connector.",
+        "Drops a connector.",
         "DROP CONNECTOR [IF EXISTS] name",
         "DROP CONNECTOR files;",
         st.DropConnector,
     ),
     StatementHelp(
         "SHOW",
-        "Lists what there is; LIST is the same.",
+        "Lists streams, tables, topics and so on; LIST is the same.",
         "SHOW STREAMS | TABLES | [ALL] TOPICS | QUERIES [EXTENDED]\n"
         "SHOW FUNCTIONS | TYPES | VARIABLES | PROPERTIES\n"
         "SHOW [SOURCE | SINK] CONNECTORS | CONNECTOR PLUGINS",
@@ -139,7 +139,7 @@ HELP = (
     ),
     StatementHelp(
         "DESCRIBE",
-        "Shows the columns of a stream or table; EXTENDED: its topic, queries and figures too.",
+        "Shows the columns of a stream or table; EXTENDED adds its topic, queries and statistics.",
         "DESCRIBE name [EXTENDED]",
         "DESCRIBE orders EXTENDED;",
         st.DescribeSource,
@@ -153,7 +153,7 @@ HELP = (
     ),
     StatementHelp(
         "DESCRIBE FUNCTION",
-        "Shows what a function does and takes.",
+        "Shows what a function does and its parameters.",
         "DESCRIBE FUNCTION name",
         "DESCRIBE FUNCTION substring;",
         st.DescribeFunction,
@@ -167,63 +167,63 @@ HELP = (
     ),
     StatementHelp(
         "EXPLAIN",
-        "Shows how a query is or would be carried out.",
+        "Shows the execution plan of a query.",
         "EXPLAIN statement | query id",
         "EXPLAIN SELECT * FROM orders EMIT CHANGES;",
         st.Explain,
     ),
     StatementHelp(
         "PRINT",
-        "Shows the records of a topic as they come.",
+        "Shows the records of a topic as they arrive.",
         "PRINT topic [FROM BEGINNING] [INTERVAL n] [LIMIT n]",
         "PRINT 'orders' FROM BEGINNING LIMIT 3;",
         st.Print,
     ),
     StatementHelp(
         "TERMINATE, PAUSE, RESUME",
-        "Ends a running query, holds it, or lets it go on.",
+        "Terminates, pauses or resumes a persistent query.",
         "TERMINATE | PAUSE | RESUME query id | ALL",
         "PAUSE csas_large_orders_1;",
         st.ControlQuery,
     ),
     StatementHelp(
         "SET",
-        "Changes a setting of this session.",
+        "Sets a property of this session.",
         "SET 'name' = 'value'",
         "SET 'auto.offset.reset' = 'earliest';",
         st.SetProperty,
     ),
     StatementHelp(
         "UNSET",
-        "Takes a setting of this session back.",
+        "Resets a property of this session to its default.",
         "UNSET 'name'",
         "UNSET 'auto.offset.reset';",
         st.UnsetProperty,
     ),
     StatementHelp(
         "DEFINE",
-        "Makes a variable, for which ${name} stands in later statements.",
+        "Defines a variable, which later statements use as ${name}.",
         "DEFINE name = 'value'",
         "DEFINE topic = 'orders';",
         st.DefineVariable,
     ),
     StatementHelp(
         "UNDEFINE",
-        "Forgets a variable.",
+        "Removes a variable.",
         "UNDEFINE name",
         "UNDEFINE topic;",
         st.UndefineVariable,
     ),
     StatementHelp(
         "ASSERT TOPIC",
-        "Fails if a topic is not there, or waits for it.",
+        "Fails if a topic does not exist within the timeout.",
         "ASSERT [NOT EXISTS] TOPIC name [WITH (PARTITIONS = n, REPLICAS = n)] [TIMEOUT duration]",
         "ASSERT TOPIC orders WITH (PARTITIONS=4) TIMEOUT 10 SECONDS;",
         st.AssertTopic,
     ),
     StatementHelp(
         "ASSERT SCHEMA",
-        "Fails if the registry has no such schema, or waits for it.",
+        "Fails if a schema is not in the registry within the timeout.",
         "ASSERT [NOT EXISTS] SCHEMA [SUBJECT name] [ID n] [TIMEOUT duration]",
         "ASSERT SCHEMA SUBJECT 'orders-value' TIMEOUT 10 SECONDS;",
         st.AssertSchema,
@@ -237,14 +237,14 @@ HELP = (
     ),
     StatementHelp(
         "ASSERT VALUES",
-        "Fails if the next record is another; only in test scripts.",
+        "Fails if the next record differs; only in test scripts.",
         "ASSERT VALUES source [(column, ...)] VALUES (value, ...)",
         "ASSERT VALUES large_orders (id, amount) VALUES (1, 1200.00);",
         st.AssertValues,
     ),
     StatementHelp(
         "ASSERT NULL VALUES",
-        "Fails if the next record is no deletion of this key; only in test scripts.",
+        "Fails if the next record is not a tombstone for this key; only in test scripts.",
         "ASSERT NULL VALUES source [(column, ...)] KEY (value, ...)",
         "ASSERT NULL VALUES totals (customer) KEY ('ann');",
         st.AssertTombstone,

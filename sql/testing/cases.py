@@ -52,7 +52,7 @@ def _files(path: Path) -> Iterator[Path]:
     elif path.exists():
         yield path
     else:
-        raise MillstreamError(f'there is no "{path}"', hint="give a file of cases, or a folder")
+        raise MillstreamError(f'"{path}" does not exist', hint="give a file of cases or a folder")
 
 
 def _cases(file: Path, scripts: tuple[Path, ...]) -> Iterator[Case]:
@@ -63,7 +63,7 @@ def _cases(file: Path, scripts: tuple[Path, ...]) -> Iterator[Case]:
             yield Case(case["id"], _kind(case), case, (file.parent, *scripts))
     except (ValueError, KeyError, TypeError) as error:
         raise MillstreamError(
-            f"this is no file of cases: {error!r}",
+            f"this is not a file of cases: {error!r}",
             at=str(file),
             hint='it must be {"cases": [{"id": ..., "statements": [...], ...}]}',
         ) from error

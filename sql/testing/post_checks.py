@@ -29,7 +29,7 @@ def check_post(
     if forbidden is not None:
         for name in (*engine.topics, *internal):
             if re.search(forbidden, name):
-                raise CaseFailed(f'topic "{name}" exists and must not')
+                raise CaseFailed(f'topic "{name}" exists but must not')
     for expected in topics.get("required") or ():
         _check_topic(engine, expected)
 

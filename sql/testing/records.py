@@ -118,7 +118,7 @@ def _read_json(side: Side, data: bytes) -> object:
     try:
         found = json.loads(data, parse_float=Decimal)
     except ValueError as error:
-        raise SerdeError(f"this is no JSON: {data!r}") from error
+        raise SerdeError(f"this is not JSON: {data!r}") from error
     if side.is_alone(side.columns):
         return _typed_json(found, side.columns[0].type)
     if not isinstance(found, dict):
@@ -201,7 +201,7 @@ def _row(side: Side, columns: Sequence[Column], given: object) -> Row:
     if side.is_alone(columns):
         return (as_typed(given, columns[0].type),)
     if not isinstance(given, dict):
-        raise SerdeError(f'a record of topic "{side.topic}" is {given!r}, and no object')
+        raise SerdeError(f'a record of topic "{side.topic}" is {given!r}, not an object')
     return tuple(as_typed(_field(given, column.name), column.type) for column in columns)
 
 

@@ -153,7 +153,7 @@ class RestSurroundings:
         """Wait until all persistent queries run."""
         for each in self._engine.commands.running.values():
             if not each.runtime.wait_running(TIMEOUT_MS):
-                raise CaseFailed(f"query {each.info.id} does not run: {each.runtime.failures}")
+                raise CaseFailed(f"query {each.info.id} is not running: {each.runtime.failures}")
 
     def wait_until_caught_up(self) -> None:
         """Wait until the persistent queries have processed all that their topics have."""

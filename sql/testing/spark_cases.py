@@ -46,7 +46,7 @@ GROUP = 150  # a batch costs seconds, a case in it milliseconds
 ATTEMPTS = 3  # Spark gives a query up when a machine is so busy that a process comes too late
 UNSUPPORTED = {
     CaseKind.SCRIPT: "scripts interleave all of their queries: only the native engine runs them",
-    CaseKind.REST: "requests are answered by a server: its cases run on the native engine only",
+    CaseKind.REST: "requests need a server: only the native engine runs them",
 }
 FAILED_TASK = re.compile(r'task \d+_\d+ of "([^"/]+)" failed: (.*)')
 

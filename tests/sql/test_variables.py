@@ -68,7 +68,7 @@ def test_variables_are_replaced_by_their_values(text: str, expected: str) -> Non
         ("SELECT ${name} FROM s;", "Illegal argument at Line: 1, Col: 8. Got: 'orders'"),
         ("DROP STREAM ${unknown};", "Got: '${unknown}'"),
         ("DROP STREAM ${count};", "Identifier names"),
-        ("DROP ${name};", "cannot stand here"),
+        ("DROP ${name};", "is not allowed here"),
     ],
 )
 def test_a_value_that_does_not_fit_is_refused(text: str, says: str) -> None:

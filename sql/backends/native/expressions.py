@@ -133,5 +133,5 @@ def refusing_depth() -> Iterator[None]:
         yield
     except (SyntaxError, RecursionError, MemoryError):
         raise StatementFailed(
-            "the expression is nested too deeply", hint="compute parts of it in a query before"
+            "the expression is nested too deeply", hint="compute parts of it in an earlier query"
         ) from None

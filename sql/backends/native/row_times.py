@@ -22,7 +22,7 @@ def time_reader(column: TimestampColumn, columns: Sequence[Column]) -> Callable[
 
     def read(row: Row) -> int:
         value = _present(row[index], column.name)
-        assert isinstance(value, int), "checked when the source was made"
+        assert isinstance(value, int), "checked when the source was created"
         return value
 
     return read
@@ -39,7 +39,7 @@ def _parser(column: TimestampColumn) -> Callable[[object], int]:
 
     pattern = column.pattern
     if pattern is None:
-        raise StatementFailed(f"the timestamp column `{column.name}` is a text and has no format")
+        raise StatementFailed(f"the timestamp column `{column.name}` is a string and has no format")
     parse = builtin_functions().get("PARSE_TIMESTAMP").overloads[0]
     call = parse.call  # type: ignore[union-attr]
 

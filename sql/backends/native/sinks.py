@@ -53,7 +53,7 @@ class SetTime:
             try:
                 time_ms = read(row if plain is None else (*row, *cast("Row", plain)))
                 if time_ms < 0:
-                    raise ProcessingFailed(f"the time of the record is negative: {time_ms}")
+                    raise ProcessingFailed(f"the timestamp of the record is negative: {time_ms}")
             except Exception as error:  # whatever a text that is no time raises
                 if fatal:
                     raise

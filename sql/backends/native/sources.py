@@ -93,7 +93,7 @@ class DecodeRecords:
             if extractor is not None:
                 timestamp_ms = extractor(new_key, row, timestamp_ms, -1)
                 if timestamp_ms < 0:
-                    drop("a record without a time")
+                    drop("a record without a timestamp")
                     return
             forward(new_key, row, timestamp_ms, headers)
 
@@ -149,7 +149,7 @@ class TopicRecords:
 
         def read(key: object, value: Row, timestamp_ms: int, headers: Headers) -> Row:
             position = context.position
-            assert position is not None, "records of a topic have a place"
+            assert position is not None, "records of a topic have an offset"
             window: Row = (None, None) if is_windowed else ()
             key_row = key
             if is_windowed and key is not None:
@@ -171,7 +171,7 @@ class TopicRecords:
 def _open_plain(context: NodeContext, no_key: Row) -> ReadRow:
     def read(key: object, value: Row, timestamp_ms: int, headers: Headers) -> Row:
         position = context.position
-        assert position is not None, "records of a topic have a place"
+        assert position is not None, "records of a topic have an offset"
         key_row = no_key if key is None else cast("Row", key)
         return (*value, timestamp_ms, position.partition, position.offset, *key_row)
 
@@ -237,7 +237,7 @@ def extractor_of(step: Scan, context: QueryContext) -> TimestampExtractor | None
             log(error, row)
             return -1
         if found < 0:
-            log(ProcessingFailed(f"the time of the record is negative: {found}"), row)
+            log(ProcessingFailed(f"the timestamp of the record is negative: {found}"), row)
         return found
 
     return extract

@@ -168,13 +168,13 @@ def _joined(
 
 def _stream(step: PlanNode, context: QueryContext) -> RowStream:
     rows = lower(step, context)
-    assert isinstance(rows, Stream), f"step {step.name} is no stream"
+    assert isinstance(rows, Stream), f"step {step.name} is not a stream"
     return rows
 
 
 def _table(step: PlanNode, context: QueryContext) -> RowTable:
     rows = lower(step, context)
-    assert isinstance(rows, Table), f"step {step.name} is no table"
+    assert isinstance(rows, Table), f"step {step.name} is not a table"
     return rows
 
 

@@ -132,14 +132,14 @@ def _to_decimal(given: DataType, wanted: DecimalType) -> Cast:
 
 def _finite(number: float) -> Decimal:
     if not math.isfinite(number):
-        raise ValueError(f"{number} is no decimal number")
+        raise ValueError(f"{number} is not a decimal number")
     return Decimal(number)
 
 
 def _parsed_decimal(text: str) -> Decimal:
     trimmed = text.strip(CONTROLS_AND_SPACE)
     if DECIMAL.fullmatch(trimmed) is None:
-        raise ValueError(f"'{text}' is no number")
+        raise ValueError(f"'{text}' is not a number")
     return Decimal(trimmed)
 
 

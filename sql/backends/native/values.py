@@ -111,7 +111,7 @@ def decimal_remainder(
 def decimal_of_double(number: float) -> Decimal:
     """The decimal number that the text of a double shows."""
     if not math.isfinite(number):
-        raise ValueError(f"{number} is no decimal number")
+        raise ValueError(f"{number} is not a decimal number")
     return Decimal(repr(number))
 
 

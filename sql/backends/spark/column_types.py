@@ -102,7 +102,7 @@ def quoted_name(name: str) -> str:
 def _digits(precision: int) -> int:
     if precision > DIGITS_MAX:
         raise SqlError(
-            f"Spark has no decimals of {precision} digits",
+            f"Spark does not support decimals with {precision} digits",
             hint=f"use at most {DIGITS_MAX}, or run the query on the native engine",
         )
     return precision

@@ -162,7 +162,7 @@ def among(node: Among, write: Write) -> Code:
     choices = [write(each) for each in node.choices]
     type_ = node.value.type
     if any(each.type not in (type_, None) for each in node.choices):
-        raise NotNative("choices of other types")
+        raise NotNative("choices of different types")
     if type_ is DOUBLE and not all(map(_is_number, choices)):
         raise NotNative("NaN is found by chance")
     if type_ not in (*ORDERED, STRING, BYTES, DOUBLE) and not isinstance(type_, DecimalType):
@@ -183,7 +183,7 @@ def matched(node: Matching, write: Write) -> Code:
     """value LIKE pattern; null as a value fails."""
     value, pattern = write(node.value), write(node.pattern)
     if not isinstance(pattern.value, str):
-        raise NotNative("LIKE with a pattern of the row")
+        raise NotNative("LIKE with a pattern that is not constant")
     text, escape = _plain_pattern(pattern.value, node.escape)
     test = f"like({value.text}, {constant(text, STRING).text}, '{escape}')"
     if not value.nullable and not value.can_fail:
@@ -195,7 +195,7 @@ def _plain_pattern(pattern: str, escape: str | None) -> tuple[str, str]:
     """A pattern whose every escape is needed, and its escape sign."""
     sign = next((each for each in ESCAPES if each not in pattern), None)
     if sign is None:
-        raise NotNative("LIKE with a pattern of many signs")
+        raise NotNative("LIKE with a pattern of many characters")
     found, escaped = "", False
     for each in pattern:
         if not escaped and each == escape:
@@ -204,5 +204,5 @@ def _plain_pattern(pattern: str, escape: str | None) -> tuple[str, str]:
         found += sign + each if escaped and each in "%_" else each
         escaped = False
     if escaped:
-        raise NotNative("LIKE with a pattern that ends with its escape sign")
+        raise NotNative("LIKE with a pattern that ends with its escape character")
     return found, sign

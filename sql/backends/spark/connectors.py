@@ -19,7 +19,8 @@ KAFKA = "kafka"
 CONNECTORS = (AUTO, OURS, KAFKA)
 HINT = (
     "add its jar: 'spark.jars.packages' = "
-    "'org.apache.spark:spark-sql-kafka-0-10_2.13:<version of Spark>', or leave 'spark.connector'"
+    "'org.apache.spark:spark-sql-kafka-0-10_2.13:<version of Spark>', or do not set "
+    "'spark.connector'"
 )
 
 # Sessions, frames and columns are Any: PySpark has no types here.
@@ -46,7 +47,7 @@ def connector(session: Any, wanted: str) -> str:
     if has_kafka(session):
         return KAFKA
     if wanted == KAFKA:
-        raise SqlError("Spark's connector for Kafka is not there", hint=HINT)
+        raise SqlError("Spark's connector for Kafka is not available", hint=HINT)
     return OURS
 
 

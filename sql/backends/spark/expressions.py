@@ -114,7 +114,7 @@ class _Writer:
             each for each in node.struct.type.fields if each.name.lower() == node.field.lower()
         ]
         if len(alike) > 1:
-            raise NotNative("names that differ in case alone")
+            raise NotNative("names that differ only in case")
         struct = self.code(node.struct)
         text = f"({struct.text}).{quoted_name(node.field)}"
         return Code(text, can_fail=struct.can_fail, failure=struct.failed)
@@ -134,7 +134,7 @@ class _Writer:
             text = f"get({array.text}, {index.value - 1})"
             return Code(text, can_fail=array.can_fail, failure=array.failed)
         if node.index.type is not INT:
-            raise NotNative("an index that is no INT")
+            raise NotNative("an index that is not an INT")
         unknown = any_of((index.failed, f"({index.text} IS NULL)" if index.nullable else None))
         later = None if unknown is None else f"({array.text} IS NOT NULL AND {unknown})"
         failed = any_of((array.failed, later))
@@ -257,7 +257,7 @@ class _Writer:
             return code
         if (node.type, wanted) == (INT, BIGINT):
             return cast(code, INT, BIGINT, strict=True)
-        raise NotNative(f"{node.type} is no {wanted}")
+        raise NotNative(f"{node.type} is not {wanted}")
 
     def _array(self, node: NewArray) -> Code:
         assert isinstance(node.type, ArrayType)
@@ -265,7 +265,7 @@ class _Writer:
         return certain(f"CAST(array({', '.join(parts)}) AS {known_type(node.type)})")
 
     def _map(self, node: NewMap) -> Code:
-        raise NotNative("keys of a map may be null, or twice the same")
+        raise NotNative("keys of a map may be null or occur twice")
 
     def _struct(self, node: NewStruct) -> Code:
         known_type(node.type)

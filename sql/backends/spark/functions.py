@@ -57,7 +57,7 @@ MILLISECONDS = {
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function's call with its arguments as texts."""
+    """A function call with its arguments as SQL."""
 
     node: FunctionValue
     arguments: Sequence[Code]
@@ -65,8 +65,8 @@ class Call:
     lambda_failure: str | None = None
 
     @property
-    def texts(self) -> list[str]:
-        """The texts of the arguments."""
+    def sql_arguments(self) -> list[str]:
+        """The arguments as SQL."""
         return [each.text for each in self.arguments]
 
     @property
@@ -78,7 +78,7 @@ class Call:
         """An argument that must be the same text for all rows."""
         value = self.arguments[index].value
         if not isinstance(value, str):
-            raise NotNative("a text that depends on the row")
+            raise NotNative("a string that depends on the row")
         return value
 
 
@@ -100,13 +100,13 @@ def called(call: Call) -> Code:
     node = call.node
     function = node.function
     if function.volatile or not _is_builtin(node):
-        raise NotNative(f"{function.signature.name} is our own")
+        raise NotNative(f"{function.signature.name} has no equal function in Spark")
     if not function.nulls and any(each.is_null for each in call.arguments):
         return constant(None, node.type)
     for rule in FUNCTIONS.get(function.signature.name.upper(), ()):
         if rule.fits(call.types):
             return _written(call, rule)
-    raise NotNative(f"{function.signature} is our own")
+    raise NotNative(f"{function.signature} has no equal function in Spark")
 
 
 def _is_builtin(node: FunctionValue) -> bool:
@@ -215,24 +215,24 @@ def _moved(*types: DataType) -> Fits:
 
 def _as(template: str) -> Build:
     """The arguments in a template."""
-    return lambda call: template.format(*call.texts)
+    return lambda call: template.format(*call.sql_arguments)
 
 
 def _listed(template: str) -> Build:
     """All arguments in one place of a template."""
-    return lambda call: template.format(", ".join(call.texts))
+    return lambda call: template.format(", ".join(call.sql_arguments))
 
 
 def _absolute(call: Call) -> str:
     """The lowest number has no opposite and stays."""
-    value = call.texts[0]
+    value = call.sql_arguments[0]
     bits, type_ = (31, "INT") if call.types[0] is INT else (63, "BIGINT")
     return f"if({value} = CAST('{-(2**bits)}' AS {type_}), {value}, abs({value}))"
 
 
 def _whole_double(call: Call, function: str) -> str:
     """The next whole number as a double; large ones and zero stay, and so does the sign of zero."""
-    value = call.texts[0]
+    value = call.sql_arguments[0]
     zero = f" WHEN {value} < 0D AND {value} > -1D THEN -0D" if function == "ceil" else ""
     return (
         f"CASE WHEN isnan({value}) OR abs({value}) >= {WHOLE_DOUBLES} OR {value} = 0D THEN {value}"
@@ -242,7 +242,7 @@ def _whole_double(call: Call, function: str) -> str:
 
 def _rounded(call: Call) -> str:
     """Halves become the larger number."""
-    value = call.texts[0]
+    value = call.sql_arguments[0]
     up = f"if({value} - CAST(floor({value}) AS DOUBLE) >= 0.5D, 1L, 0L)"
     return (
         f"if(isnan({value}) OR abs({value}) >= {WHOLE_DOUBLES}, {double_to_bigint(value)},"
@@ -251,7 +251,7 @@ def _rounded(call: Call) -> str:
 
 
 def _sign(call: Call) -> str:
-    value = call.texts[0]
+    value = call.sql_arguments[0]
     nan = f" WHEN isnan({value}) THEN 0" if call.types[0] is DOUBLE else ""
     return (
         f"CASE WHEN {value} IS NULL THEN NULL{nan} WHEN {value} > 0 THEN 1"
@@ -263,39 +263,39 @@ def _replaced(call: Call) -> str:
     """Nothing is replaced in Spark by an empty text; and a text must not grow without end."""
     old, new = call.known_text(1), call.known_text(2)
     if not old or len(new) > GROWTH_MAX * len(old):
-        raise NotNative("a text that may grow")
-    return f"replace({', '.join(call.texts)})"
+        raise NotNative("a string that may grow")
+    return f"replace({', '.join(call.sql_arguments)})"
 
 
 def _split(call: Call) -> str:
     delimiter = call.known_text(1)
     if not delimiter:
-        raise NotNative("a text cut into its signs")
+        raise NotNative("a string split into its characters")
     pattern = "".join(
         each if each.isalnum() or ord(each) > 127 else f"\\x{ord(each):02x}" for each in delimiter
     )
-    return f"split({call.texts[0]}, {text_literal(pattern)}, -1)"
+    return f"split({call.sql_arguments[0]}, {text_literal(pattern)}, -1)"
 
 
 def _element(call: Call) -> str:
-    position, *choices = call.texts
+    position, *choices = call.sql_arguments
     cases = " ".join(f"WHEN {position} = {n} THEN {each}" for n, each in enumerate(choices, 1))
     return f"CASE {cases} END" if choices else "CAST(NULL AS STRING)"
 
 
 def _position(call: Call) -> str:
-    value, *choices = call.texts
+    value, *choices = call.sql_arguments
     cases = " ".join(f"WHEN {value} = {each} THEN {n}" for n, each in enumerate(choices, 1))
     return f"CASE {cases} ELSE 0 END" if choices else "0"
 
 
 def _substring(call: Call) -> str:
-    text, position, *count = call.texts
+    text, position, *count = call.sql_arguments
     return part(text, position, count[0] if count else None)
 
 
 def _contains(call: Call) -> str:
-    array, value = call.texts
+    array, value = call.sql_arguments
     null = f"exists({array}, each -> each IS NULL)"
     if call.arguments[1].is_null:
         return f"coalesce({null}, FALSE)"
@@ -316,14 +316,14 @@ def _array_concat(call: Call) -> str:
 def _sorted(call: Call) -> str:
     order = call.known_text(1).upper()
     if order in ("ASC", "ASCENDING"):
-        return f"array_sort({call.texts[0]})"
+        return f"array_sort({call.sql_arguments[0]})"
     if order in ("DESC", "DESCENDING"):
-        return f"sort_array({call.texts[0]}, FALSE)"
-    raise NotNative("an order that is none")
+        return f"sort_array({call.sql_arguments[0]}, FALSE)"
+    raise NotNative("an unknown sort order")
 
 
 def _array_join(call: Call) -> str:
-    array, *delimiter = call.texts
+    array, *delimiter = call.sql_arguments
     between = f"coalesce({delimiter[0]}, '')" if delimiter else "','"
     return f"array_join(CAST({array} AS array<string>), {between}, 'null')"
 
@@ -332,8 +332,8 @@ def _encoding(names: dict[str, str]) -> Build:
     def build(call: Call) -> str:
         template = names.get(call.known_text(1).lower())
         if template is None:
-            raise NotNative("an encoding of our own")
-        return template.format(call.texts[0])
+            raise NotNative("an encoding that Spark does not have")
+        return template.format(call.sql_arguments[0])
 
     return build
 
@@ -345,8 +345,10 @@ def _later(sign: str) -> Build:
         unit = call.known_text(0)
         size = MILLISECONDS.get(unit) or MILLISECONDS.get(f"{unit}S")
         if size is None:
-            raise NotNative("a unit that is cut to milliseconds")
-        return added_bigint(call.texts[2], f"({sign}{size}L * CAST({call.texts[1]} AS BIGINT))")
+            raise NotNative("a unit that is truncated to milliseconds")
+        return added_bigint(
+            call.sql_arguments[2], f"({sign}{size}L * CAST({call.sql_arguments[1]} AS BIGINT))"
+        )
 
     return build
 
@@ -381,7 +383,7 @@ FUNCTIONS: dict[str, tuple[Rule, ...]] = {
     "TRUNC": (
         Rule(_of(INT), TO_BIGINT),
         Rule(_of(BIGINT), SAME),
-        Rule(_of(DOUBLE), lambda call: double_to_bigint(call.texts[0])),
+        Rule(_of(DOUBLE), lambda call: double_to_bigint(call.sql_arguments[0])),
     ),
     "SIGN": tuple(Rule(_of(each), _sign) for each in (INT, BIGINT, DOUBLE)),
     "SQRT": tuple(Rule(_of(each), _as("sqrt({0})")) for each in (INT, BIGINT, DOUBLE)),
@@ -400,16 +402,18 @@ FUNCTIONS: dict[str, tuple[Rule, ...]] = {
     # texts
     "LCASE": (Rule(_of(STRING), _as("lower({0})")),),
     "UCASE": (Rule(_of(STRING), _as("upper({0})")),),
-    "TRIM": (Rule(_of(STRING), lambda call: trimmed(call.texts[0])),),
+    "TRIM": (Rule(_of(STRING), lambda call: trimmed(call.sql_arguments[0])),),
     "LEN": (
-        Rule(_of(STRING), lambda call: length(call.texts[0])),
+        Rule(_of(STRING), lambda call: length(call.sql_arguments[0])),
         Rule(_of(BYTES), _as("octet_length({0})")),
     ),
     "MD5": (Rule(_of(STRING), _as("md5(CAST({0} AS BINARY))")),),
     "CONCAT": (Rule(_all_of(STRING), _listed("concat_ws('', {0})"), never_null=True),),
     "CONCAT_WS": (Rule(_all_of(STRING), _listed("concat_ws({0})")),),
     "SUBSTRING": (Rule(_of(STRING, INT), _substring), Rule(_of(STRING, INT, INT), _substring)),
-    "INSTR": (Rule(_of(STRING, STRING), lambda call: found_at(*call.texts), never_null=True),),
+    "INSTR": (
+        Rule(_of(STRING, STRING), lambda call: found_at(*call.sql_arguments), never_null=True),
+    ),
     "REPLACE": (Rule(_of(STRING, STRING, STRING), _replaced),),
     "SPLIT": (Rule(_of(STRING, STRING), _split),),
     "ELT": (Rule(lambda given: given[0] is INT and set(given[1:]) <= {STRING, None}, _element),),

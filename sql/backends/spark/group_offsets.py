@@ -61,4 +61,4 @@ class GroupOffsets(StreamingQueryListener):  # type: ignore[misc]  # Any: PySpar
                 self._purge.done(ends)
                 self._purge.run_when_due(asking)
         except MillstreamError as error:
-            LOG.warning("offsets of group %s were not committed: %s", self._group_id, error)
+            LOG.warning("could not commit the offsets of group %s: %s", self._group_id, error)

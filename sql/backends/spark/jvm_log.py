@@ -46,7 +46,7 @@ class JvmLog:
                 self._path, maxBytes=FILE_BYTES, backupCount=FILES_KEPT, encoding="utf-8"
             )
         except OSError as error:
-            logging.getLogger(__name__).warning("Spark has no log: %s", error)
+            logging.getLogger(__name__).warning("cannot write Spark's log: %s", error)
             file = logging.NullHandler()
         with open(reading, encoding="utf-8", errors="replace") as lines:
             for line in lines:

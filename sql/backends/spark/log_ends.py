@@ -28,14 +28,14 @@ def lost(options: SourceOptions, gone: Mapping[TopicPartition, str]) -> None:
         return
     shown = "; ".join(f"{tp}: {what}" for tp, what in sorted(gone.items())[:SHOWN_MAX])
     more = f" and {len(gone) - SHOWN_MAX} more" if len(gone) > SHOWN_MAX else ""
-    message = f"records are gone that were not read yet: {shown}{more}"
+    message = f"records were deleted before they were read: {shown}{more}"
     if options.fail_on_data_loss:
         raise DataLost(
             message,
-            hint='keep records longer (retention.ms), or set "fail_on_data_loss" to false to go '
-            "on with what is there, or begin anew with another checkpoint",
+            hint='keep records longer (retention.ms), or set "fail_on_data_loss" to false to '
+            "continue with the remaining records, or start over with a new checkpoint",
         )
-    LOG.warning("%s; going on with what is there", message)
+    LOG.warning("%s; continuing with the remaining records", message)
 
 
 class LogEnds:
@@ -141,7 +141,7 @@ class LogEnds:
         present = self.partitions()
         first = self.earliest([tp for tp in end if tp in present])
         gone = {
-            tp: f"offsets {at} to {end[tp] - 1}, with the partition"
+            tp: f"offsets {at} to {end[tp] - 1}: the partition was deleted"
             for tp, at in start.items()
             if tp in end and tp not in present and at < end[tp]
         }
@@ -158,11 +158,11 @@ class LogEnds:
         """Where logs end now; logs that became shorter than what was read are reported."""
         last = self.latest(self.partitions())
         gone = {
-            tp: f"the log ends at {last[tp]}, {at} had been read"
+            tp: f"the log ends at {last[tp]}, but {at} was already read"
             for tp, at in start.items()
             if tp in last and last[tp] < at
         }
-        gone |= {tp: "the partition is not there" for tp in start if tp not in last}
+        gone |= {tp: "the partition does not exist" for tp in start if tp not in last}
         lost(self._options, gone)
         return last
 
@@ -181,7 +181,9 @@ class LogEnds:
         try:
             self._consumer.commit({tp: OffsetAndMetadata(at) for tp, at in offsets.items()})
         except MillstreamError as error:
-            LOG.warning("offsets of group %s were not committed: %s", self._options.group_id, error)
+            LOG.warning(
+                "could not commit the offsets of group %s: %s", self._options.group_id, error
+            )
 
     def close(self) -> None:
         """Close the clients."""

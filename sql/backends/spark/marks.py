@@ -22,8 +22,8 @@ from broker.errors import MillstreamError
 from broker.model import TopicPartition
 
 SAME_HINT = (
-    "start it with the settings that it had until this micro-batch is done (the options of its "
-    "source, the connector, the cores of the master, the version), or write once with "
+    "start it with its earlier settings until this micro-batch is complete (the options of its "
+    "source, the connector, the cores of the master, the version), or run it once with "
     '"delivery" at_least_once, which writes the whole micro-batch again'
 )
 
@@ -131,8 +131,8 @@ class TaskBatch:
             return
         if found.packing != self.packing:
             raise PackingChanged(
-                f'micro-batch {self.batch_id} of "{self.sink_id}" was written in part by tasks of '
-                f'"{found.packing}"; now they are of "{self.packing}", with other rows',
+                f'micro-batch {self.batch_id} of "{self.sink_id}" was partly written by tasks of '
+                f'"{found.packing}"; now its tasks are of "{self.packing}" and have other rows',
                 hint=SAME_HINT,
             )
 
@@ -141,7 +141,7 @@ class TaskBatch:
         if found.batches != self.batch_id + 1 or found.rows is None or found.rows == now:
             return
         raise PackingChanged(
-            f'task {self.task} of micro-batch {self.batch_id} of "{self.sink_id}" has written '
-            f"{found.rows.rows} rows, and comes again with {now.rows}, which are not the same",
+            f'task {self.task} of micro-batch {self.batch_id} of "{self.sink_id}" wrote '
+            f"{found.rows.rows} rows before; now it has {now.rows} rows, which differ from them",
             hint=SAME_HINT,
         )

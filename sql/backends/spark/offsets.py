@@ -64,7 +64,7 @@ def packing_of(tree: Mapping[str, object]) -> Packing | None:
     numbers = found if isinstance(found, Mapping) else {}
     if set(numbers) != {"least", "most"} or {type(each) for each in numbers.values()} != {int}:
         raise ConfigError(
-            f"the packing of the checkpoint cannot be read: {found!r}",
+            f"cannot read how the checkpoint packs its tasks: {found!r}",
             hint="a newer version may have written it: use that version",
         )
     return Packing(numbers["least"], numbers["most"])
@@ -82,7 +82,7 @@ def of_tree(tree: object, what: str, *, least: int = 0) -> dict[TopicPartition, 
     """Offsets as `to_tree` makes them or a user writes them; `what` names them in an error."""
     hint = 'give {"topic": {"partition": offset}}, as in {"orders": {"0": 12, "1": 0}}'
     if not isinstance(tree, Mapping):
-        raise ConfigError(f'"{what}" holds no offsets: {tree!r}', hint=hint)
+        raise ConfigError(f'"{what}" has no offsets: {tree!r}', hint=hint)
     found: dict[TopicPartition, int] = {}
     for topic, partitions in tree.items():
         if topic == PACKING:

@@ -160,7 +160,8 @@ def sink_options(given: Given) -> SinkOptions:
     one_of("delivery", delivery, (EXACTLY_ONCE, AT_LEAST_ONCE))
     if ("batch_id" in options or "query_id" in options) and not set(options) >= MICRO_BATCH:
         raise ConfigError(
-            "which micro-batch is it?", hint='give "batch_id", "query_id" and "sink_id" together'
+            "the options do not identify the micro-batch",
+            hint='give "batch_id", "query_id" and "sink_id" together',
         )
     return SinkOptions(
         servers,
@@ -199,7 +200,7 @@ def _client(options: dict[str, str], *configs: type[object]) -> dict[str, object
         setting = name.removeprefix(PREFIX).replace(".", "_")
         if setting in DECIDED_HERE:
             raise ConfigError(
-                f'"{name}" cannot be set here', hint=f'"{setting}" is decided by the data source'
+                f'"{name}" cannot be set here', hint=f'the data source sets "{setting}"'
             )
         if setting not in known:
             refuse_unknown({setting: text}, *configs)
@@ -228,13 +229,16 @@ def _topics(options: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
     pattern = options.get("topic_pattern")
     if (pattern is None) == ("topics" not in options):
         raise ConfigError(
-            "which topics are to be read?", hint='give either "topics" or "topic_pattern"'
+            "the topics to read are not set, or set twice",
+            hint='give either "topics" or "topic_pattern"',
         )
     if pattern is not None:
         try:
             compile_pattern(pattern)
         except re.error as error:
-            raise ConfigError(f'"topic_pattern" {pattern!r} is no pattern: {error}') from error
+            raise ConfigError(
+                f'"topic_pattern" {pattern!r} is not a valid pattern: {error}'
+            ) from error
         return (), pattern
     text = options["topics"].strip()
     names: object = text.split(",")
@@ -242,7 +246,7 @@ def _topics(options: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
         try:
             names = json.loads(text)
         except ValueError as error:
-            raise ConfigError(f'"topics" is no JSON list: {error}') from error
+            raise ConfigError(f'"topics" is not a JSON list: {error}') from error
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
         raise ConfigError(f'"topics" is {text!r}', hint='give "a,b" or ["a", "b"]')
     topics = tuple(dict.fromkeys(each.strip() for each in names if each.strip()))

@@ -59,7 +59,7 @@ def runs_per_batch(job: Job) -> bool:
 def topics_of(job: Job) -> list[str]:
     """The topics that such a query reads."""
     step = Stages(job).step
-    assert step is not None, "a query that keeps nothing does not run per batch"
+    assert step is not None, "a query without state does not run per batch"
     inputs = [step.input] if isinstance(step, Aggregate) else [step.left, step.right]
     return sorted({scan_of(each).topic for each in inputs})
 

@@ -54,7 +54,7 @@ def scan_of(step: PlanNode) -> Scan:
     """The source whose rows reach a step through single-row steps alone; else it is refused."""
     found = before_single_rows(step)
     if not isinstance(found, Scan) or found.shape.is_table:
-        raise _refused(f"{_name(found)} before another step that keeps something")
+        raise _refused(f"{_name(found)} before another step with state")
     if found.shape.window is not None:
         raise _refused(f'the windowed source "{found.source}"')
     return found

@@ -24,7 +24,7 @@ def purge_committed(admin: Admin, group_id: str, topics: tuple[str, ...]) -> Non
     try:
         read = admin.list_group_offsets(group_id, timeout_ms=LIMIT_MS).values
     except MillstreamError as error:
-        LOG.warning("records of repartition topics were not deleted: %s", error)
+        LOG.warning("could not delete records of repartition topics: %s", error)
         return
     _delete(admin, {tp: at.offset for tp, at in read.items() if tp.topic in topics})
 
@@ -36,10 +36,10 @@ def _delete(admin: Admin, before: Offsets) -> set[TopicPartition]:
     try:
         results = admin.delete_records(before, timeout_ms=LIMIT_MS)
     except MillstreamError as error:
-        LOG.warning("records of repartition topics were not deleted: %s", error)
+        LOG.warning("could not delete records of repartition topics: %s", error)
         return set()
     for tp, refused in results.errors.items():
-        LOG.warning("records of %s were not deleted: %s", tp, refused)
+        LOG.warning("could not delete records of %s: %s", tp, refused)
     return set(before) - set(results.errors)
 
 

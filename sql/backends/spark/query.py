@@ -209,7 +209,7 @@ class SparkQuery:
             with admin(self._place.servers) as administration:
                 purge_committed(administration, self._name, self._purged_topics)
         except MillstreamError as error:
-            logger.warning("records of %s were not deleted: %s", self._purged_topics, error)
+            logger.warning("could not delete records of %s: %s", self._purged_topics, error)
 
     def discard_state(self) -> None:
         """Delete the checkpoint; only when it has stopped. One that is not local stays."""

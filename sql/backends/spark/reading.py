@@ -119,7 +119,7 @@ def _skip_lost(
             gone[tp] = f"offsets {at} to {min(first[tp], span.end) - 1}"
             reader.seek(tp, first[tp])
         elif last[tp] < span.end:
-            gone[tp] = f"offsets {max(at, last[tp])} to {span.end - 1}, the log ends before them"
+            gone[tp] = f"offsets {max(at, last[tp])} to {span.end - 1}: the log ends before them"
             reader.seek(tp, span.end)
     lost(options, gone)
     _close_ended(reader, open_spans)
@@ -136,8 +136,8 @@ def _check_still(
     if still >= STILL_POLLS_MAX:
         places = ", ".join(f"{tp} at {reader.position(tp)}" for tp in sorted(open_spans))
         raise RequestTimeout(
-            f"nothing was read for {still * POLL_MS // 1000} s: {places}",
-            hint="see whether the leaders of these partitions are there",
+            f"no records were read for {still * POLL_MS // 1000} s: {places}",
+            hint="check that the leaders of these partitions are available",
         )
 
 

@@ -131,7 +131,7 @@ class RowEncoder:
             try:
                 time_ms = given_ms if row is None else read((*row, *(key or ())))
                 if time_ms < 0:
-                    raise ProcessingFailed(f"the time of the record is negative: {time_ms}")
+                    raise ProcessingFailed(f"the timestamp of the record is negative: {time_ms}")
             except Exception:  # whatever a text that is no time raises
                 if self._throws:
                     raise

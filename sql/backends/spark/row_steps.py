@@ -15,7 +15,7 @@ def steps_between(last: PlanNode, first: PlanNode) -> Steps:
     """All steps after `first`, up to `last`, on records of the rows that `first` gives."""
     if last is first:
         return lambda records: records
-    assert isinstance(last, Filter | Project | Explode | Rekey), f"{last.name} is no such step"
+    assert isinstance(last, Filter | Project | Explode | Rekey), f"{last.name} is not such a step"
     before, step = steps_between(last.input, first), _step(last)
     return lambda records: step(before(records))
 

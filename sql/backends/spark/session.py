@@ -72,9 +72,9 @@ def _opened(master: str, settings: Mapping[str, str], log: Path | None) -> Any:
         session = builder.getOrCreate()
     except Exception as error:  # whatever PySpark raises: it has no error for all of this
         raise SqlError(
-            f'Spark does not start on "{master}": {_first_line(error)}',
-            hint="see whether spark.master and the other spark.* settings are right"
-            + ("" if log is None or is_connect else f"; Spark's own words are in {log}"),
+            f'cannot start Spark on "{master}": {_first_line(error)}',
+            hint="check spark.master and the other spark.* settings"
+            + ("" if log is None or is_connect else f"; Spark's log is {log}"),
         ) from error
     if not is_connect:
         session.sparkContext.setLogLevel("ERROR")
@@ -106,11 +106,11 @@ def check_java() -> None:
     found = shutil.which("java") if home is None else shutil.which("java", path=f"{home}/bin")
     if found is None:
         where = "" if home is None else f' in JAVA_HOME, "{home}"'
-        raise SqlError(f"Spark needs Java, and there is none{where}", hint=JAVA_HINT)
+        raise SqlError(f"Spark needs Java, but there is none{where}", hint=JAVA_HINT)
     version = _version_of(found)
     if version < JAVA_LEAST:
         raise SqlError(
-            f"Spark needs Java {JAVA_LEAST} or later, and {found} is Java {version}",
+            f"Spark needs Java {JAVA_LEAST} or later, but {found} is Java {version}",
             hint=JAVA_HINT,
         )
 
@@ -122,7 +122,7 @@ def _version_of(java: str) -> int:
             [java, "-version"], capture_output=True, text=True, timeout=JAVA_LIMIT_S, check=True
         ).stderr
     except (OSError, subprocess.SubprocessError) as error:
-        raise SqlError(f"Java cannot be run: {error}", hint=JAVA_HINT) from error
+        raise SqlError(f"cannot run Java: {error}", hint=JAVA_HINT) from error
     return java_version(said)
 
 
@@ -134,7 +134,9 @@ def java_version(said: str) -> int:
     """
     match = JAVA_VERSION.search(said)
     if match is None:
-        raise SqlError(f"Java does not say which version it is: {said.strip()}", hint=JAVA_HINT)
+        raise SqlError(
+            f"cannot find the version of Java in its output: {said.strip()}", hint=JAVA_HINT
+        )
     first, second = match.groups()
     return int(second) if first == "1" and second is not None else int(first)
 
@@ -175,7 +177,7 @@ def _keep_quiet(session: Any) -> None:
     """Show no traces when the JVM dies: whoever runs a query notices, and says so in one line."""
     logging.getLogger().addFilter(_is_not_of_py4j)
     server = session.sparkContext._accumulatorServer  # noqa: SLF001 - PySpark has no public way
-    server.handle_error = lambda request, address: LOG.debug("Spark's JVM has gone")
+    server.handle_error = lambda request, address: LOG.debug("Spark's JVM has exited")
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:

@@ -183,14 +183,16 @@ def check_columns(schema: Any, options: SinkOptions) -> None:
     for name, found in types.items():
         if name not in COLUMNS:
             raise SchemaError(
-                f'column "{name}" is no part of a record',
+                f'a record has no column "{name}"',
                 hint=f"select only {', '.join(COLUMNS)}",
             )
         if found not in COLUMNS[name]:
             raise SchemaError(
-                f'column "{name}" is {found}', hint=f"it may be {' or '.join(COLUMNS[name])}"
+                f'column "{name}" has type {found}', hint=f"it must be {' or '.join(COLUMNS[name])}"
             )
     if "value" not in types:
         raise SchemaError('there is no column "value"', hint='name one "value"')
     if options.topic is None and "topic" not in types:
-        raise ConfigError("to which topic?", hint='set the option "topic" or give a column "topic"')
+        raise ConfigError(
+            "the rows have no topic", hint='set the option "topic" or add a column "topic"'
+        )

@@ -173,4 +173,4 @@ def text_literal(text: str) -> str:
     try:
         return f"CAST(X'{text.encode().hex()}' AS STRING)"
     except UnicodeEncodeError:
-        raise NotNative("half a character is no text of Spark's") from None
+        raise NotNative("Spark's strings cannot hold half a character") from None

@@ -49,6 +49,6 @@ def of_option(text: str) -> Stage:
     except (ValueError, pickle.UnpicklingError, AttributeError, ImportError, EOFError) as error:
         raise ConfigError(
             f'"stage" cannot be read: {error}',
-            hint="leave it out: queries of Millstream write it; workers need the same version",
+            hint="do not set it: Millstream's queries do; workers must have the same version",
         ) from error
     return stage

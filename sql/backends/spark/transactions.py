@@ -155,8 +155,8 @@ def check_time(part: TaskBatch, options: SinkOptions, error: BaseException, took
     limit_ms = int(str(options.client.get("transaction_timeout_ms", TRANSACTION_TIMEOUT_MS)))
     if isinstance(error, MillstreamError) and took_ms >= limit_ms:
         raise ConfigError(
-            f"task {part.task} of micro-batch {part.batch_id} took {took_ms} ms, longer than its "
-            f"transaction may: transaction.timeout.ms is {limit_ms}",
+            f"task {part.task} of micro-batch {part.batch_id} took {took_ms} ms, more than its "
+            f"transaction allows: transaction.timeout.ms is {limit_ms}",
             hint='lower "max_offsets_per_trigger" (spark.max.offsets.per.trigger in SQL), or raise '
             '"kafka.transaction.timeout.ms"',
         ) from error

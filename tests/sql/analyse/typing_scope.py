@@ -59,7 +59,7 @@ def length(text: str) -> int:
     return len(text)
 
 
-@family.scalar("CONCAT(texts STRING...) -> STRING", nulls=True)
+@family.scalar("CONCAT(strings STRING...) -> STRING", nulls=True)
 def concat(*texts: str | None) -> str:
     return "".join(each for each in texts if each is not None)
 

@@ -200,7 +200,7 @@ def test_an_edit_that_cannot_use_the_state_begins_a_new_query(
         with headless(broker, tmp_path, ORDERS + edited + BIG) as engine:
             assert list(engine.state.queries) == ["CTAS_HOURLY_3", "CSAS_BIG_2"]
     [warning] = [each.getMessage() for each in caplog.records if "CTAS_HOURLY_1" in each.message]
-    assert "a new one begins" in warning
+    assert "a new one starts" in warning
 
 
 def test_other_settings_of_set_are_for_the_statements_after_it(

@@ -172,7 +172,7 @@ def test_a_spark_that_does_not_answer_is_a_failure(
             FakeQuery, "is_active", property(gone, lambda query, value: None), raising=False
         )
         wait_until(lambda: bool(bench.runtime.failures), "the failure")
-    assert bench.runtime.failures[0].message == "Spark does not answer: nobody is there"
+    assert bench.runtime.failures[0].message == "Spark does not respond: nobody is there"
 
 
 def test_what_a_query_leaves_is_discarded_without_starting_spark(bench: Bench) -> None:

@@ -142,7 +142,7 @@ def test_a_call_gives_its_result(name: str, arguments: list[object], result: obj
         ("GENERATE_SERIES", [1, 5, -1], "step has wrong sign"),
         ("GENERATE_SERIES", [5, 1, 1], "step has wrong sign"),
         ("GENERATE_SERIES", [0, SERIES_MAX], "at most 1000000 numbers"),
-        ("ARRAY_JOIN", [typed("ARRAY<DATE>", [1])], "booleans, numbers and texts"),
+        ("ARRAY_JOIN", [typed("ARRAY<DATE>", [1])], "booleans, numbers and strings"),
         ("TRANSFORM", [counts(a=1, b=1), lambda k, v: v, lambda k, v: k], "the same key"),
     ],
 )

@@ -146,7 +146,7 @@ def test_a_text_is_read_by_its_pattern(pattern: str, text: str, wanted: str) -> 
         ("X", "+19", "at index 0"),
         ("z", "nowhere", "at index 0"),
         ("ppd", "123", "unparsed"),
-        ("uuuu", "+999999999", "beyond what a TIMESTAMP"),
+        ("uuuu", "+999999999", "out of range for TIMESTAMP"),
         ("yyyy", "9" * 10_001, "longer than"),
     ],
 )

@@ -168,7 +168,7 @@ def test_durations_are_added(name: str, unit: str, count: int, value: int, wante
 
 
 def test_an_unknown_unit_is_refused() -> None:
-    with pytest.raises(ValueError, match="WEEKS is no unit of time"):
+    with pytest.raises(ValueError, match="WEEKS is not a unit of time"):
         call_with_unit("DATEADD", "WEEKS", 1, 1)
 
 

@@ -143,7 +143,7 @@ def test_a_call_gives_its_result(name: str, arguments: tuple[object, ...], wante
         ("CONCAT_WS", (b"-",), "at least two"),
         ("CHR", ("\\uwxyz",), "hex digits"),
         ("LPAD", ("a", 2**31 - 1, "b"), "longer"),
-        ("RPAD", (b"a", 2**31 - 1, b"b"), "more than"),
+        ("RPAD", (b"a", 2**31 - 1, b"b"), "longer than"),
         ("REPLACE", ("a" * 10_000, "a", "b" * 10_000), "longer"),
         ("MASK_LEFT", ("a", -1), "function mask_left requires a non-negative"),
         ("MASK_RIGHT", ("a", -1), "function mask_right requires"),

@@ -165,5 +165,5 @@ def test_a_column_of_another_type_cannot_be_read_from_a_store() -> None:
     first = Session().run(f"{SOURCES} CREATE TABLE o AS SELECT * FROM t;").plans[-1]
     other = SOURCES.replace("c INT", "c STRING")
     second = Session().run(f"{other} CREATE TABLE o AS SELECT * FROM t;").plans[-1]
-    with pytest.raises(StatementFailed, match="`C` was stored as INTEGER, and is STRING now"):
+    with pytest.raises(StatementFailed, match="`C` was stored as INTEGER, but is STRING now"):
         upgraded(first.plan, second.plan)

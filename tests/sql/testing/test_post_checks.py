@@ -84,8 +84,8 @@ def test_what_is_true_passes(engine: TestEngine, post: dict[str, Any] | None) ->
         (topic(value_format={"format": "AVRO", "features": ["X"]}), "value features of O"),
         (topic(partitions=5), "partitions of O"),
         (topic(value_schema=VALUE_SCHEMA | {"name": "Other"}), "schema of O-value"),
-        ({"topics": {"forbidden_regex": "^s$"}}, 'topic "s" exists and must not'),
-        ({"topics": {"forbidden_regex": ".*-repartition"}}, "exists and must not"),
+        ({"topics": {"forbidden_regex": "^s$"}}, 'topic "s" exists but must not'),
+        ({"topics": {"forbidden_regex": ".*-repartition"}}, "exists but must not"),
     ],
 )
 def test_what_is_not_fails(engine: TestEngine, post: dict[str, Any], why: str) -> None:

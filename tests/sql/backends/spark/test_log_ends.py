@@ -68,7 +68,7 @@ def test_records_that_are_gone_are_an_error_that_names_them(
     assert "fail_on_data_loss" in str(refused.value)
     with pytest.raises(DataLost, match="the log ends at 10, 12 had been read"):
         ends.ends_after({tp: 12})
-    with pytest.raises(DataLost, match="nowhere-0: the partition is not there"):
+    with pytest.raises(DataLost, match="nowhere-0: the partition does not exist"):
         ends.ends_after({TopicPartition("nowhere", 0): 1})
     ends.close()
     lenient = LogEnds(reading(servers, topic, fail_on_data_loss=False))

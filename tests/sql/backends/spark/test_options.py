@@ -71,9 +71,9 @@ def test_settings_of_clients_get_the_types_of_their_defaults() -> None:
     ("options", "message"),
     [
         ({"topics": "a"}, "bootstrap_servers"),
-        ({**SERVERS}, "which topics"),
-        ({**READ, "topic_pattern": "b"}, "which topics"),
-        ({**SERVERS, "topic_pattern": "("}, "no pattern"),
+        ({**SERVERS}, "topics to read are not set, or set twice"),
+        ({**READ, "topic_pattern": "b"}, "topics to read are not set, or set twice"),
+        ({**SERVERS, "topic_pattern": "("}, "is not a valid pattern"),
         ({**SERVERS, "topics": " , "}, "names no topic"),
         ({**SERVERS, "topics": "[1]"}, "topics"),
         ({**SERVERS, "topics": "[1"}, "topics"),
@@ -86,7 +86,7 @@ def test_settings_of_clients_get_the_types_of_their_defaults() -> None:
         ({**READ, "starting_timestamp": "-5"}, "starting_timestamp"),
         ({**READ, "starting_timestamp": "5", "starting_offsets": "latest"}, "both"),
         ({**READ, "ending_offsets": "latest"}, "no end"),
-        ({**READ, "kafka.group.id": "g"}, "decided"),
+        ({**READ, "kafka.group.id": "g"}, "the data source sets"),
         ({**READ, "kafka.fetch.max.byte": "1"}, "fetch_max_bytes"),
         ({**READ, "kafka.fetch.max.bytes": "x"}, "whole number"),
     ],
@@ -103,8 +103,8 @@ def test_a_wrong_option_of_a_source_is_named(options: dict[str, str], message: s
         ({}, "bootstrap_servers"),
         ({**SERVERS, "delivery": "twice"}, "delivery"),
         ({**SERVERS, "topics": "a"}, '"topic"'),
-        ({**SERVERS, "kafka.transactional.id": "me"}, "decided"),
-        ({**SERVERS, "batch_id": "3", "sink_id": "s"}, "which micro-batch"),
+        ({**SERVERS, "kafka.transactional.id": "me"}, "the data source sets"),
+        ({**SERVERS, "batch_id": "3", "sink_id": "s"}, "do not identify the micro-batch"),
     ],
 )
 def test_a_wrong_option_of_a_sink_is_named(options: dict[str, str], message: str) -> None:

@@ -88,5 +88,5 @@ def test_a_query_with_state_counts_exactly(kind: str, reading: str, tmp_path: Pa
 def test_without_its_jars_the_connector_is_refused_and_ours_is_taken() -> None:
     spark = shared_session()
     assert connector(spark, "auto") == OURS
-    with pytest.raises(SqlError, match="connector for Kafka is not there"):
+    with pytest.raises(SqlError, match="connector for Kafka is not available"):
         connector(spark, KAFKA)

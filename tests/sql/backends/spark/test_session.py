@@ -37,7 +37,7 @@ def test_the_version_of_java_is_read(said: str, version: int) -> None:
 def test_java_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SqlError, match="Spark needs Java, and there is none") as found:
+    with pytest.raises(SqlError, match="Spark needs Java, but there is none") as found:
         check_java()
     assert "apt install openjdk-17-jre-headless" in found.value.hint
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -49,14 +49,14 @@ def test_java_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_java_must_not_be_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java_saying(tmp_path / "old", "11.0.2")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
-    with pytest.raises(SqlError, match=r"needs Java 17 or later, and .*old/bin/java is Java 11"):
+    with pytest.raises(SqlError, match=r"needs Java 17 or later, but .*old/bin/java is Java 11"):
         check_java()
     java_saying(tmp_path / "new", "17.0.1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "new"))
     check_java()
     java_saying(tmp_path / "odd", "?")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "odd"))
-    with pytest.raises(SqlError, match="does not say which version"):
+    with pytest.raises(SqlError, match="cannot find the version of Java"):
         check_java()
 
 
