@@ -100,7 +100,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def main(argv: list[str]) -> int:
-    """Measure what was asked for."""
+    """Run the chosen benchmarks."""
     options = arguments(argv)
     report = Report(title=f"Millstream {options.suite}")
     parts = SUITES[options.suite]

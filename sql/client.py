@@ -69,7 +69,7 @@ class SqlClient:
         properties: Mapping[str, object] | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> list[JsonObject]:
-        """Carry out statements that are no queries; their entities."""
+        """Execute statements that are no queries; their entities."""
         body = {
             "ksql": text,
             "streamsProperties": dict(properties or {}),
@@ -121,7 +121,7 @@ class SqlClient:
         try:
             self._http.post("/close-query", json={"queryId": query_id})
         except httpx.HTTPError:
-            return  # the server ends it when it sees that nobody reads
+            return  # the server ends it when it notices that the client is gone
 
     def _sent(self, method: str, path: str) -> JsonObject:
         found = self._answer(method, path)
@@ -173,7 +173,6 @@ class StreamedRows:
     """The answer of a query: columns at once, rows as they come."""
 
     def __init__(self, client: SqlClient, response: httpx.Response) -> None:
-        """Reads up to the header."""
         self._client = client
         self._response = response
         self._lines = lines_of(response)
@@ -221,7 +220,6 @@ class StreamedLines:
     """The answer of a PRINT."""
 
     def __init__(self, response: httpx.Response) -> None:
-        """Lines come as they are read."""
         self._response = response
 
     def lines(self) -> Iterator[str]:

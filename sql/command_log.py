@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 VERSION = 2
 WRITE_TIMEOUT_MS = 30_000
 FETCH_BYTES = 16 * 1024 * 1024
-COMMAND_BYTES_MAX = 1_000_000  # below what brokers take in one batch unless told otherwise
+COMMAND_BYTES_MAX = 1_000_000  # below the default limit of brokers for one batch
 PLAN_BYTES_PLAIN = 100_000  # larger plans are compressed
 PLAN_BYTES_MAX = 64 * 1024 * 1024  # of a plan that was compressed
 NOTHING = -1
@@ -64,7 +64,7 @@ class TakenOver(CommandLogError):
 
 
 class DamagedCommand(CommandLogError):
-    """A record of the topic is no command that this version understands."""
+    """A record of the topic is not a command that this version understands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,6 @@ class CommandLog:
         replication_factor: int = -1,
         cleanup_policy: str = "delete",
     ) -> None:
-        """Nothing is asked of the broker yet."""
         self.topic = topic
         self._target = target
         self._replication_factor = replication_factor
@@ -155,7 +154,7 @@ class CommandLog:
         return self._producer is not None
 
     def take_over(self) -> None:
-        """Become the writer; whoever wrote before is refused from now on."""
+        """Become the writer; the previous writer is fenced."""
         if self._producer is not None:
             return
         opened: Producer = producer(
@@ -261,7 +260,7 @@ class CommandLog:
     def append(self, command: Command) -> int:
         """Write a command in a transaction of its own; its offset. TakenOver: read, try again.
 
-        Nobody has written between what was read and this command, which counts as read, too.
+        No other server wrote between the last read and this command, which counts as read, too.
         """
         return self.append_all([command])
 

@@ -1,8 +1,8 @@
 """Errors of SQL: what is wrong, where in the text, what to do.
 
 SqlError (MillstreamError)
-├── SyntaxFailed      the text is no statement
-├── StatementFailed   a statement that says something impossible: unknown names, wrong types, rules
+├── SyntaxFailed      the text is not a statement
+├── StatementFailed   a statement cannot be executed: unknown names, wrong types, rules
 └── ProcessingFailed  a record that a running query cannot process
 """
 
@@ -12,14 +12,13 @@ from contextlib import contextmanager
 from broker.errors import MillstreamError
 from sql.connector_masks import hidden_values, masked
 
-SHOWN_MAX = 100  # signs of a line that are shown around a place
+SHOWN_MAX = 100  # characters of a line that are shown around a position
 
 
 class SqlError(MillstreamError):
     """A mistake in SQL; `line` and `column` count from 1, or are 0 when there is no one place."""
 
     def __init__(self, message: str, *, line: int = 0, column: int = 0, hint: str = "") -> None:
-        """The place is shown as text by who has the text."""
         at = f"line {line}, column {column}" if line else ""
         super().__init__(message, at=at, hint=hint)
         self.line = line
@@ -48,11 +47,11 @@ class SqlError(MillstreamError):
 
 
 class SyntaxFailed(SqlError):
-    """The text is no statement."""
+    """The text is not a statement."""
 
 
 class StatementFailed(SqlError):
-    """A statement that cannot be carried out."""
+    """A statement that cannot be executed."""
 
 
 class ProcessingFailed(SqlError):
@@ -73,7 +72,7 @@ def of_statement(text: str) -> Iterator[None]:
 
 
 def _around(line: str, place: int) -> tuple[str, int]:
-    """The part of a line around a place, with signs of one column each, and the place in it."""
+    """The part of a line around a position, one column per character, and the position in it."""
     start = max(0, min(place - SHOWN_MAX // 2, len(line) - SHOWN_MAX))
     before, after = "..." if start else "", "..." if start + SHOWN_MAX < len(line) else ""
     part = line[start : start + SHOWN_MAX]

@@ -5,18 +5,18 @@ A step takes rows and gives rows. A row has a key and values: `shape.key` names 
 After a Scan a row has the value columns, the header columns, ROWTIME, ROWPARTITION, ROWOFFSET, of a
 windowed source WINDOWSTART and WINDOWEND, and the key columns, in this order. After a Join it has
 the columns of the left side, then those of the right side, with the names that the join gave them,
-and then the key if it is no column of either (ROWKEY). After a Rekey it has the same columns, and
-the whole key after them if an expression of it is no column. After an Explode the functions'
+and then the key if it is not a column of either (ROWKEY). After a Rekey it has the same columns,
+and the whole key after them if an expression of it is not a column. After an Explode the functions'
 columns come last (KSQL_SYNTH_0 and so on). After an Aggregate it has the aggregates, WINDOWSTART
 and WINDOWEND if there is a window, and the key: the rules of GROUP BY let nothing else be used.
 After a Project it has what was selected: without the key if a Sink follows, with it if the rows are
-shown to somebody.
+sent to a client.
 
 Steps whose rows are a table's (`is_table`) carry updates: a row replaces the one with the same key,
 and no row deletes it. Names of steps are the paths of stores and internal topics: changing one is a
 breaking change.
 
-A query that replaced another one goes on with its stores and internal topics. `earlier_rows` are
+A query that replaced another one continues with its stores and internal topics. `earlier_rows` are
 the columns of the rows that it may find there, one entry for each version before, oldest first.
 """
 

@@ -1,7 +1,7 @@
 """WITH clauses: which properties a statement may have, and what they say.
 
 Names are upper case already. A wrong name, value or combination is refused here; what depends on
-the columns (WRAP_SINGLE_VALUE, TIMESTAMP) is checked by who knows them.
+the columns (WRAP_SINGLE_VALUE, TIMESTAMP) is checked by the caller, which knows them.
 """
 
 import re

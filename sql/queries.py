@@ -90,7 +90,7 @@ class QueryState(Enum):
 
 
 class FailureType(Enum):
-    """Whose fault it is: of the statement or its data, of the machinery, or nobody knows."""
+    """The cause of a failure: the statement or its data (USER), the system, or unknown."""
 
     USER = "USER"
     SYSTEM = "SYSTEM"
@@ -142,7 +142,7 @@ class QueryRuntime(Protocol):
         ...
 
     def start(self) -> None:
-        """Begin, or go on after `stop`."""
+        """Begin, or continue after `stop`."""
         ...
 
     def stop(self) -> None:
@@ -165,7 +165,7 @@ class QueryRuntime(Protocol):
         """Wait until all its tasks run; False if that took too long, or it failed."""
         ...
 
-    # Any: who asks for a store knows its kind by its name.
+    # Any: the caller knows the kind of a store by its name.
     def stores(self, name: str) -> list[Any]:
         """Reads of a store with timestamps, one for each partition that is here."""
         ...
@@ -350,12 +350,12 @@ class AppRuntime:
             try:
                 app.start()
             except Exception as error:
-                if self._app is app:  # else it was told already
+                if self._app is app:  # otherwise it was reported already
                     self._app = None
                     self._fail(error)
 
     def _changed(self, app: StreamsApp, state: AppState) -> None:
-        """Told by the app, in whichever of its threads it happens."""
+        """Called by the app, in any of its threads."""
         if state is AppState.RUNNING:
             self._attempts = 0
         if state is not AppState.ERROR:
@@ -428,7 +428,7 @@ class AppRuntime:
         app = self._app
         return app is not None and app.wait_for(AppState.RUNNING, timeout_ms=timeout_ms)
 
-    # Any: who asks for a store knows its kind by its name.
+    # Any: the caller knows the kind of a store by its name.
     def stores(self, name: str) -> list[Any]:
         """Reads of a store, one for each partition."""
         app = self._app
@@ -523,7 +523,7 @@ def discard_applications(target: Target, application_ids: Collection[str]) -> No
         with admin(target) as administration:
             _discard(administration, application_ids)
     except MillstreamError as error:
-        # What is left behind is in nobody's way; the application has ended.
+        # What is left does no harm; the application has ended.
         names = ", ".join(application_ids)
         logger.warning("could not delete internal topics or groups of %s: %s", names, error)
 

@@ -35,7 +35,7 @@ class HeaderColumn:
     name: str
     type: DataType
     key: str | None = None
-    # Where it was declared among the other columns; at the end if nothing is said.
+    # Where it was declared among the other columns; at the end by default.
     place: int | None = None
 
     @property

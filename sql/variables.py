@@ -1,4 +1,4 @@
-"""Scripts: texts cut into statements, and the values of variables put into each.
+"""Scripts: text split into statements, with variables replaced by their values.
 
 `DEFINE name = 'value'` makes a variable, and `${name}` stands for its value, in any case:
 
@@ -92,7 +92,7 @@ def substitute(text: str, variables: Mapping[str, str], *, start: Position | Non
             continue
         token, begin = tokens.texts[index], tokens.starts[index]
         value = values[index] if index in values else _in_quotes(token, variables)
-        # Two minus signs would begin a comment.
+        # Two minuses would start a comment.
         apart = " " if value[:1] == "-" and text[begin - 1 : begin] == "-" else ""
         pieces += [text[end:begin], apart, value]
         end = begin + len(token)

@@ -1,1 +1,1 @@
-"""Connectors beside loops that somebody writes by hand with the same driver."""
+"""Connectors beside handwritten loops with the same driver."""

@@ -1,4 +1,4 @@
-"""What somebody writes who has no connectors: a loop with a driver and a client of Kafka.
+"""What one would write without connectors: a loop with a driver and a Kafka client.
 
 Every loop does what the connector beside it does: the same records, the same rows.
 """
@@ -17,7 +17,7 @@ from broker.model import TopicPartition
 
 FETCHED_ROWS = 2000
 WRITTEN_ROWS = 3000
-# So many files are written, each as large as the others: 10,000 rows, as connectors do if not told.
+# The number of files, all of the same size: 10,000 rows, the connectors' default.
 FILES = 10
 
 

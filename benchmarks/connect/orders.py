@@ -31,7 +31,7 @@ _BEGIN = datetime.datetime.fromisoformat("2024-05-17 12:00:00")
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A database with a driver's connection and what a connector is told about it."""
+    """A database with a driver's connection and the settings of a connector for it."""
 
     name: str
     settings: dict[str, str]
@@ -138,7 +138,7 @@ def server(kind: type[PostgresServer] | type[MariadbServer]) -> Iterator[Databas
 
 
 def databases(report: Report) -> Iterator[Database]:
-    """One after the other, those that can be had."""
+    """One after the other, those that are available."""
     with sqlite() as database:
         yield database
     for kind in (PostgresServer, MariadbServer):

@@ -1,7 +1,7 @@
 """The workloads as one would write them in PySpark, with the same source and sink.
 
 Where Spark has no such thing the nearest is written: tables that do not change are read once, and
-an aggregate is told once for each batch. So this is the least that Spark itself takes for it.
+an aggregate is emitted once per batch. So this is the least time that Spark itself takes.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,6 @@ class Topics:
     """Reads and writes topics of one cluster."""
 
     def __init__(self, spark: Any, servers: str) -> None:
-        """Nothing is read yet."""
         self._spark = spark
         self._servers = servers
 
@@ -84,7 +83,7 @@ def enriched(topics: Topics) -> Any:
 
 
 def tumbling(topics: Topics) -> Any:
-    """Sales of a shop in a minute, told once for each batch."""
+    """Sales of a shop per minute, emitted once per batch."""
     orders = topics.stream("orders", ORDER).withWatermark("moment", "1 day")
     grouped = orders.groupBy(f.col("SHOP").alias("key"), f.window("moment", "1 minute"))
     return grouped.agg(
@@ -93,7 +92,7 @@ def tumbling(topics: Topics) -> Any:
 
 
 def sessions(topics: Topics) -> Any:
-    """Visits, told when they are over."""
+    """Visits, emitted when they are over."""
     views = topics.stream("views", VIEW).withWatermark("moment", "1 minute")
     grouped = views.groupBy("key", f.session_window("moment", "30 seconds"))
     return grouped.agg(f.count("*").alias("PAGES"), f.sum("STAY").alias("STAY"))
@@ -108,7 +107,7 @@ def streams(topics: Topics) -> Any:
 
 
 def tables(topics: Topics) -> Any:
-    """What customers have spent, told once for each batch; customers are read once."""
+    """What customers have spent, emitted once per batch; customers are read once."""
     customers = topics.table("customers", CUSTOMER)
     spent = topics.stream("orders", ORDER).groupBy("key")
     totals = spent.agg(f.count("*").alias("ORDERS"), f.sum("CENTS").alias("CENTS"))

@@ -35,7 +35,7 @@ def measure_many(report: Report, options: argparse.Namespace) -> None:
 
 
 def _fetched(port: int, topic: str) -> float:
-    """How many records of a topic the broker has given to whoever read it."""
+    """How many records of a topic the broker has sent to consumers."""
     text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
     sample = f'millstream_topic_messages_out_total{{topic="{topic}"}} '
     return float(text.partition(sample)[2].split(maxsplit=1)[0])

@@ -129,5 +129,5 @@ PEERS = {"Millstream DSL": dsl, "quixstreams": streams.quix, "Flink SQL": flink}
 
 
 def sides(note: Notes) -> list[Side]:
-    """Ours, and all peers that can be had."""
+    """Ours, and all available peers."""
     return [SqlSide(), *streams.peers(note, PEERS)]

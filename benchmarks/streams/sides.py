@@ -67,7 +67,6 @@ class AppProcess:
     """An application that runs; what it prints goes to a file."""
 
     def __init__(self, command: Sequence[str], folder: Path) -> None:
-        """Start it."""
         self._printed = folder / "printed"
         with open(self._printed, "wb") as printed:
             self._process = subprocess.Popen(
@@ -130,7 +129,7 @@ def watched(app: AppProcess, job: Job, application_id: str, output: str) -> Meas
 
 
 def new_names(job: Job, side: str) -> tuple[str, str]:
-    """An application id and an output topic that nobody has used."""
+    """A new application id and output topic."""
     application_id = f"{job.workload}-{side}-{next(NUMBERS)}"
     output = f"{application_id}-output"
     create(job.bootstrap, output)
@@ -249,7 +248,7 @@ PEERS = {"quixstreams": quix, "faust": faust, "Kafka Streams": java}
 
 
 def peers(note: "Notes", openers: Mapping[str, Callable[[], Side]] = PEERS) -> list[Side]:
-    """All peers that can be had; the others are noted with the reason."""
+    """All available peers; the others are noted with the reason."""
     found: list[Side] = []
     for name, open_side in openers.items():
         try:

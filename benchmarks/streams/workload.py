@@ -128,7 +128,7 @@ def end_of(cluster: Admin, topic: str) -> int:
 
 
 def counted_in(bootstrap: str, topic: str, records: int) -> int:
-    """The sum of the counts in a topic of results, whoever wrote them."""
+    """The sum of the counts in a topic of results, of any side."""
     seen = total = 0
     with consumer(bootstrap, auto_offset_reset="earliest") as reader:
         reader.assign([TopicPartition(topic, number) for number in range(PARTITIONS)])

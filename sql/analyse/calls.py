@@ -30,7 +30,7 @@ LambdaBody = Callable[[tuple[LambdaVariable, ...], ex.Expression], TypedExpressi
 
 
 class CallAnalyser:
-    """Types calls; other expressions are typed by who made it."""
+    """Types function calls; the owner types other expressions."""
 
     def __init__(self, functions: FunctionRegistry, typed: Typed, body: LambdaBody) -> None:
         """`body` types a lambda's body with the lambda's variables."""

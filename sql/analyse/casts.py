@@ -68,7 +68,7 @@ def castable(given: DataType, wanted: DataType) -> bool:
 def wider(given: DataType, wanted: DataType, *, literal: bool) -> DataType | None:
     """The type that holds values of `given` beside those of `wanted`, or None.
 
-    Literals become texts, too; numbers in texts are looked at by who knows the text.
+    Literals become strings, too; the caller handles numbers in strings, since it knows the string.
     """
     if given == wanted:
         return wanted

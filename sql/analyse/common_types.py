@@ -1,8 +1,8 @@
 """Lists of values that need one type: IN, ARRAY[...], MAP(...), results of CASE.
 
 The first value that is not NULL gives the type, each later one may widen it. Literals are looser
-than other expressions: numbers in texts count as numbers, and any literal becomes a text among
-texts. Constructors are looked into, so ARRAY['1'] is an array of numbers among such arrays.
+than other expressions: numbers in strings count as numbers, and any literal becomes a string among
+strings. Constructors are looked into, so ARRAY['1'] is an array of numbers among such arrays.
 """
 
 from collections.abc import Callable, Iterable
@@ -59,7 +59,6 @@ class CommonTypes:
         type_of: Callable[[ex.Expression], DataType | None],
         text_of: Callable[[ex.Expression], str],
     ) -> None:
-        """Who knows the types of expressions, and how errors show them."""
         self._type_of = type_of
         self._text_of = text_of
 
@@ -122,7 +121,7 @@ class CommonTypes:
 
 
 class _Misfit(UnsupportedExpression):
-    """Types that have nothing in common; who has them inside of others says so of those."""
+    """Types that have nothing in common; the caller names the types that contain them."""
 
 
 def _with_number(text: str, wanted: DataType) -> DataType:

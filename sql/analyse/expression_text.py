@@ -86,7 +86,7 @@ def _struct(node: ex.StructOfValues, shown: Shown, names: NameText) -> str:
 
 def _signed(node: ex.Signed, shown: Shown, names: NameText) -> str:
     value = shown(node.value)
-    # Two minus signs would begin a comment.
+    # Two minuses would start a comment.
     return f"{node.sign}{' ' if value.startswith(node.sign) else ''}{value}"
 
 
@@ -126,7 +126,7 @@ _TEXTS: dict[type, Callable[..., str]] = {
 
 
 def _double(value: float) -> str:
-    """With an exponent, as a text needs it to be a DOUBLE: 1.5E3."""
+    """With an exponent, as a string needs it to be a DOUBLE: 1.5E3."""
     sign, digits, _ = Decimal(repr(value)).normalize().as_tuple()
     first, *rest = map(str, digits)
     fraction = f".{''.join(rest)}" if rest else ""

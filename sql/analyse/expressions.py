@@ -1,7 +1,7 @@
 """ExpressionAnalyser: gives each expression its type, and writes out the conversions it needs.
 
-Aggregate and table functions are not found here: whoever plans a query computes them first and says
-with `replaced` which columns hold their results.
+Aggregate and table functions are not resolved here: the planner computes them first and passes the
+columns with their results as `replaced`.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Texts beside ROWTIME, WINDOWSTART and WINDOWEND are times: ROWTIME > '2024-02-29T10'."""
+"""Strings compared with ROWTIME, WINDOWSTART and WINDOWEND are times: ROWTIME > '2024-02-29T10'."""
 
 from broker.schema.java_times import parse_timestamp
 from sql.errors import StatementFailed
@@ -15,7 +15,7 @@ HELP = (
 
 
 def as_milliseconds(left: Expression, right: Expression) -> tuple[Expression, Expression]:
-    """Both sides of a comparison, a text beside a time column as its milliseconds."""
+    """Both sides of a comparison, a string beside a time column as its milliseconds."""
     if _is_time(left) and isinstance(right, StringLiteral):
         return left, _milliseconds(right)
     if _is_time(right) and isinstance(left, StringLiteral):

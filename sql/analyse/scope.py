@@ -20,7 +20,7 @@ class Scope(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ScopeColumn:
-    """A column under the name that texts use: its own, with or without that of its source."""
+    """A column under the name that statements use: its own, with or without that of its source."""
 
     source: str
     name: str

@@ -35,7 +35,7 @@ class SchemaSource(Protocol):
     ) -> tuple[Column, ...] | None:
         """The columns of a topic's schema, or of the schema with the format's id; None if none.
 
-        A schema that is no record is one column, ROWKEY or ROWVAL.
+        A schema that is not a record becomes one column, ROWKEY or ROWVAL.
         """
         ...
 
@@ -177,7 +177,7 @@ class SourceAnalyser:
 
 
 def default_format(settings: Settings, name: str) -> str | None:
-    """A format of the configuration; keys are in KAFKA's if nothing is said."""
+    """A format of the configuration; keys are in KAFKA's by default."""
     found = settings.get(name, "KAFKA" if name == DEFAULT_KEY_FORMAT else None)
     if found is None:
         return None

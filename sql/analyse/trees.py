@@ -11,7 +11,7 @@ Change = Callable[[ex.Expression], ex.Expression | None]
 
 
 def parts(node: Node) -> Iterator[ex.Expression]:
-    """The expressions right below a node, in the order of the text."""
+    """The expressions right below a node, in the order of the statement."""
     for name in _names(node):
         yield from _expressions(getattr(node, name))
 

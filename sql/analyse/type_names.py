@@ -1,4 +1,4 @@
-"""Types that texts name, as the types that they stand for."""
+"""Resolves type names in statements to types."""
 
 from collections.abc import Mapping
 
@@ -47,7 +47,7 @@ def data_type(syntax: TypeSyntax, types: Mapping[str, DataType]) -> DataType:
 
 
 def _check_size(type_: DataType, syntax: TypeSyntax) -> None:
-    """Types that name types that name types grow faster than their texts."""
+    """Refuse types that are too large: types that name other types grow faster than their SQL."""
     left = [(type_, 0)]
     for _ in range(PARTS_MAX):
         if not left:

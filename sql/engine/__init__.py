@@ -1,1 +1,1 @@
-"""The engine: statements carried out, queries running."""
+"""The engine: statements executed, queries running."""

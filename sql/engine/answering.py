@@ -23,7 +23,7 @@ from sql.syntax import statements as st
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """Tells what there is and what runs."""
+    """Answers statements that list or describe objects and queries."""
 
     config: SqlConfig
     functions: FunctionRegistry

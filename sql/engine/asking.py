@@ -56,7 +56,6 @@ class Asking:
         launcher: QueryLauncher,
         peers: PullPeers | None = None,
     ) -> None:
-        """No query runs yet."""
         self._peers = peers
         self._target = target
         self._registry = registry
@@ -71,7 +70,7 @@ class Asking:
     def begin(
         self, session: Session, statement: st.Select, text: str, *, local: bool = False
     ) -> QueryResult:
-        """Begin a query; whoever asks closes the result. `local`: ask no other server."""
+        """Start a query; the caller closes the result. `local`: ask no other server."""
         if statement.query.emit is Emit.NOTHING:
             return self._pull(session, statement, text, local=local)
         return self._push(session, statement, text)

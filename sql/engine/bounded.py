@@ -16,7 +16,7 @@ from sql.errors import SqlError
 WAIT_MS = 200
 TOLD_LIMIT_MS = 10_000
 
-# Told the id of a query, how far it is, and at last that it is done with what there was.
+# Called with the id of a query, its progress, and finally whether it has read all of its topics.
 Tell = Callable[[str, SparkProgress | None, bool], None]
 # Waits for milliseconds; True if the run is to be given up.
 Wait = Callable[[int], bool]
@@ -57,7 +57,7 @@ class _Turn:
                 return None
             before, left = left, self._left_after(left)
             if left is None:
-                break  # there was nothing to read, so nothing was told to the group
+                break  # there was nothing to read, so no offsets were committed
             if left == before:
                 raise SqlError(
                     f"query {self.query_id} makes no progress: {left} offsets are left to read",
@@ -70,7 +70,7 @@ class _Turn:
         return records_left(self.target, self.runtime.application_id)
 
     def _left_after(self, before: int | None) -> int | None:
-        """What is left after a run; Spark's own connector tells the group a moment later."""
+        """What is left after a run; Spark's own connector commits offsets a moment later."""
         for _ in range(TOLD_LIMIT_MS // WAIT_MS):
             left = self._left()
             if left != before or self.wait(WAIT_MS):

@@ -197,7 +197,7 @@ class Preparation:
                 return self._control(statement)
             case st.AlterSystem(name=name, value=value):
                 self.config.check_override(name)
-                converted(name, value)  # refuses what is no value of it
+                converted(name, value)  # refuses an invalid value
                 message = f"System property {name} was set to {value}."
                 return Change(f"cluster/{name}/alter", message, setting=(name, value))
 

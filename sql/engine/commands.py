@@ -1,4 +1,4 @@
-"""Commands: statements that change something are checked, logged, and carried out from the log.
+"""Commands: statements that change something are checked, logged, and executed from the log.
 
     execute   take over the log, read what others wrote, prepare, make topics, append, apply
     apply     change the state as the logged plan says, start and stop queries
@@ -7,8 +7,8 @@ A statement is planned once, and its plan is logged with the settings that its q
 carries plans out, so another configuration, planner or registry does not change what runs. Commands
 of version 1 have no plan: they are prepared again, and what comes out is pinned in the log.
 
-Everything that is logged was possible when it was written. What cannot be carried out again later
-becomes a command with the status ERROR, and the rest goes on. A log that is damaged leaves the
+Everything that is logged was possible when it was written. What cannot be executed again later
+becomes a command with the status ERROR, and the rest continues. A log that is damaged leaves the
 state as far as it could be read: the server is degraded, and refuses commands.
 """
 
@@ -48,7 +48,7 @@ from sql.syntax.statements import SourceKind
 
 logger = logging.getLogger(__name__)
 
-TRIES = 20  # servers that write at the same time take turns
+TRIES = 20  # of servers that write at the same time
 SUCCESS = "SUCCESS"
 ERROR = "ERROR"
 
@@ -89,7 +89,7 @@ class Commands:
     _replaying: bool = False
     _ended: list[str] = field(default_factory=list)  # during a replay: queries that were dropped
     _next_number: int = 0
-    # The statement that was tried just now, which need not be tried again to be carried out.
+    # The statement that was tried just now, which need not be tried again to be executed.
     _topology_made: str = ""
 
     # --- start and end ------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Commands:
             each.runtime.stop()
 
     def follow(self) -> None:
-        """Carry out what other servers have written."""
+        """Execute what other servers have written."""
         with self._lock:
             if self.log is not None and self.degraded is None:
                 self._read_on()
@@ -375,7 +375,7 @@ class Commands:
         try:
             change = self._replayed(logged)
             status = self._carry_out(change)
-        except Exception as error:  # whatever it is, the commands after it must be carried out
+        except Exception as error:  # whatever it is, the commands after it must be executed
             if isinstance(error, MillstreamError):
                 logger.error("command %s at %d failed: %s", command.id, logged.offset, error)
             else:

@@ -44,7 +44,7 @@ Json = Any
 
 
 class Connectors:
-    """Statements about connectors, carried out by a Connect server."""
+    """Statements about connectors, executed by a Connect server."""
 
     def __init__(self, client: ConnectClient | None) -> None:
         """Without a client every statement is refused."""

@@ -1,4 +1,4 @@
-"""Engine: carries out statements, and keeps the queries running that they have made.
+"""Engine: executes statements, and runs the queries that they create.
 
     with Engine(broker, data_directory=path) as engine:
         engine.execute("CREATE STREAM orders (id INT KEY, total DOUBLE) WITH (...);")
@@ -6,7 +6,7 @@
             print(row.values)
 
 The life of a statement: split and substituted, parsed, tried with the whole request on a copy of
-the state, then carried out: commands through the log (commands.py), everything else at once.
+the state, then executed: commands through the log (commands.py), everything else at once.
 """
 
 import errno
@@ -100,7 +100,7 @@ class Engine:
         follow: bool = False,
         backend: str | None = None,
     ) -> None:
-        """Nothing runs before `start`; `follow` carries out what other servers write, too.
+        """Nothing runs before `start`; `follow` executes what other servers write, too.
 
         Time, random numbers and files are the machine's; `clock` is for one that differs only in
         its clock. `backend` is what new queries run on, "native" or "spark": the setting "engine".
@@ -261,7 +261,7 @@ class Engine:
             )
 
     def close(self) -> None:
-        """Stop everything; a new engine of the same service goes on from here."""
+        """Stop everything; a new engine of the same service continues from here."""
         if self._follower is not None:
             self._follower.close()
         self.asking.close()
@@ -279,7 +279,6 @@ class Engine:
         self._topics.close()
 
     def __enter__(self) -> Self:
-        """Start."""
         return self.start()
 
     def __exit__(
@@ -288,7 +287,6 @@ class Engine:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
         self.close()
 
     @property
@@ -311,11 +309,11 @@ class Engine:
         properties: Mapping[str, object] | None = None,
         variables: Mapping[str, object] | None = None,
     ) -> list[Entity]:
-        """Carry out the statements of a request, in a session of its own."""
+        """Execute the statements of a request, in a session of its own."""
         return self.execute_in(Session.of(self.config, properties, variables), text)
 
     def execute_in(self, session: Session, text: str) -> list[Entity]:
-        """Carry out statements in a session; all of them are tried on a copy first."""
+        """Execute statements in a session; all of them are tried on a copy first."""
         if self._follower is not None:
             self.commands.follow()  # what others wrote a moment ago counts
         trial = Trial(
@@ -472,7 +470,7 @@ class Engine:
         *,
         local: bool = False,
     ) -> QueryResult:
-        """Begin the one SELECT of a text; whoever asks closes the result.
+        """Start the only SELECT of a request; the caller closes the result.
 
         A pull query that is `local` asks no other server.
         """
@@ -483,13 +481,13 @@ class Engine:
                 "The endpoint only runs queries: SELECT and PRINT statements.",
                 hint="send other statements to /ksql",
             )
-        # As in ksqlDB, what is wrong with a push query is told without its text.
+        # As in ksqlDB, errors of a push query do not contain its text.
         is_pull = statement.query.emit is Emit.NOTHING
         with of_statement(shown if is_pull else ""):
             return self.asking.begin(session, statement, shown, local=local)
 
     def print_topic(self, text: str, variables: Mapping[str, object] | None = None) -> PrintedTopic:
-        """Begin the one PRINT of a text; whoever asks closes it."""
+        """Start the only PRINT of a request; the caller closes it."""
         session = Session.of(self.config, None, variables)
         statement, _ = self._single(session, text)
         if not isinstance(statement, st.Print):

@@ -37,7 +37,7 @@ class CommandStatus:
 
 @dataclass(frozen=True, slots=True)
 class CurrentStatus:
-    """A command that was logged and carried out."""
+    """A command that was logged and executed."""
 
     statement_text: str
     command_id: str

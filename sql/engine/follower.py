@@ -1,4 +1,4 @@
-"""Follower: carries out what other servers of the same service write to the log."""
+"""Follower: executes the commands that other servers of the service write to the log."""
 
 import logging
 
@@ -14,10 +14,9 @@ RETRY = RetryPolicy(initial_ms=1_000, max_ms=30_000)  # how often it looks, and 
 
 
 class Follower:
-    """The thread that carries out what other servers of the service have logged."""
+    """The thread that executes the commands of other servers of the service."""
 
     def __init__(self, commands: Commands, clock: Clock) -> None:
-        """`start` runs it."""
         self._commands = commands
         self._clock = clock
         self._changed = concurrency.Condition()
@@ -52,7 +51,7 @@ class Follower:
                     return
             try:
                 self._commands.follow()
-            except Exception as error:  # whatever it is, what comes next must be carried out
+            except Exception as error:  # whatever it is, what comes next must be executed
                 failures += 1
                 self._report(error, RETRY.wait_ms(failures))
             else:

@@ -61,7 +61,6 @@ class RowEncoders:
     """The serdes of sources, made once for each. Any thread."""
 
     def __init__(self, registry: SchemaRegistry | None) -> None:
-        """None is made yet."""
         self._registry = registry
         self._made: dict[SourceInfo, tuple[Serde[Row], Serde[Row]]] = {}
 
@@ -167,7 +166,6 @@ class NotCoercible(SqlError):
     """A value that cannot stand for another type without a CAST."""
 
     def __init__(self) -> None:
-        """Who knows the column says more."""
         super().__init__("the value has another type")
 
 

@@ -131,7 +131,7 @@ class QueryLauncher:
             return ""  # the query cannot run, and its failures say why
 
     def check(self, query: QueryInfo) -> None:
-        """Refuse what no topology can be made of, or what its engine cannot do or is not there."""
+        """Refuse a query if its topology cannot be built, or its engine cannot run it."""
         self.topology(query)
         if runs_on_spark(query):
             self.spark.check()

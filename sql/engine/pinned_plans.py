@@ -9,9 +9,9 @@ query keeps. The key is the number of the statement and the id of its command, a
 
 Statements are found again by what they say, not by their place, spaces or comments. A statement
 that was edited takes over the pin of the one that made the same stream or table before. Pins of
-statements that were removed from the file stay: a statement that comes back goes on.
+statements that were removed from the file stay: a statement that comes back continues.
 
-Several servers may start at once: a server writes only if nobody has written since it read.
+Several servers may start at once: a server writes only if no other has written since it read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -49,7 +49,6 @@ class PinnedPlans:
     """The pins of a service; one thread uses it at a time."""
 
     def __init__(self, target: Target, topic: str) -> None:
-        """Nothing is asked of the broker yet."""
         self._log = CommandLog(target, topic, cleanup_policy="compact")
         self._pins: dict[int, Pin] = {}
 

@@ -19,7 +19,6 @@ class PrintedTopic:
     def __init__(
         self, statement: Print, *, target: Target, topics: Topics, registry: SchemaRegistry | None
     ) -> None:
-        """From the topic's beginning or its end, whichever is said."""
         shape = topics.shape(statement.topic)
         if shape is None:
             raise StatementFailed(

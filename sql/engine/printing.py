@@ -33,7 +33,6 @@ class FormatGuess:
     """The formats that all keys, or all values, seen so far may have."""
 
     def __init__(self, decoders: Mapping[str, Decode]) -> None:
-        """In the order in which they are shown."""
         self._possible = dict(decoders)
         self._seen = False
 

@@ -149,7 +149,6 @@ class LogTopic:
     """Writes entries to a topic, in a producer of its own; entries that fail are only counted."""
 
     def __init__(self, target: Target, topic: str) -> None:
-        """The topic exists already."""
         self.topic = topic
         self.lost = 0
         self._producer: Producer = producer(target, client_id="millstream-processing-log")

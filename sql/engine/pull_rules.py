@@ -22,10 +22,9 @@ MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 class ScanNeeded(StatementFailed):
-    """All rows must be looked at, and the configuration does not want that."""
+    """The query needs a table scan, which the configuration does not allow."""
 
     def __init__(self) -> None:
-        """One message for all reasons."""
         super().__init__(
             "Query requires table scan to be enabled. Table scans can be enabled by setting "
             f"{TABLE_SCANS}=true. {SEE}"

@@ -90,7 +90,7 @@ class PullPlan:
 
 
 def _forget(error: Exception, row: Row | None) -> None:
-    """What a pull query cannot compute is null, and nobody is told."""
+    """Do nothing: an expression that fails in a pull query gives null."""
 
 
 def pull_plan(plan: PlanNode) -> PullPlan:
@@ -147,7 +147,7 @@ Alternatives = list[Mapping[str, object]]
 
 
 def wanted_keys(plan: PullPlan) -> list[Row] | None:
-    """The keys that a query asks for; None if all rows must be looked at."""
+    """The keys that a query asks for; None if all rows must be read."""
     columns = {each.name: each.type for each in plan.scan.shape.key}
     names = list(columns)
     found: Alternatives = [{}]
@@ -195,7 +195,7 @@ def _alternatives(
 def _looked_up(
     value: TypedExpression, others: Sequence[TypedExpression], columns: Mapping[str, DataType]
 ) -> Alternatives | None:
-    """A key column that has one of some values; None if it is no key, or they are not known."""
+    """The values of a key column; None if it is not a key, or the values are not known."""
     if (
         isinstance(value, Convert)
         and is_numeric(value.type)
@@ -246,7 +246,7 @@ def table_rows(plan: PullPlan, where: Materialized, stores: Sequence[Any]) -> It
 
 
 def _as_read(scan: Scan) -> Callable[[Row], Row]:
-    """A row as it would be read from the topic: Protobuf has no nulls unless it is told to."""
+    """A row as it would be read from the topic: Protobuf has no nulls by default."""
     info = scan.value_format
     if info.name not in PROTOBUFS or info.nullable is not None:
         return lambda row: row

@@ -130,7 +130,7 @@ class PushQuery:
 
     @property
     def final_message(self) -> str | None:
-        """What is said at the end."""
+        """The final message."""
         return LIMIT_REACHED if self._at_limit else None
 
     @property
@@ -180,7 +180,6 @@ class AppDelivery:
     """Rows of an application of the query's own; see Delivery."""
 
     def __init__(self, app: StreamsApp, queue: RowQueue, plan: PlanNode, target: Target) -> None:
-        """An application that was not started."""
         self._app = app
         self._queue = queue
         self._plan = plan

@@ -2,11 +2,11 @@
 
     read the pins -> try all statements -> create topics -> write new pins -> start the queries
 
-A statement that is pinned, and whose sources and SET settings are the same as then, does what its
-plan says: no setting of the server and no other planner changes it. If its sources changed, or it
-was edited, it is planned again under the settings that are pinned, and its query goes on if the new
-plan can take over its state, as with CREATE OR REPLACE. A statement that is new is planned under
-the settings of today. Nothing runs before all pins are written.
+A pinned statement whose sources and SET properties are unchanged runs its pinned plan, whatever the
+settings and the planner of the server. If it or its sources were edited, it is planned again with
+the pinned settings, and its query continues if the new plan can use its state, as with CREATE OR
+REPLACE. A new statement is planned with the current settings. No query starts before all plans are
+pinned.
 """
 
 import logging
@@ -41,7 +41,7 @@ class FileStatement:
 
 @dataclass(frozen=True, slots=True)
 class QueriesFile:
-    """Carries out the file of a headless server, once, at its start."""
+    """Executes the file of a headless server, once, at its start."""
 
     commands: Commands
     pinned: PinnedPlans
@@ -212,7 +212,7 @@ def _engine_of(command: Command) -> dict[str, object]:
 
 
 def _continued(before: QueryInfo, change: Change, query: QueryInfo) -> Change:
-    """A change whose query goes on with the state of another; refused if it cannot."""
+    """A change whose query continues with the state of another; refused if it cannot."""
     planned = query.planned
     if query.id != before.id or _on(query) != _on(before):
         raise StatementFailed(f"query {query.id} runs on {_on(query)}, unlike {before.id} before")

@@ -110,7 +110,7 @@ def samples(page: str) -> Iterator[Sample]:
 def topics_of(description: str) -> tuple[Mapping[str, tuple[str, ...]], Mapping[str, str]]:
     """The topics of a topology's sources and sinks, by the names of their nodes.
 
-    A source of several topics counts them together: the count is told of each.
+    A source of several topics counts them together: each topic gets the whole count.
     """
     sources = {name: tuple(topics.split(", ")) for name, topics in SOURCE.findall(description)}
     return sources, dict(SINK.findall(description))

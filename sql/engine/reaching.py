@@ -15,10 +15,9 @@ LOOPBACK = "127.0.0.1:0"  # a free port that only this machine reaches
 
 
 class Reachable:
-    """Serves what is only in this process, when somebody first asks. Any thread may."""
+    """Serves what exists only in this process, from the first use on. Thread-safe."""
 
     def __init__(self, target: Target, registry: SchemaRegistry | None) -> None:
-        """Nothing is served yet."""
         self._target = target
         self._registry = registry
         self._lock = concurrency.Lock()

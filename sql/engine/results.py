@@ -17,7 +17,7 @@ QUERY_COMPLETED = "Query Completed"
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn:
-    """A column of a result; `is_key` only where clients are told so."""
+    """A column of a result; `is_key` only where clients see it."""
 
     name: str
     type: DataType
@@ -37,7 +37,7 @@ class ResultRow:
 
 
 class QueryResult(Protocol):
-    """A query's answer; closed when nobody wants it any more."""
+    """The result of a query; the caller closes it."""
 
     @property
     def query_id(self) -> str:
@@ -51,7 +51,7 @@ class QueryResult(Protocol):
 
     @property
     def final_message(self) -> str | None:
-        """What is said at the end; None if nothing is, as after a table's rows."""
+        """The final message; None if there is none, as after a table's rows."""
         ...
 
     @property
@@ -83,7 +83,7 @@ def schema_text(columns: tuple[ResultColumn, ...]) -> str:
 
 
 class RowQueue:
-    """Rows between a query and who reads them; full, it lets the query wait."""
+    """A bounded queue of rows between a query and its reader; the query waits while it is full."""
 
     def __init__(self, clock: Clock, capacity: int) -> None:
         """At most `capacity` rows wait."""
@@ -95,7 +95,7 @@ class RowQueue:
         self._error: BaseException | None = None
 
     def put(self, row: ResultRow) -> bool:
-        """Add a row, as soon as there is room; False if nobody wants it."""
+        """Add a row as soon as there is room; False if the result is closed."""
         with self._changed:
             while len(self._rows) >= self._capacity and not self._ended:
                 self._clock.wait(self._changed, None)
@@ -179,7 +179,7 @@ class FoundRows:
 
     @property
     def final_message(self) -> str | None:
-        """What is said at the end."""
+        """The final message."""
         if not self.says_end:
             return None
         reached = self.limit is not None and self.taken >= self.limit

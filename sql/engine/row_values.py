@@ -1,6 +1,6 @@
 """Values as JSON has them: by their types, prepared once for each query.
 
-Times and bytes are texts, as are numbers that are none; decimals are what the caller wants.
+Times, bytes, NaN and infinities are strings; the caller chooses the type of decimals.
 """
 
 import base64

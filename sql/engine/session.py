@@ -20,7 +20,7 @@ SESSION_STATEMENTS = (SetProperty, UnsetProperty, DefineVariable, UndefineVariab
 
 @dataclass(slots=True)
 class Session:
-    """What SET and DEFINE have said; names of variables are in upper case."""
+    """Properties of SET and variables of DEFINE; names of variables are in upper case."""
 
     properties: dict[str, object] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Session:
         config: SqlConfig,
         statement: SetProperty | UnsetProperty | DefineVariable | UndefineVariable,
     ) -> None:
-        """Carry out SET, UNSET, DEFINE or UNDEFINE."""
+        """Execute SET, UNSET, DEFINE or UNDEFINE."""
         match statement:
             case SetProperty(name=name, value=value):
                 config.check_override(name)

@@ -31,8 +31,8 @@ PROTECTING: Mapping[str, tuple[str, ...]] = {
 # What a session may override with SET, and the defaults. None: no default.
 EDITABLE: Mapping[str, object] = {
     "engine": NATIVE,  # what persistent queries run on
-    SETTING: PER_RECORD,  # whether Spark tells each change, or the last one of a batch
-    "spark.trigger.ms": 0,  # how far batches are apart; 0: one begins when the last has ended
+    SETTING: PER_RECORD,  # whether Spark emits each change, or only the last one of a batch
+    "spark.trigger.ms": 0,  # the interval between batches; 0: start when the last has ended
     "spark.connector": "auto",  # what reads topics: Spark's own connector if it is there, or ours
     "spark.expressions": "python",  # what computes filters and projections; see stateless.py
     # How much a batch may read; 0: all that is there. A batch must be done within a transaction.
@@ -192,11 +192,11 @@ class SqlConfig(Mapping[str, object]):
     """
 
     def __init__(self, values: Mapping[str, object] | None = None) -> None:
-        """Settings by name; texts become what the setting must be."""
+        """Settings by name; strings are converted to the setting's type."""
         self._given = {
             plain_name(name): converted(name, value) for name, value in (values or {}).items()
         }
-        if self._given.get("spark.bounded"):  # all history, if nobody says otherwise
+        if self._given.get("spark.bounded"):  # read all history by default
             self._given.setdefault("auto.offset.reset", "earliest")
 
     def __getitem__(self, name: str) -> object:
@@ -222,7 +222,7 @@ class SqlConfig(Mapping[str, object]):
         return self._given
 
     def alter(self, name: str, value: object) -> None:
-        """ALTER SYSTEM: another value from now on, for everyone who has these settings."""
+        """ALTER SYSTEM: change a value for all users of these settings."""
         self._given = {**self._given, plain_name(name): converted(name, value)}
 
     def with_session(self, overrides: Mapping[str, object]) -> "SqlConfig":
@@ -309,7 +309,7 @@ def is_of_server(name: str) -> bool:
 
 
 def is_kept(name: str) -> bool:
-    """Whether a query keeps the value that a setting had when its statement was carried out."""
+    """Whether a query keeps the value that a setting had when its statement was executed."""
     return name in KEPT or name.startswith(FUNCTIONS_PREFIX)
 
 
@@ -364,7 +364,7 @@ def converted(name: str, value: object) -> object:
 
 
 def _refuse_security(name: str, value: object) -> None:
-    """Refuse what asks for protection that is not there: ignoring it would let everyone in."""
+    """Refuse security settings that are not supported: ignoring them would allow any access."""
     text = "" if value is None else str(value).strip().lower()
     if text not in PROTECTING.get(name, (text,)):
         raise _wrong(name, value, "authentication is not supported; remove the setting")

@@ -1,7 +1,7 @@
 """SinkRows: a table as its topic has it, for pull queries on tables that Spark makes.
 
-Whoever asks reads on to where the topic ends at that moment, into a store on disk; how far it was
-read is kept with the rows, so that the next one, or the next process, goes on from there.
+A query first reads the topic to its current end, into a store on disk. The position is stored with
+the rows, so the next query, or the next process, continues from there.
 """
 
 import json
@@ -113,7 +113,7 @@ class SinkRows:
         self._database.write(Write(rows={STORE: rows}, facts={PLACES: fact}))
 
     def close(self) -> None:
-        """Let go of the consumer and the files; the rows stay."""
+        """Close the consumer and the files; the rows stay."""
         with self._lock:
             reader, self._consumer = self._consumer, None
             database, self._database = self._database, None

@@ -1,11 +1,11 @@
-"""What a user is told when Spark gives a query up: the reason, without the traces around it."""
+"""The message for users when a query on Spark fails: the reason without stack traces."""
 
 import re
 
 # How Python ends a trace: the type of the error, and what it says.
 RAISED = re.compile(r"^(?:[a-z_]\w*\.)*(?P<type>[A-Z]\w*): (?P<what>.+)$", re.MULTILINE)
 TRACE = re.compile(r"^\s+at [\w.$/<>]+\(.*\)$|^\s*\.\.\. \d+ more$", re.MULTILINE)
-ABOUT_QUERY = "=== Streaming Query ==="  # Spark goes on with offsets and the whole plan
+ABOUT_QUERY = "=== Streaming Query ==="  # Spark continues with offsets and the whole plan
 LINES_MAX = 20
 
 
@@ -25,7 +25,7 @@ def shown_failure(message: str) -> str:
 
 
 def _with_hint(message: str, found: "re.Match[str]") -> str:
-    """What was said, and the lines after it that belong to it; ours say "hint:"."""
+    """The message and the lines after it that belong to it, such as "hint:"."""
     lines = [found["what"]]
     for line in message[found.end() :].splitlines()[1:]:
         if not line.startswith("  ") or TRACE.match(line):

@@ -1,6 +1,6 @@
 """SparkRuntime: a persistent query on Spark, behind the same interface as a native one.
 
-Starting takes seconds, so it happens in a thread of its own: whoever starts a query does not wait.
+Starting takes seconds, so it happens in a background thread: the caller does not wait.
 A bounded query is not started before it is its turn; see bounded.py.
 """
 
@@ -63,7 +63,6 @@ class SparkRuntime:
         supervisor: Supervisor,
         retry: RetryPolicy,
     ) -> None:
-        """Nothing runs before `start`."""
         self._parts = parts
         self._target = target
         self._clock = machine.clock
@@ -102,7 +101,7 @@ class SparkRuntime:
     # --- start and end ------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin, or go on from the checkpoint; a failure is recorded, not raised."""
+        """Begin, or continue from the checkpoint; a failure is recorded, not raised."""
         with self._changed:
             self._wanted = True
             if self._parts.bounded or not self._may_start:
@@ -197,7 +196,7 @@ class SparkRuntime:
             while self._starting:
                 self._clock.wait(self._changed, None)
             if self._wanted and not self._paused:
-                return  # somebody has resumed it in the meantime
+                return  # it was resumed in the meantime
             query, self._query = self._query, None
         if query is not None:
             _stop(query)
@@ -281,7 +280,7 @@ class SparkRuntime:
         return [rows]
 
     def elsewhere(self, name: str) -> list[str]:
-        """Nobody: each server reads the whole topic."""
+        """No hosts: each server reads the whole topic."""
         return []
 
     def metrics(self) -> str:

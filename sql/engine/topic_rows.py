@@ -72,7 +72,7 @@ def row_reader(
         if time_of is not None:
             try:
                 timestamp_ms = time_of((*values, *key_row))
-            except Exception:  # whatever a text that is no time raises
+            except Exception:  # a string that is not a valid time may raise anything
                 return None
         place = (timestamp_ms, record.partition, record.offset)
         found = (each(record.headers) for each in headers)

@@ -1,4 +1,4 @@
-"""Rules of topics' names: which are hidden, and which nobody may write to."""
+"""Topic name rules: which topics are hidden, and which are read-only."""
 
 from functools import cache
 

@@ -45,7 +45,7 @@ class Statistic:
 
 @dataclass(frozen=True, slots=True)
 class TopicStatistics:
-    """What is told about a topic; nothing if no query reads or writes it here."""
+    """The statistics of a topic; empty if no query of this server reads or writes it."""
 
     messages: tuple[Statistic, ...] = ()
     failures: tuple[Statistic, ...] = ()
@@ -65,7 +65,6 @@ class Statistics:
     """Looks at queries when it is asked about topics. Any thread may call it."""
 
     def __init__(self, clock: Clock) -> None:
-        """Nothing was looked at yet."""
         self._clock = clock
         self._lock = concurrency.Lock()
         self._looks: dict[str, deque[Look]] = {}

@@ -24,7 +24,6 @@ class Topics:
     """The topics of a broker; any thread may call it."""
 
     def __init__(self, target: Target) -> None:
-        """The client is opened at the first question."""
         self._target = target
         self._opened: Admin | None = None
         self._lock = concurrency.Lock()
@@ -37,7 +36,7 @@ class Topics:
             return self._opened
 
     def close(self) -> None:
-        """Let go of the client."""
+        """Close the client."""
         with self._lock:
             closing, self._opened = self._opened, None
         if closing is not None:
@@ -64,7 +63,7 @@ class Topics:
         replicas: int | None,
         configs: Mapping[str, str] | None = None,
     ) -> TopicShape:
-        """Make a topic if there is none; one that is there must have the size that is asked for."""
+        """Create a topic if it does not exist; an existing one must have the required size."""
         found = self.shape(name)
         if found is None:
             self._create(self._administration, name, partitions, replicas, configs or {})

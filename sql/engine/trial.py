@@ -1,4 +1,4 @@
-"""Trial: a request tried on a copy of everything, before any of it is carried out."""
+"""Trial: validates a request on a copy of the state, before any of it is executed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class WrongEndpoint(StatementFailed):
 
 @dataclass(slots=True)
 class Trial:
-    """A request tried on a copy of everything, so that all of it is carried out or nothing."""
+    """Validates a request on a copy of the state, so that all of it is executed or nothing."""
 
     config: SqlConfig
     commands: Commands
@@ -84,7 +84,7 @@ def check_headless(parsed: ParsedStatement) -> None:
 
 
 def wrong_statement(statement: st.Statement) -> StatementFailed:
-    """Why a statement is not carried out here."""
+    """Why a statement is not executed here."""
     if isinstance(statement, st.Select | st.Print):
         return WrongEndpoint(
             "The following statement types should be issued to the websocket endpoint '/query': "

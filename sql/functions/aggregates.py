@@ -77,7 +77,6 @@ class Summing:
     """SUM; 0 where there are no values."""
 
     def __init__(self, type_: DataType) -> None:
-        """Values, states and results have one type."""
         self.state_type = self.result_type = type_
         self._plus, self._minus = addition(type_)
         self._zero = zero(type_)
@@ -150,7 +149,6 @@ class Averaging:
     result_type: DataType = DOUBLE
 
     def __init__(self, type_: DataType) -> None:
-        """Keeps the sum in the values' type."""
         self.state_type = StructType((Field("SUM", type_), Field("COUNT", BIGINT)))
         self._plus, self._minus = addition(type_)
         self._zero = zero(type_)
@@ -200,7 +198,6 @@ class Smallest:
     """MIN; null where there are no values."""
 
     def __init__(self, type_: DataType) -> None:
-        """Values, states and results have one type."""
         self.state_type = self.result_type = type_
 
     def initial(self) -> Any:
@@ -236,7 +233,6 @@ class SmallestByKey(Smallest):
     """MIN of values that Java orders in its own way."""
 
     def __init__(self, type_: DataType, key: Key) -> None:
-        """Compares by a key."""
         super().__init__(type_)
         self._key = key
 

@@ -1,7 +1,7 @@
 """EARLIEST_BY_OFFSET and LATEST_BY_OFFSET: the first and last values, in the order of the rows.
 
-Each value has a number that tells which one came first when two sessions become one. The numbers of
-an aggregator start with the time at which it was made, so that those after a restart are larger.
+Each value has a sequence number, which gives the order when two sessions are merged. The numbers of
+an aggregator start with the time of its creation, so those after a restart are larger.
 """
 
 from collections.abc import Callable

@@ -35,7 +35,6 @@ class Listing:
     """COLLECT_LIST: all values, nulls too, up to a limit."""
 
     def __init__(self, type_: DataType, limit: int) -> None:
-        """States are results."""
         self.state_type: DataType = ArrayType(type_)
         self.result_type: DataType = self.state_type
         self._limit = limit
@@ -81,7 +80,6 @@ class Uniting:
     """COLLECT_SET: each value once, null too, up to a limit."""
 
     def __init__(self, type_: DataType, limit: int) -> None:
-        """States are results."""
         self.state_type: DataType = ArrayType(type_)
         self.result_type: DataType = self.state_type
         self._limit = limit
@@ -118,23 +116,23 @@ def collect_set(types: Types, constants: Constants, settings: Settings) -> Aggre
 
 
 class Histogram:
-    """HISTOGRAM: how often each text occurs; texts beyond the limit are not counted."""
+    """HISTOGRAM: how often each string occurs; strings beyond the limit are not counted."""
 
     state_type: DataType = MapType(STRING, BIGINT)
     result_type: DataType = state_type
 
     def initial(self) -> dict[str, int]:
-        """No texts."""
+        """An empty histogram."""
         return {}
 
     def add(self, state: dict[str, int], value: str | None) -> dict[str, int]:
-        """Counts a text that is not null."""
+        """Counts a string that is not null."""
         if value is not None and (value in state or len(state) < HISTOGRAM_KEYS_MAX):
             state[value] = state.get(value, 0) + 1
         return state
 
     def undo(self, state: dict[str, int], value: str | None) -> dict[str, int]:
-        """Takes a text back, if it was counted."""
+        """Takes a string back, if it was counted."""
         if value in state:
             state[value] -= 1
             if state[value] < 1:
@@ -142,7 +140,7 @@ class Histogram:
         return state
 
     def merge(self, left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
-        """The texts of both."""
+        """The counts of both."""
         merged = left.copy()
         for value, occurrences in right.items():
             if value in merged or len(merged) < HISTOGRAM_KEYS_MAX:
@@ -160,7 +158,7 @@ class Histogram:
     undoable=True,
 )
 def histogram(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """Of texts."""
+    """A histogram of strings."""
     return Histogram()
 
 
@@ -171,7 +169,6 @@ class OnlyValue:
     """
 
     def __init__(self, type_: DataType) -> None:
-        """Counts each value, null too."""
         self.result_type = type_
         self.state_type = ArrayType(StructType((Field("VALUE", type_), Field("COUNT", INT))))
 
@@ -231,7 +228,6 @@ class Top:
     """TOPK: the largest values, the largest first."""
 
     def __init__(self, type_: DataType, size: int) -> None:
-        """States are results."""
         self.state_type: DataType = ArrayType(type_)
         self.result_type: DataType = self.state_type
         self._size = size

@@ -1,6 +1,6 @@
 """COUNT_DISTINCT: how many values differ, approximately.
 
-A state is a byte string of one of two kinds, which their first byte tells apart:
+A state is a byte string of one of two kinds, which differ in their first byte:
 
     0   the hashes of all values, 8 bytes each, in their order; up to 512, so counts are exact
     1   a HyperLogLog: 2^14 registers of one byte. The first 14 bits of a hash choose a register,
@@ -67,7 +67,6 @@ class CountingDistinct:
     result_type: DataType = BIGINT
 
     def __init__(self, type_: DataType) -> None:
-        """Each type has its bytes."""
         self._bytes = _BYTES_OF.get(type_, _other_bytes)
 
     def initial(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Functions between bytes and texts or numbers."""
+"""Functions that convert bytes to and from strings and numbers."""
 
 import re
 import struct
@@ -54,7 +54,7 @@ def _unknown(encoding: str) -> ValueError:
     "Converts a string to bytes. The encoding is hex, utf8, ascii or base64.",
 )
 def to_bytes(text: str, encoding: str) -> bytes:
-    """The bytes of a text in an encoding."""
+    """The bytes of a string in an encoding."""
     decode = DECODERS.get(encoding.lower())
     if decode is None:
         raise _unknown(encoding)
@@ -66,7 +66,7 @@ def to_bytes(text: str, encoding: str) -> bytes:
     "Converts bytes to a string. The encoding is hex, utf8, ascii or base64.",
 )
 def from_bytes(value: bytes, encoding: str) -> str:
-    """Bytes as a text in an encoding."""
+    """Bytes as a string in an encoding."""
     encode = ENCODERS.get(encoding.lower())
     if encode is None:
         raise _unknown(encoding)
@@ -78,7 +78,7 @@ def from_bytes(value: bytes, encoding: str) -> str:
     "Converts a string from one encoding to another: hex, utf8, ascii or base64.",
 )
 def recode(text: str, given: str, wanted: str) -> str:
-    """A text in one encoding, written in another one."""
+    """A string in one encoding, written in another one."""
     source, target = given.lower(), wanted.lower()
     if source not in DECODERS or target not in ENCODERS or source == target:
         raise ValueError(PAIRS)
@@ -101,7 +101,7 @@ def _bare_hex(text: str) -> str:
 
 
 def _loose_base64(text: str) -> bytes:
-    """Base64 of both alphabets, with or without padding; other signs are passed over."""
+    """Base64 of both alphabets, with or without padding; other characters are ignored."""
     digits = NO_BASE64.sub("", text.partition("=")[0].replace("-", "+").replace("_", "/"))
     whole = digits[: len(digits) - 1] if len(digits) % 4 == 1 else digits
     return b64decode(whole + "=" * (-len(whole) % 4))

@@ -5,9 +5,9 @@
 
 Patterns are those of java.time.format.DateTimeFormatter, names are English, letters may be of any
 case. Of what a pattern does not have, a timestamp has that of 1970-01-01T00:00. ValueError says
-what is wrong with a pattern, a zone or a text.
+what is wrong with a pattern, a zone or a string.
 
-Texts that come without a pattern, in ISO 8601 and perhaps in part, are read by
+Strings without a pattern, in (possibly partial) ISO 8601, are parsed by
 broker/schema/java_times.py.
 """
 
@@ -40,7 +40,7 @@ Formatter = Callable[[int], str]
 
 @lru_cache(maxsize=PATTERNS_MAX)
 def timestamp_parser(pattern: str, zone: str = "UTC") -> Parser:
-    """From a text to milliseconds since 1970; the zone is for texts that have none."""
+    """From a string to milliseconds since 1970; the zone applies to strings without one."""
     elements, default = read_pattern(pattern), zone_of(zone)
     read, quick = reader(elements, Reading()), quick_reader(elements)
     # Of a local time that comes twice, the one with the offset of 1970 is meant.
@@ -86,7 +86,7 @@ def _in_range(milliseconds: int) -> int:
 
 @lru_cache(maxsize=PATTERNS_MAX)
 def date_parser(pattern: str) -> Parser:
-    """From a text to days since 1970, of a pattern that has a whole date."""
+    """From a string to days since 1970, of a pattern that has a whole date."""
     read = reader(read_pattern(pattern), Reading())
 
     def parse(text: str) -> int:
@@ -100,7 +100,7 @@ def date_parser(pattern: str) -> Parser:
 
 @lru_cache(maxsize=PATTERNS_MAX)
 def lenient_date_parser(pattern: str) -> LenientParser:
-    """From a text to days since 1970 as SimpleDateFormat does; times must be midnight."""
+    """From a string to days since 1970 as SimpleDateFormat does; times must be midnight."""
     elements = read_pattern(pattern)
     read, quick = reader(elements, Reading(lenient=True)), quick_reader(elements)
 
@@ -152,7 +152,7 @@ def _with_year(numbers: dict[str, int], now_ms: Callable[[], int]) -> dict[str, 
 
 @lru_cache(maxsize=PATTERNS_MAX)
 def time_parser(pattern: str) -> Parser:
-    """From a text to milliseconds of the day; the pattern may not have anything of a date."""
+    """From a string to milliseconds of the day; the pattern may not have anything of a date."""
     read = reader(read_pattern(pattern), Reading())
 
     def parse(text: str) -> int:
@@ -168,7 +168,7 @@ def time_parser(pattern: str) -> Parser:
 
 @lru_cache(maxsize=PATTERNS_MAX)
 def timestamp_formatter(pattern: str, zone: str = "UTC") -> Formatter:
-    """From milliseconds since 1970 to a text."""
+    """From milliseconds since 1970 to a string."""
     elements, place = read_pattern(pattern), zone_of(zone)
     write, quick = writer(elements), quick_writer(elements)
 
@@ -185,14 +185,14 @@ def timestamp_formatter(pattern: str, zone: str = "UTC") -> Formatter:
 
 @lru_cache(maxsize=PATTERNS_MAX)
 def date_formatter(pattern: str) -> Formatter:
-    """From days since 1970 to a text."""
+    """From days since 1970 to a string."""
     write = writer(read_pattern(pattern))
     return lambda days: write(Moment(days, None))
 
 
 @lru_cache(maxsize=PATTERNS_MAX)
 def time_formatter(pattern: str) -> Formatter:
-    """From milliseconds of the day to a text."""
+    """From milliseconds of the day to a string."""
     write = writer(read_pattern(pattern))
 
     def form(milliseconds: int) -> str:

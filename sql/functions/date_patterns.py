@@ -18,7 +18,7 @@ TOKENS = re.compile(r"([A-Za-z])\1*|'+|\[|\]|[{}#]|[^A-Za-z'\[\]{}#]+")
 
 
 class Sign(Enum):
-    """Which signs a number may have."""
+    """Whether a number may have a plus or minus."""
 
     NORMAL = "only minus"
     NEVER_NEGATIVE = "none"
@@ -35,7 +35,7 @@ class Style(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A text that stands for itself."""
+    """A string that stands for itself."""
 
     text: str
 

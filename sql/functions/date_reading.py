@@ -1,4 +1,4 @@
-"""Texts read by the elements of a pattern: what each field says, before it is made a date.
+"""Parses strings by the elements of a pattern into fields, before they become a date.
 
 Reading is exact about widths, as DateTimeFormatter is. The lenient way is that of SimpleDateFormat:
 numbers of any width, names of any length, and text after the end is ignored.
@@ -45,7 +45,6 @@ class NoMatch(ValueError):
     """The text is not as the pattern says, from a place on."""
 
     def __init__(self, place: int) -> None:
-        """Remember the place."""
         super().__init__(place)
         self.place = place
 
@@ -63,20 +62,20 @@ class Fields:
             raise NoMatch(place)
 
 
-# From a text, a place in it and the fields to fill to the place after what was read.
+# From a string, a place in it and the fields to fill to the place after what was read.
 Read = Callable[[str, int, Fields], int]
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How texts are read."""
+    """How strings are parsed."""
 
     lenient: bool = False
     ignore_case: bool = True
 
 
 def reader(elements: tuple[Element, ...], reading: Reading) -> Callable[[str], Fields]:
-    """The function that reads whole texts; ValueError says where one does not fit."""
+    """The function that parses whole strings; ValueError says where one does not match."""
     steps = _steps(elements, reading)
 
     def read(text: str) -> Fields:

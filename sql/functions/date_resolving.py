@@ -79,7 +79,7 @@ def resolve(numbers: dict[str, int]) -> Resolved:
 
 
 def _resolve_year(fields: dict[str, int]) -> None:
-    """The year of an era as a year that goes on below 1."""
+    """The year of an era as a year that continues below 1."""
     year = fields.pop("YearOfEra", None)
     if year is None:
         return

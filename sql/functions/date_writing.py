@@ -1,4 +1,4 @@
-"""Dates and times as texts, by the elements of a pattern."""
+"""Formats dates and times by the elements of a pattern."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Functions of dates and times: to and from texts, numbers and time zones.
+"""Functions of dates and times: to and from strings, numbers and time zones.
 
 Where a call names no time zone it is GMT, so that results do not depend on where a query runs.
 """
@@ -99,7 +99,7 @@ def parse_time(text: str, pattern: str) -> int:
 )
 @dates.scalar("TIMESTAMPTOSTRING(milliseconds BIGINT, format STRING, zone STRING) -> STRING")
 def format_timestamp(milliseconds: int, pattern: str, zone: str = "GMT") -> str:
-    """A timestamp as a text."""
+    """A timestamp as a string."""
     try:
         return timestamp_formatter(pattern, zone)(milliseconds)
     except ValueError as error:
@@ -117,7 +117,7 @@ def format_timestamp(milliseconds: int, pattern: str, zone: str = "GMT") -> str:
     f"Converts days since 1970 to a string. {INSTEAD} FORMAT_DATE.",
 )
 def format_date(days: int, pattern: str) -> str:
-    """A date as a text."""
+    """A date as a string."""
     try:
         return date_formatter(pattern)(days)
     except ValueError as error:
@@ -128,7 +128,7 @@ def format_date(days: int, pattern: str) -> str:
     "FORMAT_TIME(time TIME, format STRING) -> STRING", f"Converts a time to a string. {PATTERN}"
 )
 def format_time(milliseconds: int, pattern: str) -> str:
-    """A time as a text."""
+    """A time as a string."""
     try:
         return time_formatter(pattern)(milliseconds)
     except ValueError as error:

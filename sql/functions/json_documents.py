@@ -1,4 +1,4 @@
-"""JSON documents in texts: read with exact numbers, searched by paths, written as Jackson does.
+"""JSON documents in strings: parsed with exact numbers, searched by path, written like Jackson.
 
 A path is $ and steps: .name, ["any name"], [0]. Numbers of a document keep their digits, so 1.10
 stays 1.10. What follows a complete document is ignored.
@@ -17,7 +17,7 @@ from broker.schema.java_numbers import decimal_text, double_text
 TEXT_MAX = 10 * 1024 * 1024
 DEPTH_MAX = 300
 SPACES = " \t\r\n"
-# Stands for the document of a text without one.
+# Stands for the document of a string without one.
 MISSING = object()
 
 _FAST = msgspec.json.Decoder(float_hook=Decimal)
@@ -89,7 +89,7 @@ def _inner(value: object) -> list[object]:
 
 
 def quoted(text: str) -> str:
-    """A text as JSON."""
+    """A string as JSON."""
     if _ESCAPED.search(text):
         text = _ESCAPED.sub(_escape, text)
     return f'"{text}"'

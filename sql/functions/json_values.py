@@ -1,4 +1,4 @@
-"""Functions of texts that are JSON."""
+"""Functions of JSON in strings."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -78,7 +78,7 @@ def json_keys(text: str) -> list[str] | None:
     "The keys and values of a JSON object as a map.",
 )
 def json_records(text: str) -> dict[str, str] | None:
-    """The values of an object, as texts; null for everything else."""
+    """The values of an object, as strings; null for everything else."""
     found = read_document(text)
     if not isinstance(found, dict):
         return None
@@ -128,7 +128,7 @@ def json_concat(*texts: str | None) -> str | None:
     "IS_JSON_STRING(text STRING) -> BOOLEAN", "Whether a string is valid JSON.", nulls=True
 )
 def is_json_string(text: str | None) -> bool:
-    """Whether a text is a JSON value; null is none."""
+    """Whether a string is a JSON value; null is none."""
     if text is None:
         return False
     try:
@@ -169,7 +169,7 @@ def _key_text(key: object) -> str:
 
 
 def json_writer(type_: DataType) -> Callable[[object], str]:
-    """Writes values of a type as JSON; times are texts wherever they are inside of it."""
+    """Writes values of a type as JSON; times inside it are strings."""
     prepare = _preparation(type_)
     return lambda value: document_text(prepare(value), plain=True)
 

@@ -131,7 +131,7 @@ def _fits(pattern: Pattern, argument: Argument, bindings: Bindings, *, convert: 
 
 
 def _becomes(given: DataType, wanted: DataType) -> bool:
-    """Whether an argument is converted for a parameter: also texts that are times or bytes."""
+    """Whether an argument is converted for a parameter: also strings with times or bytes."""
     if given is STRING:
         return wanted in (DATE, TIME, TIMESTAMP, BYTES)
     return converts(given, wanted)

@@ -18,7 +18,7 @@ _SIGNED = bytes((n + 128) % 256 for n in range(256))
 
 
 def text_key(text: str) -> str:
-    """A text that is ordered as Java orders this one."""
+    """A string that is ordered as Java orders this one."""
     if text.isascii() or max(text) < _SURROGATES:
         return text
     units = text.encode("utf-16-be", "surrogatepass")
@@ -26,7 +26,7 @@ def text_key(text: str) -> str:
 
 
 def bytes_key(value: bytes) -> bytes:
-    """Bytes that are ordered as Java orders these, which have signs there."""
+    """Bytes in Java's order, where bytes are signed."""
     return value.translate(_SIGNED)
 
 

@@ -1,4 +1,4 @@
-"""A quick way for common patterns: numbers of fixed width, texts, and an offset at the end.
+"""A fast path for common patterns: numbers of fixed width, literals, and an offset at the end.
 
 What it cannot read or write is left to the general way, which knows all the rules; what it can is
 the same in both.

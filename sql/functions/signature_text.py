@@ -1,4 +1,4 @@
-"""Signatures from their texts."""
+"""Parses signatures."""
 
 import re
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ _NAMED: dict[str, Pattern] = {
 
 
 def read_signature(text: str) -> Signature:
-    """The signature of a text; a wrong one is a programmer's mistake.
+    """The signature of a string; a wrong one is a programmer's mistake.
 
     >>> read_signature("LEN(text STRING) -> INT").result
     <Primitive.INT: 'INTEGER'>

@@ -4,7 +4,7 @@ They are written as text and read once:
 
     SUBSTRING(string STRING, position INT, length INT) -> STRING
     ARRAY_CONTAINS(array ARRAY<T>, value T) -> BOOLEAN
-    CONCAT_WS(separator STRING, texts STRING...) -> STRING
+    CONCAT_WS(separator STRING, strings STRING...) -> STRING
     TRANSFORM(array ARRAY<T>, change LAMBDA<T, R>) -> ARRAY<R>       the last type is the result
     DATEADD(unit INTERVALUNIT, count INT, day DATE) -> DATE
     ABS(number DECIMAL) -> DECIMAL                                   DECIMAL of any digits

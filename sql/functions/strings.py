@@ -11,7 +11,7 @@ from sql.functions.utf16_text import is_plain, length_of, text_of, units_of
 
 strings = Family("STRING")
 
-# Padding makes texts of any length from small numbers; longer ones are refused.
+# Padding could create strings of any length from small arguments; longer ones are refused.
 LENGTH_MAX = 10 * 1024 * 1024
 WORD = re.compile(r"[^ \t\n\x0b\f\r]+[ \t\n\x0b\f\r]*")
 ESCAPE = re.compile(r"\\(?:u+([0-9a-fA-F]{4})|([0-3]?[0-7]{1,2})|(.))", re.DOTALL)
@@ -51,7 +51,7 @@ def capitalize_words(text: str) -> str:
 
 @strings.scalar("LEN(text STRING) -> INT", "The length of a string in UTF-16 units, or of bytes.")
 def length(text: str) -> int:
-    """How many UTF-16 units a text has."""
+    """How many UTF-16 units a string has."""
     return length_of(text)
 
 
@@ -63,13 +63,13 @@ def length_of_bytes(value: bytes) -> int:
 
 @strings.scalar("MD5(text STRING) -> STRING", "The MD5 checksum of a string, as hex digits.")
 def checksum(text: str) -> str:
-    """The MD5 checksum of a text in UTF-8."""
+    """The MD5 checksum of a string in UTF-8."""
     return md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
 
 
 @strings.scalar("CONCAT(strings STRING...) -> STRING", "Concatenates strings or bytes.", nulls=True)
 def concatenate(*texts: str | None) -> str:
-    """All texts in a row; nulls are left out."""
+    """Concatenates strings; nulls are skipped."""
     return "".join([each for each in texts if each is not None])
 
 
@@ -85,7 +85,7 @@ def concatenate_bytes(*values: bytes | None) -> bytes:
     nulls=True,
 )
 def join(separator: str | None, *texts: str | None) -> str | None:
-    """All texts that are not null, with a separator between them."""
+    """Concatenates strings that are not null, with a separator between them."""
     if not texts:
         raise ValueError("Function Concat_WS expects at least two input arguments.")
     if separator is None:
@@ -323,7 +323,7 @@ def element(position: int | None, *texts: str | None) -> str | None:
     nulls=True,
 )
 def field_position(text: str | None, *texts: str | None) -> int:
-    """Where a text is among others; 0 if nowhere, and for null."""
+    """Where a string is among others; 0 if nowhere, and for null."""
     if text is None or text not in texts:
         return 0
     return texts.index(text) + 1

@@ -47,7 +47,7 @@ TEXT_MAX = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """The parts of a URL, percent signs resolved; None for those that it has not."""
+    """The decoded parts of a URL; None for missing ones."""
 
     scheme: str | None
     host: str | None
@@ -91,7 +91,7 @@ def _decoded(part: str | None) -> str | None:
     "URL_ENCODE_PARAM(text STRING) -> STRING", "Encodes a string for use as a parameter of a URL."
 )
 def encode_parameter(text: str) -> str:
-    """Form encoding: spaces are plus signs, others than letters, digits and -_.* are %XX."""
+    """Form encoding: spaces become +, all but letters, digits and -_.* become %XX."""
     return quote_plus(text, safe="*").replace("~", "%7E")
 
 

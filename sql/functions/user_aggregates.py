@@ -19,7 +19,6 @@ class UserAggregator:
     """An instance of a user's class at work: its own methods are called directly."""
 
     def __init__(self, working: Any, state_type: DataType, result_type: DataType) -> None:
-        """Any: an instance of the user's class."""
         self.state_type = state_type
         self.result_type = result_type
         self.initial: Made = working.initial

@@ -1,7 +1,7 @@
-"""Texts as Java sees them: rows of 16-bit units, where a character beyond U+FFFF counts twice.
+"""Strings as in Java: sequences of 16-bit units, where a character beyond U+FFFF counts twice.
 
-Functions that count positions work on texts whose every character is one unit. Most texts are that
-already; the others are taken apart and put together again.
+Functions that count positions work on strings where each character is one unit. Most strings are;
+the others are split into units and joined again.
 """
 
 from array import array
@@ -28,7 +28,7 @@ def text_of(units: str) -> str:
 
 
 def length_of(text: str) -> int:
-    """How many units a text has."""
+    """How many units a string has."""
     if text.isascii():
         return len(text)
     return len(text) + sum(each > "\uffff" for each in text)

@@ -2,7 +2,7 @@
 
 from sql.functions.time_zones import Zone, localized_offset
 
-# Abbreviation, long name, and the zone that Java takes when a text has one of the two.
+# Abbreviation, long name, and the zone that Java takes when a string has one of the two.
 _NAMES = (
     ("PST", "Pacific Standard Time", "America/Los_Angeles"),
     ("PDT", "Pacific Daylight Time", "America/Los_Angeles"),

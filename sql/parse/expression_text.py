@@ -1,4 +1,4 @@
-"""Expressions of texts. What binds closest stands last:
+"""Parses expressions. Operators in the order of their precedence, lowest first:
 
 expression := term OR term | term AND term | NOT term | predicate
 predicate  := value [operator value | [NOT] BETWEEN value AND value | [NOT] IN ( expressions )
@@ -180,7 +180,7 @@ def read_value(reader: Reader) -> ex.Expression:
 
 
 def _signed(reader: Reader) -> ex.Expression:
-    """A primary with any number of signs before it; a minus belongs to the number behind it."""
+    """A primary with any number of + and - before it; a minus belongs to the number after it."""
     if reader.word not in ("-", "+"):
         return read_primary(reader)
     signs: list[tuple[str, Position]] = []

@@ -6,7 +6,7 @@ from sql.syntax.keywords import RESERVED, closest_statement
 from sql.syntax.node import Position
 
 SHOWN_MAX = 3
-NEAR_MAX = 60  # signs of a token that are shown
+NEAR_MAX = 60  # characters of a token that are shown
 CLASSES = {
     "text": "STRING",
     "whole": "INTEGER_VALUE",

@@ -1,4 +1,4 @@
-"""SELECT of texts.
+"""Parses SELECT.
 
 query  := SELECT item {, item} FROM source {join} [WINDOW window] [WHERE expression]
           [GROUP BY grouping] [PARTITION BY grouping] [HAVING expression]

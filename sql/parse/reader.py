@@ -25,7 +25,7 @@ class VariableUse:
 
 
 class Reader:
-    """The current token is `word` (keywords and signs, in upper case) and `kind`.
+    """The current token is `word` (keywords and symbols, in upper case) and `kind`.
 
     `height` is that of the last expression read. With `uses`, variables are noted there instead of
     refused.
@@ -36,7 +36,6 @@ class Reader:
     def __init__(
         self, tokens: Tokens, *, testing: bool = False, uses: list[VariableUse] | None = None
     ) -> None:
-        """Stand on the first token."""
         self.tokens = tokens
         self.testing = testing
         self.uses = uses
@@ -51,7 +50,7 @@ class Reader:
         self.kind = self.tokens.kinds[index]
 
     def advance(self) -> None:
-        """To the next token; nobody goes beyond the end."""
+        """Advance to the next token, which must not be past the end."""
         self.index = index = self.index + 1
         self.word = self.tokens.words[index]
         self.kind = self.tokens.kinds[index]

@@ -1,4 +1,4 @@
-"""CREATE STREAM and CREATE TABLE of texts, and the columns that they define."""
+"""Parses CREATE STREAM and CREATE TABLE, and their columns."""
 
 from collections.abc import Callable
 

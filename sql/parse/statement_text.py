@@ -1,4 +1,4 @@
-"""Statements of texts; the docstrings of sql/syntax/statements.py show how each is written."""
+"""Parses statements; the docstrings of sql/syntax/statements.py show their syntax."""
 
 from collections.abc import Callable
 

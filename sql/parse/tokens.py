@@ -1,4 +1,4 @@
-"""Tokens: a text cut into words, numbers, quoted texts and signs.
+"""Tokens: SQL text split into words, numbers, quoted strings and symbols.
 
 The lists of Tokens run side by side, one place for each token, and end with an `end` token:
 

@@ -1,4 +1,4 @@
-"""Types of texts: BIGINT, DECIMAL(4, 2), ARRAY<STRING>, STRUCT<a INT>.
+"""Parses types: BIGINT, DECIMAL(4, 2), ARRAY<STRING>, STRUCT<a INT>.
 
 type      := ARRAY < type > | MAP < type , type > | STRUCT < [field {, field}] >
            | name [( parameter {, parameter} )]

@@ -53,7 +53,7 @@ class QueryPlan:
 
 @dataclass(frozen=True, slots=True)
 class QueryContext:
-    """A query, its sources, and who wants its results: nobody in particular, or a topic."""
+    """A query, its sources, and the destination of its results: a client or a topic."""
 
     catalog: Catalog
     functions: FunctionRegistry
@@ -103,7 +103,7 @@ class QueryContext:
         return changed(expression, change)
 
     def shown(self, node: PlanNode, typed: Sequence[Typed], *, keyless: bool = False) -> QueryPlan:
-        """A projection that somebody looks at: all columns in their order."""
+        """A projection for a client: all columns in order."""
         project = Project("Project", node, tuple(typed), replace(node.shape, row=columns(typed)))
         return self.planned(project, keyless=keyless)
 

@@ -208,7 +208,7 @@ class Grouping:
             *keys,
         )
         names = [each.name if isinstance(each, ColumnValue) else None for each in typed]
-        # The window of a source's key is no part of the group.
+        # The window of a source's key is not part of the group.
         is_plain = not node.shape.is_table and node.shape.window is None
         by_key = is_plain and names == [each.name for each in node.shape.key]
         return Aggregate(

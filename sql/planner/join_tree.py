@@ -1,8 +1,8 @@
 """Join tree: which sources are joined in which order, on what, and in which format their keys meet.
 
-Joins are left-deep, in the order of the text: a join's left side is everything before it. Both
+Joins are left-deep, in the order of the statement: a join's left side is everything before it. Both
 sides need keys of one format, so that equal keys are equal bytes in one partition. A side whose key
-is something else, or in another format, is keyed anew.
+is different, or in another format, is rekeyed.
 """
 
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ class Side:
     tree: "FromSource | JoinTree"
     on: ex.Expression
     may_rekey: bool
-    # The format of the key that it is written with anew; None if it stays as it is.
+    # The key format of its repartition topic; None if it is not rekeyed.
     rekeyed: FormatInfo | None = None
 
     def needs_rekey(self) -> bool:
@@ -55,7 +55,7 @@ class Side:
         return self.may_rekey and self.on not in key_of(self.tree)
 
     def preferred(self) -> KeyFormat | None:
-        """The format of its key, if it need not be keyed anew."""
+        """The format of its key, if it need not be rekeyed."""
         if self.needs_rekey():
             return None
         if isinstance(self.tree, JoinTree):

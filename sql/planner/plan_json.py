@@ -99,7 +99,7 @@ def from_json(
 def missing_function(name: str, takes: Sequence[str], kind: str) -> Overload:
     """An overload that cannot be called, but is written to JSON as it was read."""
 
-    # Any: whoever calls it gets nothing.
+    # Any: it never returns.
     def call(*given: object) -> object:
         raise SqlError(f"the function {_call_text(name, takes)} is not available")
 

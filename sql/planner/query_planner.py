@@ -47,7 +47,7 @@ class QueryPlanner:
         query: Query,
         destination: Destination | None = None,
     ) -> None:
-        """Without a destination the results are shown to somebody."""
+        """Without a destination the results go to a client."""
         names = [
             (each.name, each.alias) for each in (query.source, *(j.right for j in query.joins))
         ]

@@ -112,7 +112,7 @@ class JoinPlanner:
     is_selected: Callable[[ex.Expression], bool]
 
     def plan(self, tree: JoinTree, prefix: str = "") -> PlanNode:
-        """The steps of a join; `prefix` tells joins inside of others apart."""
+        """The steps of a join; `prefix` distinguishes nested joins."""
         left = self._side(tree.left, prefix, "Left")
         right = self._side(tree.right, prefix, "Right")
         _check_partitions(tree)

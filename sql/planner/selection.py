@@ -38,7 +38,6 @@ class Selection:
     """The items of a SELECT, with the sources of all names."""
 
     def __init__(self, items: Sequence[Item]) -> None:
-        """In the order of the text."""
         self.items = tuple(items)
         self._expressions = {each.expression for each in items if isinstance(each, Selected)}
         self._stars = {each.source for each in items if isinstance(each, StarItem)}

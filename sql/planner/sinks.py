@@ -155,7 +155,7 @@ def check_target(target: SourceInfo, result: Result) -> None:
 
 
 def check_insertable(target: SourceInfo) -> None:
-    """Refuse targets that nobody may write to."""
+    """Refuse read-only targets."""
     if target.kind is SourceKind.TABLE:
         raise StatementFailed(
             f"INSERT INTO can only be used to insert into a stream. {target.name} is a table."

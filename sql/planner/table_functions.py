@@ -19,7 +19,6 @@ class TableCalls:
     """The calls of table functions that expressions have."""
 
     def __init__(self, functions: FunctionRegistry) -> None:
-        """Start with none."""
         self._functions = functions
         self.found: list[ex.Call] = []
 

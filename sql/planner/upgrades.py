@@ -1,4 +1,4 @@
-"""CREATE OR REPLACE of a query: whether the new plan can go on with the state of the old one.
+"""CREATE OR REPLACE of a query: whether the new plan can continue with the state of the old one.
 
 Conditions and projections may change. Joins and windows may not, and groups must have the same
 keys, columns and functions, since these are what their stores hold. Formats may not change either:

@@ -20,7 +20,7 @@ def window_info(window: Window) -> WindowInfo:
 
 
 def window_spec(window: Window) -> WindowSpec:
-    """The windows of an aggregate; late rows have a day if nothing else is said."""
+    """The windows of an aggregate; late rows have a day by default."""
     size = _ms(window.size)
     if size is None or size <= 0:
         raise StatementFailed("the size of a window must be positive")

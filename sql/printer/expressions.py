@@ -130,7 +130,7 @@ def _signed(node: ex.Signed) -> Bound:
     value = _shown(node.value, SIGN)
     if node.sign == "-" and value[0] in "0123456789.":
         value = f"({value})"  # Or else it would be one literal with its sign.
-    # Two minus signs would begin a comment.
+    # Two minuses would start a comment.
     return SIGN, f"{node.sign}{' ' if value[0] == node.sign else ''}{value}"
 
 

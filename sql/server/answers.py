@@ -1,6 +1,6 @@
 """What is answered: JSON in ksqlDB's media types, and refusals with ksqlDB's codes.
 
-A code is the HTTP status times 100, and a number that tells refusals of one status apart.
+A code is the HTTP status times 100, plus a number that distinguishes errors of one status.
 """
 
 import logging
@@ -41,7 +41,7 @@ COMMANDS_BEHIND = 50301
 NOT_READY = 50302
 TERMINATED = 50304
 
-# An error shows so much of its statement: more helps nobody, and is sent twice.
+# An error shows at most this part of its statement: more does not help, and is sent twice.
 STATEMENT_CHARACTERS_MAX = 100_000
 
 GENERIC = "generic_error"
@@ -61,10 +61,9 @@ Json = object
 
 
 class Refused(Exception):
-    """A request that is not carried out; the first digits of the code are the HTTP status."""
+    """A request that is not executed; the first digits of the code are the HTTP status."""
 
     def __init__(self, code: int, message: str) -> None:
-        """Nothing but what the client is told."""
         super().__init__(message)
         self.code = code
         self.message = message
@@ -74,7 +73,6 @@ class ServerStopping(Refused):
     """An answer that ends before its query does, because the server is stopped."""
 
     def __init__(self) -> None:
-        """The same for all of them."""
         super().__init__(STOPPING, "The server is shutting down: the query did not complete")
 
 
@@ -91,7 +89,7 @@ def respond_with(error: Exception, text: str = "") -> Response:
 
 # Any: JSON holds values of all kinds.
 def error_json(error: Exception, text: str = "") -> dict[str, Any]:
-    """An error as clients read it; what nobody foresaw is logged, never told."""
+    """An error as clients read it; unexpected errors are logged and not sent."""
     match error:
         case Refused():
             return _generic(error.code, error.message)

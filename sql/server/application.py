@@ -59,7 +59,7 @@ class SqlApplication:
     """The ASGI application in front of an engine."""
 
     def __init__(self, engine: Engine, *, cluster_id: str = "") -> None:
-        """The cluster's id is only told to those who ask."""
+        """`cluster_id` is only used for responses."""
         self._engine = engine
         engine.runs_scripts = False
         self._querying = Querying(engine)
@@ -173,7 +173,7 @@ class SqlApplication:
         return [entity_json(each) for each in entities]
 
     def _wait_for(self, sequence_number: int) -> None:
-        """Wait until a command of another request, maybe another server's, is carried out."""
+        """Wait until a command of another request, maybe another server's, is executed."""
         commands, config = self._engine.commands, self._engine.config
         if commands.log is None:
             return
@@ -223,7 +223,7 @@ def _told(tell: Callable[[Mapping[str, str]], Answer]) -> Handler:
 
 
 def _heard(hear: Callable[[Mapping[str, object]], Json]) -> Handler:
-    """An endpoint for what another server tells."""
+    """An endpoint for messages of other servers."""
 
     async def handle(request: Request, variables: Mapping[str, str]) -> Answer:
         content = json_object(await read_body(request))

@@ -13,7 +13,7 @@ from sql.variables import split_statements
 
 BODY_BYTES_MAX = 10 * 1024 * 1024
 STATEMENTS_MAX = 10_000
-# What tells a server to answer with what it has itself; ksqlDB's name for it.
+# With this property a server answers from its own rows only; the name is ksqlDB's.
 SKIP_FORWARDING = "request.ksql.query.pull.skip.forwarding"
 TOO_LARGE = 41300
 WRONG_TYPE = 41500
@@ -24,7 +24,7 @@ CONTENT_TYPES = frozenset(
         "application/vnd.ksqlapi.delimited.v1",
         "application/json",
         "application/octet-stream",
-        # What curl sends when it is told nothing.
+        # curl's default.
         "application/x-www-form-urlencoded",
     }
 )
@@ -32,7 +32,7 @@ CONTENT_TYPES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SqlRequest:
-    """Statements to carry out, and the session they bring."""
+    """Statements to execute, and the session they bring."""
 
     text: str
     properties: Mapping[str, object] = field(default_factory=dict)
@@ -48,7 +48,7 @@ def media_name(media_type: str) -> str:
 
 
 async def read_body(request: Request) -> bytes:
-    """The body, unless there is too much of it or it says that it is no JSON."""
+    """The body, unless it is too large or its content type is not JSON."""
     if media_name(request.headers.get("content-type", "")) not in CONTENT_TYPES:
         raise Refused(WRONG_TYPE, "Unsupported Media Type")
     try:

@@ -1,8 +1,8 @@
 """Cluster: which servers of the service are alive, and how far their stores are behind.
 
-A server with ksql.heartbeat.enable tells the others all the time that it is there, and with
-ksql.lag.reporting.enable how far its stores are. Those it tells are known from the queries that
-they run: whoever else sends a heartbeat is remembered, and gets none.
+A server with ksql.heartbeat.enable sends heartbeats to the others, and with
+ksql.lag.reporting.enable the lags of its stores. It knows the other servers from the queries that
+they run; it also remembers any other server that sends a heartbeat, but sends none to it.
 """
 
 import logging
@@ -61,7 +61,7 @@ class HostStoreLags(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Other:
-    """What another server has told."""
+    """The heartbeats and lags of another server."""
 
     beats_ms: deque[int] = field(default_factory=lambda: deque(maxlen=BEATS_MAX))
     changed_ms: int = 0
@@ -70,10 +70,10 @@ class Other:
 
 
 class Cluster:
-    """Hears of other servers and tells them of this one. Any thread may call it."""
+    """Receives heartbeats and lags of other servers, and sends its own. Thread-safe."""
 
     def __init__(self, engine: Engine) -> None:
-        """Nobody is known; nothing is told before `start`."""
+        """No heartbeats are sent before `start`."""
         self._engine = engine
         self._clock = engine.clock
         self._lock = concurrency.Lock()
@@ -96,10 +96,10 @@ class Cluster:
         if self._thread is not None:
             self._thread.join()
 
-    # --- what others tell -----------------------------------------------------------------------
+    # --- from other servers ---------------------------------------------------------------------
 
     def heartbeat(self, content: Mapping[str, object]) -> Json:
-        """POST /heartbeat: another server is there."""
+        """POST /heartbeat: another server is alive."""
         self._check(HEARTBEATS)
         host = _host(content, "hostInfo")
         timestamp = content.get("timestamp")
@@ -111,7 +111,7 @@ class Cluster:
         return {"isOk": True}
 
     def lag(self, content: Mapping[str, object]) -> Json:
-        """POST /lag: how far another server's stores are."""
+        """POST /lag: the lags of another server's stores."""
         self._check(LAGS)
         host, lags = _host(content, "ksqlHost"), _checked_lags(content.get("hostStoreLags"))
         with self._lock:
@@ -130,7 +130,7 @@ class Cluster:
             found = self._others[host] = Other()
         return found
 
-    # --- what is told ---------------------------------------------------------------------------
+    # --- responses ------------------------------------------------------------------------------
 
     def status(self) -> Json:
         """GET /clusterStatus: this server and the others."""
@@ -228,7 +228,7 @@ class Cluster:
             self._send(client, rounds.hosts, "/lag", lags)
 
     def _hosts(self) -> set[str]:
-        """Those who run parts of the queries."""
+        """The servers that run parts of the queries."""
         found: set[str] = set()
         for each in list(self._engine.commands.running.values()):
             if each.where is not None:
@@ -256,7 +256,7 @@ class Cluster:
 
 
 class _Rounds:
-    """What the thread of heartbeats knows from one round to the next."""
+    """What the heartbeat thread remembers from one round to the next."""
 
     def __init__(self, before_ms: int) -> None:
         self.hosts: list[str] = []

@@ -5,8 +5,8 @@ Messages     /query-stream as Protobuf: the same array, its rows are messages in
 Delimited    /query-stream: a line of metadata, then one JSON array per line
 OneArray     /query-stream as application/json: the same in one JSON array
 
-Only /query tells tombstones, rows of a table that are gone: the others have no place for a mark,
-and leave them out as ksqlDB does.
+Only /query sends tombstones, that is deleted rows of a table: the other formats have no field for
+them, and omit them as ksqlDB does.
 """
 
 import base64
@@ -61,13 +61,12 @@ class RowObjects:
     """Objects in one array; see Form.
 
     Those of a push query are whole lines at once, for clients that read lines; then something must
-    follow the last row, and why it ended is always told.
+    follow the last row, and the reason why it ended is always sent.
     """
 
     media_type = V1_JSON
 
     def __init__(self, result: QueryResult) -> None:
-        """Of one query."""
         self._result = result
         self._prepare = json_rows(result.columns)
         self._before, self._after = (b"", b",\n") if result.is_push else (b",\n", b"")
@@ -90,7 +89,7 @@ class RowObjects:
         return self._before + json_line(content)
 
     def end(self) -> bytes:
-        """Why it ended, if that is told."""
+        """Why it ended, if that is sent."""
         message = self._result.final_message
         if message is None and self._result.is_push:
             message = QUERY_TERMINATED
@@ -136,7 +135,6 @@ class Delimited:
     media_type = DELIMITED
 
     def __init__(self, result: QueryResult) -> None:
-        """Of one query."""
         self._result = result
         self._prepare = json_rows(result.columns)
 

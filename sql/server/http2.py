@@ -34,7 +34,7 @@ from uvicorn.server import ServerState
 logger = logging.getLogger(__name__)
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-STREAMS_MAX = 100  # of one connection at a time; h2 tells clients the same
+STREAMS_MAX = 100  # of one connection at a time; h2 announces the same to clients
 UNSENT_BYTES_MAX = 1024 * 1024  # answers wait before that; what is more are replies to pings
 IDLE_SECONDS = 600  # ksqlDB's default
 NOT_FOR_HTTP_2 = frozenset({b"connection", b"transfer-encoding", b"keep-alive", b"upgrade"})
@@ -53,7 +53,6 @@ class HttpConnection(asyncio.Protocol):
         app_state: Mapping[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        """As uvicorn makes it."""
         self._given = (config, server_state, app_state)
         # Any: uvicorn's type of protocols names its own ones only.
         self._connections: Any = server_state.connections
@@ -101,7 +100,6 @@ class Http2Connection(asyncio.Protocol):
     def __init__(
         self, config: Config, server_state: ServerState, app_state: Mapping[str, Any]
     ) -> None:
-        """As uvicorn makes it."""
         del app_state
         # Any: an ASGI application, however uvicorn has wrapped it.
         self.application: Any = config.loaded_app
@@ -115,7 +113,7 @@ class Http2Connection(asyncio.Protocol):
         self._running = 0  # also of streams that the client has given up
         self._ending = False
         self._idle: asyncio.TimerHandle | None = None
-        # Set anew whenever there may be room to send.
+        # Set whenever there may be room to send.
         self.room = asyncio.Event()
         self.writable = True
 
@@ -179,7 +177,7 @@ class Http2Connection(asyncio.Protocol):
                 self._begin(event.stream_id or 0, event.headers or [])
             case DataReceived():
                 found = self._streams.get(event.stream_id or 0)
-                if found is None:  # answered already: nobody reads it
+                if found is None:  # answered already: the data is not read
                     self.taken(event.flow_controlled_length or 0, event.stream_id or 0)
                 else:
                     found.receive_part(event.data or b"", event.flow_controlled_length or 0)
@@ -218,14 +216,14 @@ class Http2Connection(asyncio.Protocol):
         self.flush()
 
     def taken(self, length: int, stream_id: int) -> None:
-        """The client may send so many bytes more."""
+        """Allow the client to send more bytes."""
         if length and self._transport is not None:
             with suppress(ProtocolError):  # over meanwhile
                 self.protocol.acknowledge_received_data(length, stream_id)
             self.flush()
 
     def finished(self, exchange: "Exchange") -> None:
-        """A request was answered, or nobody waits for the answer."""
+        """A request was answered, or its client no longer waits."""
         self._running -= 1
         self._streams.pop(exchange.stream_id, None)
         if self._streams or self._transport is None:
@@ -299,7 +297,7 @@ class Exchange:
         finally:
             if not self._over:
                 self._fail()
-            while not self._parts.empty():  # what nobody read counts for the whole connection
+            while not self._parts.empty():  # unread data counts for the whole connection
                 self._connection.taken(self._parts.get_nowait()[1], self.stream_id)
             self._connection.finished(self)
 
@@ -366,7 +364,7 @@ class Exchange:
 
 
 def scope_of(headers: list[tuple[bytes, bytes]]) -> dict[str, object]:
-    """What an ASGI application is told of a request."""
+    """The ASGI scope of a request."""
     about = {name: value for name, value in headers if name.startswith(b":")}
     path, _, query = about.get(b":path", b"/").partition(b"?")
     others = [(name, value) for name, value in headers if not name.startswith(b":")]

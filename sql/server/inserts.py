@@ -26,7 +26,6 @@ class Inserts:
     """Writes rows of streams of JSON lines."""
 
     def __init__(self, engine: Engine) -> None:
-        """Nothing is written yet."""
         self._engine = engine
 
     async def insert(self, request: Request) -> Streamed:

@@ -23,11 +23,10 @@ class HttpPeers:
     """Asks other servers over HTTP; see PullPeers. Any thread may call it."""
 
     def __init__(self) -> None:
-        """Connections are opened when they are needed."""
         self._client = httpx.Client(timeout=TIMEOUT_SECONDS, limits=KEPT)
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._client.close()
 
     def pull(self, host: str, text: str, properties: Mapping[str, object]) -> Iterator[Row]:

@@ -43,7 +43,6 @@ class RowReader:
     """Takes rows of a result, many at a time; a failure comes after the rows before it."""
 
     def __init__(self, result: QueryResult) -> None:
-        """Nothing is read yet."""
         self.result = result
         self._failure: Exception | None = None
 
@@ -68,7 +67,6 @@ class Querying:
     """Runs queries for readers; closed, it ends all of them."""
 
     def __init__(self, engine: Engine) -> None:
-        """No query runs yet."""
         self._engine = engine
         self._open: dict[int, QueryResult] = {}
         self._stopped: set[int] = set()  # those that had not ended when we were closed
@@ -146,7 +144,7 @@ class Querying:
         try:
             return self._engine.print_topic(asked.text, asked.variables)
         except WrongEndpoint:
-            # It is no query anywhere: the statement is wrong, not where it was sent to.
+            # It is not a query at all: the statement is wrong, not the endpoint.
             refused = StatementFailed(error.message, hint=error.hint)
             refused.statement = asked.text
             raise refused from None
@@ -196,7 +194,7 @@ class Querying:
             running.close()
 
     def drop(self, running: QueryResult) -> None:
-        """End a query that nobody reads any more."""
+        """End a query whose client is gone."""
         with self._lock:
             self._open.pop(id(running), None)
             self._stopped.discard(id(running))

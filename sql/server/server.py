@@ -21,7 +21,7 @@ class SqlServer:
     """
 
     def __init__(self, engine: Engine, *, listen: str = LISTEN, cluster_id: str = "") -> None:
-        """Nothing listens before `start`; the cluster's id is only told to those who ask."""
+        """Nothing listens before `start`; `cluster_id` is only used for responses."""
         self._application = SqlApplication(engine, cluster_id=cluster_id)
         self._server = HttpServer(
             self._application,
@@ -54,7 +54,6 @@ class SqlServer:
         self._server.close()
 
     def __enter__(self) -> Self:
-        """Start."""
         return self.start()
 
     def __exit__(
@@ -63,5 +62,4 @@ class SqlServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
         self.close()

@@ -24,7 +24,6 @@ class Sockets:
     """Answers queries over WebSockets."""
 
     def __init__(self, querying: Querying) -> None:
-        """What runs the queries."""
         self._querying = querying
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:

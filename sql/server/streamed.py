@@ -9,7 +9,7 @@ from sql.server.answers import ServerStopping
 
 
 class Streamed:
-    """An ASGI response of parts; the generator is closed when nobody reads any more."""
+    """An ASGI response of parts; the generator is closed when the client disconnects."""
 
     def __init__(
         self, parts: AsyncGenerator[bytes, None], *, media_type: str, reads: bool = False

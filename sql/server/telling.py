@@ -1,4 +1,4 @@
-"""What a server tells about itself: /info, /healthcheck, /status, /v1/metadata."""
+"""Information about the server: /info, /healthcheck, /status, /v1/metadata."""
 
 import re
 from importlib.metadata import PackageNotFoundError, version
@@ -21,7 +21,7 @@ class Telling:
     """Answers what is not SQL. Any thread may call it."""
 
     def __init__(self, engine: Engine, *, cluster_id: str) -> None:
-        """The cluster's id is only told to those who ask."""
+        """`cluster_id` is only used for responses."""
         self._engine = engine
         self._cluster_id = cluster_id
 

@@ -1,7 +1,7 @@
 """WebSocketConnection: one WebSocket (RFC 6455) of the HTTP server, towards an ASGI application.
 
-Texts are sent, waiting while the client is slow. What the client says is checked and dropped, but
-for pings, which are answered, and the end.
+Text frames are sent, waiting while the client is slow. Frames of the client are checked and
+dropped, except for pings, which are answered, and close.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ GOING_AWAY, PROTOCOL_ERROR, TOO_BIG, INTERNAL_ERROR = 1001, 1002, 1009, 1011
 
 
 class FrameError(Exception):
-    """What came is no frame that a client may send."""
+    """The client sent an invalid frame."""
 
     def __init__(self, code: int, message: str) -> None:
         """`code` is what the connection is closed with."""
@@ -77,7 +77,7 @@ def take_frame(data: bytearray) -> tuple[int, bytes] | None:
 
 
 def accept_token(key: bytes) -> bytes | None:
-    """What proves that the handshake was understood; None for what is no key."""
+    """The Sec-WebSocket-Accept of a key; None if the key is invalid."""
     try:
         if len(base64.b64decode(key, validate=True)) != KEY_BYTES:
             return None
@@ -94,7 +94,6 @@ class WebSocketConnection(asyncio.Protocol):
     def __init__(
         self, config: Config, server_state: ServerState, app_state: Mapping[str, Any]
     ) -> None:
-        """As uvicorn makes it."""
         del app_state
         # Any: an ASGI application, however uvicorn has wrapped it.
         self._application: Any = config.loaded_app
@@ -220,7 +219,7 @@ class WebSocketConnection(asyncio.Protocol):
         if not self._accepted:
             self._refuse(b"403 Forbidden")
             return
-        # A reason that is cut may not end inside of a character.
+        # A reason that is cut may not end inside a character.
         shown = reason.encode()[:REASON_BYTES_MAX].decode(errors="ignore").encode()
         self._write(frame(CLOSE, struct.pack("!H", code) + shown))
         self._end()

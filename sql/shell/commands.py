@@ -20,7 +20,7 @@ depth: ContextVar[int] = ContextVar("depth", default=0)
 
 
 def run_command(shell: Shell, asked: Said) -> None:
-    """Carry out a command."""
+    """Execute a command."""
     COMMANDS[asked.words[0]](shell, asked.argument)
 
 
@@ -85,7 +85,7 @@ def _run(shell: Shell, argument: str) -> None:
 
 
 def run_script(shell: Shell, path: Path) -> None:
-    """Carry out the statements of a file."""
+    """Execute the statements of a file."""
     with _deeper():
         shell.run(script_text(path))
 

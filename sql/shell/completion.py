@@ -81,7 +81,6 @@ class SqlCompleter(Completer):
     """Completes the word before the cursor by what stands before it."""
 
     def __init__(self, catalog: Catalog) -> None:
-        """Functions are those that are built in."""
         self._catalog = catalog
         self._functions = [
             (each.name, str(each.overloads[0].signature)) for each in builtin_functions()

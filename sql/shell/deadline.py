@@ -9,7 +9,6 @@ class Deadline:
     """How long is left; without a timeout as long as one likes."""
 
     def __init__(self, clock: Clock, timeout_ms: int | None) -> None:
-        """The time runs from now on."""
         self._clock = clock
         self._end_ms = None if timeout_ms is None else clock.monotonic_ms() + timeout_ms
 

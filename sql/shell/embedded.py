@@ -38,7 +38,7 @@ class ServiceInUse(ClientError):
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """Where an engine keeps its state, and what it is told."""
+    """The data directory and the settings of an engine."""
 
     data_directory: Path
     settings: Mapping[str, object] = field(default_factory=dict)
@@ -134,7 +134,7 @@ def _in_use(service_id: str, why: str) -> ServiceInUse:
 
 
 def _discard(engine: Engine) -> None:
-    """End the queries of a service that nobody comes back to, and delete what they needed."""
+    """Terminate the queries of a temporary service, and delete their internal topics."""
     try:
         engine.asking.close()
         engine.commands.terminate_cluster([])
@@ -143,7 +143,7 @@ def _discard(engine: Engine) -> None:
 
 
 class EmbeddedSession:
-    """Statements carried out here; see Session."""
+    """Statements executed here; see Session."""
 
     def __init__(
         self, engine: Engine, where: str, closing: ExitStack, clock: Clock | None = None
@@ -159,7 +159,7 @@ class EmbeddedSession:
         return version("millstream")
 
     def execute(self, text: str, scope: Scope) -> list[EntityJson]:
-        """Carry out a statement that is no query."""
+        """Execute a statement that is not a query."""
         found = self.engine.execute(text, scope.properties, scope.variables)
         return [entity_json(each) for each in found]
 
@@ -186,7 +186,6 @@ class EngineRows:
     """Rows of an engine; see Rows."""
 
     def __init__(self, result: QueryResult, deadline: Deadline) -> None:
-        """A query that has begun."""
         self._result = result
         self._deadline = deadline
         self._shown = row_preparation(each.type for each in result.columns)
@@ -218,7 +217,6 @@ class EngineLines:
     """Lines of a topic's records; see Lines."""
 
     def __init__(self, printed: PrintedTopic, deadline: Deadline) -> None:
-        """A PRINT that has begun."""
         self._printed = printed
         self._deadline = deadline
 

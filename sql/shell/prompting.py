@@ -1,4 +1,4 @@
-"""The prompt: lines are typed until a statement is whole, then carried out."""
+"""The prompt: lines are typed until a statement is whole, then executed."""
 
 from pathlib import Path
 
@@ -63,7 +63,7 @@ class Prompt:
         )
 
     def run(self) -> None:
-        """Carry out what is typed until the user leaves."""
+        """Execute what is typed until the user leaves."""
         while True:
             try:
                 text = self._prompts.prompt()

@@ -12,7 +12,6 @@ class RemoteRows:
     """Rows of a server; see Rows."""
 
     def __init__(self, streamed: StreamedRows, deadline: Deadline) -> None:
-        """The header is there."""
         self._streamed = streamed
         self._deadline = deadline
         self.columns: Sequence[ShownColumn] = [ShownColumn(*each) for each in streamed.columns]
@@ -38,7 +37,6 @@ class RemoteLines:
     """Lines of a server; see Lines."""
 
     def __init__(self, streamed: StreamedLines, deadline: Deadline) -> None:
-        """The server has begun."""
         self._streamed = streamed
         self._deadline = deadline
 
@@ -77,7 +75,7 @@ class RemoteSession:
         return str(self._info.get("version", "unknown"))
 
     def execute(self, text: str, scope: Scope) -> list[EntityJson]:
-        """Carry out a statement that is no query."""
+        """Execute a statement that is not a query."""
         return self._client.execute(text, scope.properties, scope.variables)
 
     def query(self, text: str, scope: Scope, timeout_ms: int | None) -> RemoteRows:

@@ -21,7 +21,7 @@ EMPTY: Sequence[object] = (None, "", [], {})
 
 
 def failed(entity: EntityJson) -> bool:
-    """Whether an entity tells of a command that failed."""
+    """Whether an entity reports a command that failed."""
     return (entity.get("commandStatus") or {}).get("status") == "ERROR"
 
 

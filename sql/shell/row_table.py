@@ -21,7 +21,7 @@ CUT = "..."
 
 
 def cell_text(value: object) -> str:
-    """A value as a cell shows it: texts without quotes, everything else as JSON."""
+    """A value as a cell shows it: strings without quotes, everything else as JSON."""
     return value if isinstance(value, str) else document_text(value, plain=True)
 
 
@@ -38,7 +38,7 @@ def shared_widths(count: int, width: int, look: Look) -> list[int]:
 
 
 def fitted_widths(rows: Sequence[Sequence[str]], width: int, look: Look) -> list[int]:
-    """Columns as wide as their texts; the widest give way until all fit the screen."""
+    """Columns as wide as their values; the widest shrink until all fit the screen."""
     wanted = [max(1, *map(_longest_line, column)) for column in zip(*rows, strict=True)]
     if look.column_width:
         return [look.column_width] * len(wanted)

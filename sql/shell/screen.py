@@ -65,7 +65,7 @@ class Screen:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether somebody looks."""
+        """Whether the output is a terminal."""
         return self.console.is_terminal
 
     @property
@@ -112,7 +112,7 @@ class Screen:
 
 
 def clean(text: str, keep: str = "") -> str:
-    """A text whose signs cannot steer a terminal.
+    """A string without characters that control a terminal.
 
     >>> clean("red: \\x1b[31m")
     'red:  [31m'

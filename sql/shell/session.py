@@ -1,6 +1,6 @@
-"""Session: what carries out the shell's statements, an engine in this process or a server.
+"""Session: executes the shell's statements on an engine in this process or on a server.
 
-Answers are JSON as ksqlDB's REST API has it, whichever it is: nobody else has to know.
+Both give responses as JSON of ksqlDB's REST API, so the shell need not know which one it uses.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ EntityJson = dict[str, Any]
 
 @dataclass(slots=True)
 class Scope:
-    """What SET and DEFINE have said; names of variables are in upper case."""
+    """Properties of SET and variables of DEFINE; names of variables are in upper case."""
 
     properties: dict[str, object] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class ShownColumn:
 
 
 class Rows(Protocol):
-    """The answer of a query; closed when nobody wants it any more."""
+    """The result of a query; the caller closes it."""
 
     @property
     def columns(self) -> Sequence[ShownColumn]:
@@ -37,7 +37,7 @@ class Rows(Protocol):
 
     @property
     def final_message(self) -> str | None:
-        """What is said at the end, once it is there."""
+        """The final message, once it is there."""
         ...
 
     def rows(self) -> Iterator[Sequence[object]]:
@@ -62,7 +62,7 @@ class Lines(Protocol):
 
 
 class Session(Protocol):
-    """Carries out statements, one at a time."""
+    """Executes statements, one at a time."""
 
     @property
     def where(self) -> str:
@@ -70,11 +70,11 @@ class Session(Protocol):
         ...
 
     def version(self) -> str:
-        """The version of what carries out the statements."""
+        """The version of the engine or server."""
         ...
 
     def execute(self, text: str, scope: Scope) -> list[EntityJson]:
-        """Carry out a statement that is no query."""
+        """Execute a statement that is not a query."""
         ...
 
     def query(self, text: str, scope: Scope, timeout_ms: int | None) -> Rows:

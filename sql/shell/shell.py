@@ -1,4 +1,4 @@
-"""Shell: carries out what is typed or read from a file, and shows the answers."""
+"""Shell: executes typed statements or those of a file, and shows the results."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 SESSION_WORDS = frozenset({"SET", "UNSET", "DEFINE", "UNDEFINE"})
 CATALOG_WORDS = frozenset({"CREATE", "DROP", "ALTER"})
-# Rows of a pull query that are looked at to find out how wide columns are.
+# Rows of a pull query that are read to find out how wide columns are.
 SIZED_ROWS = 1_000
 
 
@@ -34,7 +34,7 @@ class Leave(Exception):
 
 
 class CommandFailed(StatementFailed):
-    """A command that was logged, and could not be carried out; its entity was shown."""
+    """A command that was logged, and could not be executed; its entity was shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Shell:
 
     session: Session
     screen: Screen
-    # Carries out what is no statement but a command of the shell.
+    # Executes shell commands, which are not statements.
     command: Callable[["Shell", Said], None]
     limits: QueryLimits = QueryLimits()
     scope: Scope = field(default_factory=Scope)
@@ -64,7 +64,7 @@ class Shell:
     on_catalog_change: Callable[[], None] = lambda: None
 
     def run(self, text: str) -> None:
-        """Carry out all statements and commands of a text; the first error ends it."""
+        """Execute all statements and commands of a text; the first error ends it."""
         for part in split_statements(text):
             self._run(said(part.text if part.is_complete else ended(part.text)))
 

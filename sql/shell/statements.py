@@ -59,7 +59,7 @@ def ended(text: str) -> str:
 
 
 def is_finished(text: str) -> bool:
-    """Whether Enter carries out what was typed: nothing, a command, or whole statements."""
+    """Whether Enter executes what was typed: nothing, a command, or whole statements."""
     try:
         parts = split_statements(text)
     except SyntaxFailed:

@@ -113,7 +113,7 @@ class Query(Node):
     window: Window | None = None
     where: Expression | None = None
     group_by: tuple[Expression, ...] = ()
-    # PARTITION BY NULL is the one expression Null; nothing said is no expression.
+    # PARTITION BY NULL is the single expression Null; empty without PARTITION BY.
     partition_by: tuple[Expression, ...] = ()
     having: Expression | None = None
     emit: Emit = Emit.NOTHING

@@ -36,7 +36,7 @@ class ColumnDefinition(Node):
     header: str | None = None
 
 
-# WITH (NAME = literal, ...): names upper case, in the order of the text.
+# WITH (NAME = literal, ...): names upper case, in the order of the statement.
 Properties = tuple[tuple[str, Literal], ...]
 
 

@@ -22,7 +22,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class TypedRecord:
-    """A record whose key and value are plain values: numbers, texts, lists, dicts."""
+    """A record whose key and value are plain values: numbers, strings, lists, dicts."""
 
     key: object
     value: object

@@ -48,12 +48,11 @@ class NoTopicShapes:
 
 
 class TestEngine:
-    """Carries out statements; queries are only built, whoever has the engine runs them."""
+    """Executes statements; queries are only built, and the caller runs them."""
 
     __test__ = False  # the name begins with Test, but it is none
 
     def __init__(self, functions: FunctionRegistry, settings: Mapping[str, object]) -> None:
-        """Nothing exists yet."""
         self.functions = functions
         self.settings = dict(settings)
         self.registry = MemoryRegistry()
@@ -77,7 +76,7 @@ class TestEngine:
         self.topic(topic).records.append(record)
 
     def execute(self, parsed: ParsedStatement) -> None:
-        """Carry out one statement."""
+        """Execute one statement."""
         statement = parsed.statement
         match statement:
             case st.InsertValues():

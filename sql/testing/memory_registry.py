@@ -12,7 +12,6 @@ class MemoryRegistry:
     """A SchemaRegistry without compatibility rules; equal schemas share an id."""
 
     def __init__(self) -> None:
-        """Nothing is registered yet."""
         self._by_id: dict[int, Schema] = {}
         self._ids: dict[Schema, int] = {}
         self._subjects: dict[str, list[int]] = {}

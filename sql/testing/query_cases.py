@@ -98,7 +98,7 @@ def _execute(engine: TestEngine, script: list[ParsedStatement], *, fails_last: b
 def check_error(error: SqlError, expected: Mapping[str, Any], statement: str) -> None:
     """Whether a statement's error is the expected one: its text contains the message.
 
-    That the message is right and only the class is not is told apart.
+    A right message with a wrong class has its own reason.
     """
     text = f"{error.message}\nStatement: {statement}"
     cause = expected.get("cause_message")

@@ -45,7 +45,6 @@ class QueryRun:
         settings: Mapping[str, object],
         log: ProcessingLog = ignore_errors,
     ) -> None:
-        """Nothing is fed yet."""
         builder = StreamsBuilder()
         context = QueryContext(builder, registry, log, dict(settings))
         add_query(plan, context)
@@ -101,11 +100,10 @@ class QueryRun:
             yield TopicRecord(found.key, found.value, found.timestamp_ms, found.headers)
 
     def close(self) -> None:
-        """Let go of the stores."""
+        """Close the stores."""
         self._driver.close()
 
     def __enter__(self) -> Self:
-        """Use as a context manager."""
         return self
 
     def __exit__(
@@ -114,7 +112,6 @@ class QueryRun:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
         self.close()
 
 

@@ -235,7 +235,7 @@ def as_typed(given: object, type_: DataType) -> object:
 
 
 def _as_primitive(given: object, type_: Primitive) -> object:
-    """Cases may write numbers and times as texts, and texts as numbers."""
+    """Cases may write numbers and times as strings, and strings as numbers."""
     match given:
         case int() | Decimal() if type_ is DOUBLE:
             return float(given)

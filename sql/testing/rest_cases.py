@@ -32,7 +32,6 @@ class RequestFailed(Exception):
     """The server answered with an error."""
 
     def __init__(self, status: int, body: Mapping[str, Any]) -> None:
-        """The status of HTTP, and the error as JSON."""
         super().__init__(f"{status}: {body.get('message')}")
         self.status = status
         self.body = body

@@ -63,7 +63,6 @@ class RestSurroundings:
         registry: MemoryRegistry,
         settings: Mapping[str, object],
     ) -> None:
-        """Nothing is there yet."""
         self.registry = registry
         self.settings = settings
         self._client = client
@@ -72,7 +71,7 @@ class RestSurroundings:
         self._administration = admin(broker)
 
     def close(self) -> None:
-        """Let go of the clients."""
+        """Close the clients."""
         self._administration.close()
 
     @property

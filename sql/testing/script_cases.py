@@ -53,7 +53,7 @@ class Script:
         self._read: dict[str, int] = {}
 
     def execute(self, parsed: ParsedStatement) -> None:
-        """Carry out one statement, and let the queries process what it wrote."""
+        """Execute one statement, and let the queries process what it wrote."""
         statement = parsed.statement
         match statement:
             case st.RunScript():
@@ -85,7 +85,7 @@ class Script:
             run.close()
 
     def _open_queries(self) -> None:
-        """Open new queries; one that was replaced goes on with the state of the old one."""
+        """Open new queries; one that was replaced continues with the state of the old one."""
         for query_id, query in self._engine.queries.items():
             known = self._runs.get(query_id)
             if known is not None and known[0] is query:

@@ -27,7 +27,6 @@ class ServedRegistries:
     """
 
     def __init__(self) -> None:
-        """There are no cases yet."""
         self._cases: dict[str, MemoryRegistry] = {}
         subject = "/{case}/subjects/{subject:path}"
         self.application = Starlette(

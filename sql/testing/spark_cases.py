@@ -57,7 +57,6 @@ class GroupFailed(Exception):
     """Spark gave up a group of cases; `name` is that of the one to blame, if it is known."""
 
     def __init__(self, message: str, name: str | None = None) -> None:
-        """The message is Spark's."""
         super().__init__(message)
         self.name = name
 
@@ -124,7 +123,7 @@ class SparkCases:
         together = [each for each in runs if phase_of_failure(each.case.data) != PROCESSING]
         ended = {id(run): result for run, result in self._ended(together)}
         for run in runs:
-            if id(run) not in ended:  # it must fail: nobody else may suffer
+            if id(run) not in ended:  # it must fail without affecting other cases
                 ended[id(run)] = next(self._ended([run]))[1]
         return [ended[id(each)] if isinstance(each, CaseRun) else each for each in begun]
 

@@ -46,7 +46,6 @@ class SparkSurroundings:
 
     # Any: a SparkSession.
     def __init__(self, session: Any, broker: Broker, servers: str, folder: Path) -> None:
-        """Nothing runs yet."""
         self._session = session
         self._broker = broker
         self._servers = servers
@@ -64,7 +63,7 @@ class SparkSurroundings:
         )
 
     def close(self) -> None:
-        """Let go of the clients; the session goes on."""
+        """Close the clients; the session stays open."""
         self._reader.close()
         self._producer.close()
         self._administration.close()

@@ -1,4 +1,4 @@
-"""CalculationWriter: the source of + - * / % and of signs, for each type of numbers."""
+"""CalculationWriter: generates code for + - * / % and unary minus, for each number type."""
 
 from collections.abc import Callable
 from decimal import Context
@@ -12,7 +12,7 @@ Write = Callable[[TypedExpression], Code]
 
 
 class CalculationWriter:
-    """Writes calculations; their parts are written by who made it."""
+    """Writes calculations; the owner writes their operands."""
 
     def __init__(self, names: Names, write: Write, shorten: Callable[[Code], Code]) -> None:
         """`names` are shared with the parts; `shorten` is for code that is nested deeply."""

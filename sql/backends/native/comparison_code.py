@@ -17,7 +17,7 @@ from sql.expressions import (
 
 Write = Callable[[TypedExpression], Code]
 
-# Texts below this sign have the same order as code points and as UTF-16.
+# Strings of characters below this one have the same order as code points and as UTF-16.
 SURROGATES = "\ud800"
 PYTHON_OPERATORS = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 DISTINCT = ("IS DISTINCT FROM", "IS NOT DISTINCT FROM")
@@ -64,7 +64,7 @@ def _is_mixed(node: Comparing) -> bool:
 
 
 class ComparisonWriter:
-    """Writes comparisons; their parts are written by who made it."""
+    """Writes comparisons; the owner writes their operands."""
 
     def __init__(self, names: Names, write: Write) -> None:
         """`names` are shared with the parts."""
@@ -138,7 +138,7 @@ class ComparisonWriter:
         if not plain:
             return self._regular_expression(value, pattern, escape)
         if before and after:
-            # None raises here, as it must; the value is a text otherwise.
+            # None raises here, as it must; the value is a string otherwise.
             test = f"({text} in {value.text})"
         elif after:
             test = f"{value.text}.startswith({text})"

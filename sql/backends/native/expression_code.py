@@ -5,7 +5,7 @@ written out: a comparison first asks whether its sides are None. Arithmetic does
 None raises there, and what raises has no value. Whole numbers are brought back to their 32 or 64
 bits once per sum or product, not once per operation.
 
-Where ksqlDB goes on with null after an error inside of an expression (a CAST, an argument that is a
+Where ksqlDB continues with null after an error inside an expression (a CAST, an argument that is a
 function's result, a part of a constructor), a careful writer writes a guard; the fast one does not,
 and its errors lead to the careful version.
 """

@@ -1,7 +1,7 @@
 """Typed expressions as functions of rows: one generated Python function for each step.
 
 The fast function computes everything in one go. If anything raises, a careful one computes the same
-row again, expression by expression: what raises is null and told to `log`, the rest stays.
+row again, expression by expression: one that raises gives null and is passed to `log`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ from sql.backends.native.source_code import Names
 from sql.errors import StatementFailed
 from sql.expressions import ColumnValue, TypedExpression
 
-# Told what failed on which row.
+# Called with an error and its row.
 Log = Callable[[Exception, Row], None]
 RowFunction = Callable[[Row], Row]
 Predicate = Callable[[Row], bool]

@@ -24,7 +24,7 @@ Joiner = Callable[[object, Row | None, Row | None], Row]
 def joined_streams(
     step: StreamJoin, left: RowStream, right: RowStream, context: QueryContext
 ) -> RowStream:
-    """Two streams; without a grace the unmatched are told at once, and again when matched."""
+    """Two streams; without a grace period, unmatched rows are emitted at once."""
     grace_ms = DAY_MS if step.grace_ms is None else step.grace_ms
     within = JoinWindows(
         step.before_ms, step.after_ms, grace_ms, eager_unmatched=step.grace_ms is None

@@ -19,7 +19,7 @@ For SELECT USER, PRICE FROM S WHERE PRICE > 50 it is
             watch(key, row1, timestamp_ms)
         forward(key, row1, timestamp_ms, headers)
 
-so a row that nobody needs as a whole is never made. The same lines are the body of a loop in
+so a row that is not used as a whole is never built. The same lines are the body of a loop in
 
     def process_rows(rows):
         for key, value, timestamp_ms, headers in rows:

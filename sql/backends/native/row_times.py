@@ -1,4 +1,4 @@
-"""TIMESTAMP columns: the time of a row, of a number, a timestamp, or a text with a pattern."""
+"""TIMESTAMP columns: the time of a row, of a number, a timestamp, or a string with a pattern."""
 
 from collections.abc import Callable, Sequence
 

@@ -112,7 +112,7 @@ def windowed(inner: Serde[Row], window: WindowInfo | None) -> AnySerde:
 
 
 class NoKeySerde:
-    """Keys of a source without key columns: nobody reads or writes them."""
+    """Keys of a source without key columns: they are neither read nor written."""
 
     def serialize(self, topic: str, value: Row | None) -> bytes | None:
         """Always null."""
@@ -127,7 +127,6 @@ class SingleKeySerde:
     """Keys of one column: a null column is a null key."""
 
     def __init__(self, inner: Serde[Row]) -> None:
-        """As another serde writes the column."""
         self._inner = inner
 
     def serialize(self, topic: str, value: Row | None) -> bytes | None:
@@ -178,7 +177,6 @@ class StoredRowSerde:
     """Rows in stores and internal topics: MessagePack, decoded by the types of the columns."""
 
     def __init__(self, types: Sequence[DataType]) -> None:
-        """Rows of columns of these types."""
         self.encode = msgspec.msgpack.Encoder().encode
         parts = tuple(_python_type(each) for each in types)
         # Any: types are made while the program runs.

@@ -54,7 +54,7 @@ class SetTime:
                 time_ms = read(row if plain is None else (*row, *cast("Row", plain)))
                 if time_ms < 0:
                     raise ProcessingFailed(f"the timestamp of the record is negative: {time_ms}")
-            except Exception as error:  # whatever a text that is no time raises
+            except Exception as error:  # a string that is not a valid time may raise anything
                 if fatal:
                     raise
                 log(error, row)

@@ -1,7 +1,7 @@
 """Pieces of generated Python source, and the names that they use.
 
-No sign of a user's text ever gets into source: texts and other objects are constants under names of
-ours (k1, k2), which the generated functions find among their globals.
+A user's text never becomes part of the source: strings and other objects are constants with
+generated names (k1, k2), which the generated functions find among their globals.
 """
 
 from dataclasses import dataclass
@@ -64,7 +64,6 @@ class Names:
     """Names of constants and temporary variables."""
 
     def __init__(self) -> None:
-        """None yet."""
         self.namespace: dict[str, object] = {}
         # Functions that hold what would be nested too deeply for Python.
         self.functions: list[str] = []
@@ -111,7 +110,7 @@ class Names:
 
 
 def nesting(text: str) -> int:
-    """How many brackets are open at once; there are no texts in source that could have some."""
+    """How many brackets are open at once; the source has no string literals with brackets."""
     depth = deepest = 0
     for sign in text:
         if sign in "([{":

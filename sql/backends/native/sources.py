@@ -21,7 +21,7 @@ from streams.stream_time import TimestampExtractor
 
 DECODE = "SQL-DECODE-"
 
-# Told what failed, and on which row if it is known.
+# Called with an error, and its row if it is known.
 Log = Callable[[Exception, Row | None], None]
 THROW_ON_INVALID = "ksql.timestamp.throw.on.invalid"
 ReadRow = Callable[[object, Row, int, Headers], Row]
@@ -45,7 +45,7 @@ def scanned_table(step: Scan, context: QueryContext) -> RowTable:
         value=stored_rows(shape.row, step.earlier_rows),
         caching=False,
     )
-    # Who sends rows to where a key of this table lies needs the bytes that it has in its topic.
+    # To send rows to the partition of a key of this table, its bytes in the topic are needed.
     table.node.key_serde = key_serde(step.key_format, shape.key, context.registry, shape.window)
     return table
 
@@ -105,7 +105,7 @@ class TopicRecords:
     """Records of a topic: rows have headers, times, place, window and key after their values."""
 
     scan: Scan
-    # Whether somebody needs the partition and the offset.
+    # Whether the partition and the offset are used.
     has_place: bool = True
 
     @property
@@ -229,7 +229,7 @@ def extractor_of(step: Scan, context: QueryContext) -> TimestampExtractor | None
         )
         try:
             found = read(row)
-        except Exception as error:  # whatever a text that is no time raises
+        except Exception as error:  # a string that is not a valid time may raise anything
             if fatal:
                 raise ProcessingFailed(
                     f"Fatal error: could not extract a timestamp from the record: {error}"

@@ -111,7 +111,7 @@ class RekeyRows:
 
 
 def as_key(values: Row) -> Row | None:
-    """The key of some values: a single null is no key."""
+    """The key of some values: a single null gives no key."""
     return None if not values or (len(values) == 1 and values[0] is None) else values
 
 

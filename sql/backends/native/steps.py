@@ -18,12 +18,12 @@ from streams.processor import Operator
 RowStream = Stream[Any, Any]
 RowTable = Table[Any, Any]
 PLACE_NAMES = (ROWPARTITION.name, ROWOFFSET.name)  # joins put something before them
-# Told of a record that an expression could not process: the step's name, what failed, the row.
+# Called when an expression fails on a record, with the step's name, the error and the row.
 ProcessingLog = Callable[[str, Exception, Row | None], None]
 
 
 def ignore_errors(step: str, error: Exception, row: Row | None) -> None:
-    """A processing log that nobody reads."""
+    """A processing log that discards its entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class QueryContext:
         )
 
     def flag(self, name: str) -> bool:
-        """A setting that is true or false; false if nobody set it."""
+        """A setting that is true or false; false if it is not set."""
         return str(self.settings.get(name, "false")).lower() == "true"
 
 

@@ -8,7 +8,7 @@ from broker.client.serde.rows.row_format import Row
 from streams.processor import NodeContext, Process
 from streams.record import Headers
 
-# Told the key (with its window, if any), the row or None, and the time of a result.
+# Called with the key (with its window, if any), the row or None, and the timestamp of a result.
 Watch = Callable[[object, Row | None, int], None]
 
 
@@ -16,7 +16,6 @@ class Tap:
     """The watchers of one query; results go on whether anybody watches or not. Any thread."""
 
     def __init__(self) -> None:
-        """Nobody watches."""
         self.watchers: tuple[Watch, ...] = ()
         self._lock = concurrency.Lock()
 

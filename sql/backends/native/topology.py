@@ -179,7 +179,7 @@ def _table(step: PlanNode, context: QueryContext) -> RowTable:
 
 
 def topics_read(step: PlanNode) -> tuple[str, ...]:
-    """The topics that a plan reads, each once, in the order of the text."""
+    """The topics that a plan reads, each once, in the order of the statement."""
     return tuple(dict.fromkeys(_all_topics(step)))
 
 

@@ -179,7 +179,7 @@ def _whole(number: float, low: int, high: int) -> int:
 
 
 def parse_boolean(text: str) -> bool:
-    """Whether a text begins 'true' or 'yes', in any case: t, tr, y and so on."""
+    """Whether a string begins 'true' or 'yes', in any case: t, tr, y and so on."""
     word = text.strip(CONTROLS_AND_SPACE).lower()
     return bool(word) and ("true".startswith(word) or "yes".startswith(word))
 

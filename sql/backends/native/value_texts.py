@@ -1,4 +1,4 @@
-"""Values as texts, as CAST(... AS STRING) makes them: 1.0E10, [1, null], {a=1}, Struct{A=1,B=x}."""
+"""Values as strings, as in CAST(... AS STRING): 1.0E10, [1, null], {a=1}, Struct{A=1,B=x}."""
 
 from base64 import b64encode
 from collections.abc import Callable
@@ -29,14 +29,14 @@ Text = Callable[[Any], str]
 
 
 def cast_text(type_: DataType) -> Text:
-    """Makes texts of values of a type; null does not reach it."""
+    """A function that converts values of a type to strings; it is not called with null."""
     if isinstance(type_, DecimalType):
         return decimal_text
     return _TEXTS[type_] if type_ in _TEXTS else _inner_text(type_)
 
 
 def _inner_text(type_: DataType) -> Text:
-    """As a value shows itself inside of others."""
+    """As a value shows itself inside others."""
     match type_:
         case DecimalType():
             return _java_decimal

@@ -28,7 +28,7 @@ BIGINT_MIN, BIGINT_MAX = -(2**63), 2**63 - 1
 DIGITS_MAX = 10_000
 LIKE_PATTERNS_MAX = 1024
 
-# Bytes are compared with their signs, as Java has them.
+# Bytes are compared as signed numbers, as in Java.
 SIGNED_BYTES = bytes(each ^ 0x80 for each in range(256))
 
 
@@ -137,14 +137,14 @@ def among(value: object, choices: tuple[object, ...]) -> bool:
 
 
 def text_before(left: str, right: str) -> bool:
-    """Whether a text comes before another in the order of UTF-16, which is Java's."""
+    """Whether a string comes before another in the order of UTF-16, which is Java's."""
     if left.isascii() or right.isascii():
         return left < right
     return _utf16(left) < _utf16(right)
 
 
 def text_not_after(left: str, right: str) -> bool:
-    """Whether a text comes before another, or is the same."""
+    """Whether a string comes before another, or is the same."""
     return left == right or text_before(left, right)
 
 

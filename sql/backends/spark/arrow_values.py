@@ -22,7 +22,6 @@ class ColumnValues:
     """The values of a column: a list in Python, an array in Arrow."""
 
     def __init__(self, data_type: DataType) -> None:
-        """Of a type of SQL."""
         self.type = arrow_type(data_type)
         self._to_arrow = _pairs_of_maps(data_type)
         self._to_python = _maps_of_pairs(data_type)

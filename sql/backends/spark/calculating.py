@@ -1,6 +1,6 @@
-"""Calculations in Spark's SQL: + - * / % and signs, with Java's overflow and no errors.
+"""Calculations in Spark's SQL: + - * / % and unary minus, with Java's overflow and no errors.
 
-Null and what has no result make a calculation fail, so a text that is null there says it all.
+Null and what has no result make a calculation fail, so a string that is null there says it all.
 Whole numbers wrap around. INT is calculated as BIGINT, which has room for one operation. BIGINT is
 tried first; only where that overflows it is done again with decimals. Both are written for a whole
 chain of operations, so that its parts are written twice, and not twice for each operation.

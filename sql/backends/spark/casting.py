@@ -1,7 +1,7 @@
 """CAST in Spark's SQL, for each pair of types where it gives what ours gives.
 
-Texts of doubles differ between versions of Java, and texts that are times or decimals are read by
-rules of their own: those are not here.
+Casts of doubles to strings differ between versions of Java, and casts of strings to times or
+decimals have special rules: those are not here.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def _may_refuse(given: DataType, wanted: DataType) -> bool:
 
 
 def trimmed(text: str) -> str:
-    """A text without spaces and controls around it."""
+    """A string without spaces and controls around it."""
     return f"trim(BOTH {CONTROLS_AND_SPACE} FROM {text})"
 
 

@@ -31,11 +31,11 @@ from sql.functions.matching import wider_decimal
 
 Write = Callable[[TypedExpression], Code]
 
-# Texts of signs below this one have the same order as code points and as UTF-16.
+# Strings of characters below this one have the same order as code points and as UTF-16.
 SURROGATES = "\ud800"
 DISTINCT = ("IS DISTINCT FROM", "IS NOT DISTINCT FROM")
 ORDERED = (INT, BIGINT, BOOLEAN, DATE, TIME, TIMESTAMP)
-# Signs that may stand for themselves in a literal of SQL.
+# Characters that need no escape in a SQL literal.
 ESCAPES = "!#$&*+-/:;<=>?@^|~" + "".join(map(chr, range(ord("a"), ord("z") + 1)))
 
 
@@ -123,7 +123,7 @@ def _has_common_order(code: Code) -> bool:
 
 
 def _units(code: Code) -> str:
-    """A text as bytes that have its order in Java."""
+    """A string as bytes that have its order in Java."""
     return f"encode({code.text}, 'UTF-16BE')"
 
 

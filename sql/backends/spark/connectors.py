@@ -41,7 +41,7 @@ class Subscription:
 
 
 def connector(session: Any, wanted: str) -> str:
-    """The one to read with; SqlError when one is wanted that is not there."""
+    """The connector to read with; SqlError if it is not available."""
     if wanted == OURS:
         return OURS
     if has_kafka(session):
@@ -90,7 +90,7 @@ def _of_ours(session: Any, subscription: Subscription, staged: Staged | None) ->
         .option("group_id", subscription.group_id)
         .option("starting_offsets", subscription.starting_offsets)
         .option("max_offsets_per_trigger", str(subscription.max_offsets_per_trigger or 0))
-        # Offsets alone, so that the connector can go on from the checkpoint.
+        # Offsets alone, so that the connector can continue from the checkpoint.
         .option("packing", packing(OURS, subscription.tasks))
     )
     if subscription.purged_topics:

@@ -1,6 +1,6 @@
 """Typed expressions as columns of Spark, where Spark's own give what ours give.
 
-An expression becomes a text of Spark's SQL, by the same rules by which the native engine writes
+An expression becomes a string of Spark's SQL, by the same rules by which the native engine writes
 Python (see native/expression_code.py): which parts fail, and where a failure is null. What is not
 equal is NotNative; such expressions are computed by our own functions (see row_functions.py).
 """
@@ -330,7 +330,7 @@ def _computed(expression: TypedExpression) -> Code:
         raise NotNative("a constant without a type")
 
     def forget(error: Exception, row: object) -> None:
-        """Rows are told of it, where there are some."""
+        """Ignored: the rows themselves report the failure."""
 
     is_null, value = row_function([NullTest(expression), expression], forget)(())
     if is_null is None:

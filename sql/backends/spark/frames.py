@@ -34,7 +34,7 @@ class Surroundings:
         return cls(job.registry_url, job.settings)
 
     def flag(self, name: str) -> bool:
-        """A setting that is true or false; false if nobody set it."""
+        """A setting that is true or false; false if it is not set."""
         return str(self.settings.get(name, "false")).lower() == "true"
 
 

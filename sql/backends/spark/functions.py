@@ -1,7 +1,7 @@
 """Functions of ours that Spark has, too: a table of what their calls become.
 
 A function is here only if it gives the same for all values of its types, which a test checks with
-random ones. Many of the same name are not: positions in Spark's texts count characters and not
+random ones. Many of the same name are not: positions in Spark's strings count characters and not
 UTF-16 units, its sines and logarithms have other last digits, its dates other patterns. Letters
 that came to Unicode after Python's tables were made have another case in Spark's.
 """
@@ -40,7 +40,7 @@ from sql.datatypes import (
 from sql.expressions import FunctionValue
 from sql.functions.builtin import builtin_functions
 
-# A replacement may be so many times longer: no text of a record comes near the limit of ours then.
+# The longest replacement, as a factor: with this no string of a record reaches our own limit.
 GROWTH_MAX = 10
 # Doubles from here on have no digits behind the point.
 WHOLE_DOUBLES = double_literal(2.0**52)
@@ -75,7 +75,7 @@ class Call:
         return tuple(each.type for each in self.node.arguments)
 
     def known_text(self, index: int) -> str:
-        """An argument that must be the same text for all rows."""
+        """An argument that must be the same string for all rows."""
         value = self.arguments[index].value
         if not isinstance(value, str):
             raise NotNative("a string that depends on the row")
@@ -96,7 +96,7 @@ class Rule:
 
 
 def called(call: Call) -> Code:
-    """The text of a call."""
+    """A call as SQL."""
     node = call.node
     function = node.function
     if function.volatile or not _is_builtin(node):
@@ -260,7 +260,7 @@ def _sign(call: Call) -> str:
 
 
 def _replaced(call: Call) -> str:
-    """Nothing is replaced in Spark by an empty text; and a text must not grow without end."""
+    """Nothing is replaced in Spark by an empty text; and a string must not grow without end."""
     old, new = call.known_text(1), call.known_text(2)
     if not old or len(new) > GROWTH_MAX * len(old):
         raise NotNative("a string that may grow")
@@ -399,7 +399,7 @@ FUNCTIONS: dict[str, tuple[Rule, ...]] = {
         Rule(_all_of(DOUBLE), _as("nullif({0}, {1})")),
     ),
     "AS_VALUE": (Rule(_alike, SAME),),
-    # texts
+    # strings
     "LCASE": (Rule(_of(STRING), _as("lower({0})")),),
     "UCASE": (Rule(_of(STRING), _as("upper({0})")),),
     "TRIM": (Rule(_of(STRING), lambda call: trimmed(call.sql_arguments[0])),),

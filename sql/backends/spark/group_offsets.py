@@ -29,7 +29,6 @@ class GroupOffsets(StreamingQueryListener):  # type: ignore[misc]  # Any: PySpar
         purged_topics: tuple[str, ...] = (),
         clock: Clock | None = None,
     ) -> None:
-        """Nothing is asked yet."""
         self._servers = servers
         self._group_id = group_id
         self._purge = Purge(purged_topics, clock or SystemClock())
@@ -47,7 +46,7 @@ class GroupOffsets(StreamingQueryListener):  # type: ignore[misc]  # Any: PySpar
         """Nothing new was read."""
 
     def onQueryTerminated(self, event: Any) -> None:
-        """What was read has been told."""
+        """Do nothing: the offsets are committed already."""
 
     def _commit(self, place: str | None) -> None:
         """Commit; it never fails a query."""

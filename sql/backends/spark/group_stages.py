@@ -49,7 +49,6 @@ class Stages:
     """The stages of one query, made once for a process."""
 
     def __init__(self, job: Job) -> None:
-        """Read the plan."""
         plan = plan_from_json(job.plan, registry_with(job.function_modules))
         assert isinstance(plan, Sink)
         self.sink = plan
@@ -90,7 +89,6 @@ class GroupInput:
     """The group of each row, and the arguments of its aggregates."""
 
     def __init__(self, stages: Stages) -> None:
-        """Of the query's aggregate."""
         step = stages.step
         assert isinstance(step, Aggregate)
         self._rows = stages.rows_of(step.input)
@@ -145,7 +143,6 @@ class GroupOutput:
     """
 
     def __init__(self, stages: Stages) -> None:
-        """Of the query's aggregate."""
         step = stages.step
         assert isinstance(step, Aggregate)
         self._step = step
@@ -217,7 +214,6 @@ class JoinSide:
     """The rows of one side, by their key; see SIDE."""
 
     def __init__(self, stages: Stages, side: str) -> None:
-        """Of the query's join."""
         step = stages.step
         assert isinstance(step, StreamJoin)
         input_step = step.left if side == LEFT else step.right
@@ -242,7 +238,6 @@ class JoinOutput:
     """The records of joined rows; columns are those of SIDE with left_ and right_ before them."""
 
     def __init__(self, stages: Stages) -> None:
-        """Of the query's join."""
         step = stages.step
         assert isinstance(step, StreamJoin)
         self._join = row_joiner(step)
@@ -294,4 +289,4 @@ class GroupStage:
 
 
 def _ignore(error: Exception, row: Row | None) -> None:
-    """What cannot be computed is null; nobody reads a worker's log of it."""
+    """Do nothing: an expression that fails gives null, and a worker's log is not read."""

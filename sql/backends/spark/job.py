@@ -46,6 +46,6 @@ def packed(jobs: Iterable[Job]) -> bytes:
 
 @lru_cache(maxsize=PACKED_KEPT_MAX)
 def unpacked(jobs: bytes) -> dict[str, str]:
-    """The texts of jobs, by their applications' ids."""
+    """The JSON of jobs, by their applications' ids."""
     texts: dict[str, str] = json.loads(zlib.decompress(jobs))
     return texts

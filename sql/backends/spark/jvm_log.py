@@ -18,12 +18,10 @@ class JvmLog:
     """
 
     def __init__(self, path: Path) -> None:
-        """Nothing is opened yet."""
         self._path = path
         self._end = -1
 
     def __enter__(self) -> int:
-        """The end to write to."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         reading, self._end = os.pipe()
         threading.Thread(target=self._copy, args=(reading,), name="spark-log", daemon=True).start()
@@ -35,7 +33,6 @@ class JvmLog:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """The process has its own end now."""
         os.close(self._end)
 
     def _copy(self, reading: int) -> None:

@@ -23,7 +23,7 @@ class DataLost(MillstreamError):
 
 
 def lost(options: SourceOptions, gone: Mapping[TopicPartition, str]) -> None:
-    """Raise DataLost, or warn of it if the query goes on without the records."""
+    """Raise DataLost, or warn of it if the query continues without the records."""
     if not gone:
         return
     shown = "; ".join(f"{tp}: {what}" for tp, what in sorted(gone.items())[:SHOWN_MAX])

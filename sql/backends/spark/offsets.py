@@ -127,7 +127,7 @@ def share(start: Offsets, end: Offsets, limit: int) -> dict[TopicPartition, int]
     )
     for tp in waiting[:left]:
         parts[tp] += 1
-    # A log that became shorter ends where it ends; the reader has been told before.
+    # A log that became shorter ends where it ends; that was reported before.
     return {tp: min(end[tp], start.get(tp, 0) + part) for tp, part in parts.items()}
 
 

@@ -1,6 +1,6 @@
 """Options of the "millstream" source and sink: strings from outside, checked once.
 
-Names are told apart without case, as Spark does it. Settings of the clients have the prefix
+Names are not case-sensitive, as in Spark. Settings of the clients have the prefix
 "kafka." and Kafka's names, with dots or underscores.
 """
 

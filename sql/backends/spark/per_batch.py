@@ -2,7 +2,7 @@
 
     source -> stage in Python -> groupBy or join of Spark -> stage in Python -> sink
 
-A group is told once in a micro-batch, with what it is after all of its records. Results that are
+A group is emitted once per micro-batch, with its value after all of its records. Results that are
 final, and joined rows, go to the sink as a stream. Updates go there batch by batch, since sinks in
 Python take none: each batch is a result of its own, written once under its number.
 """
@@ -48,7 +48,7 @@ Read = Callable[[str, Staged], Any]  # the records of a topic after a stage
 
 
 def runs_per_batch(job: Job) -> bool:
-    """Whether a query is to run in this way; SqlError if it is to and cannot."""
+    """Whether a query must run per batch; SqlError if it must but cannot."""
     if job.settings.get(SETTING) != PER_BATCH:
         return False
     plan = plan_from_json(job.plan, registry_with(job.function_modules))
@@ -173,7 +173,7 @@ class _Batches:
 
     def write(self, batch: Any, batch_id: int) -> None:
         """Write a batch; done again, it finds itself written."""
-        # Spark may call this before it has told the id to who started the query.
+        # Spark may call this before `start` has returned the query's id.
         self._begun.wait()
         numbered = {"query_id": self._query_id, "batch_id": str(batch_id)}
         batch.write.format(SOURCE).options(**self._options, **numbered).mode("append").save()

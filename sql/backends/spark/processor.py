@@ -24,7 +24,6 @@ class MapPages:
     """Pages in a MapState; see streams.state.paged.Pages."""
 
     def __init__(self, state: Any) -> None:
-        """Of one group."""
         self._state = state
 
     def get(self, store: str, number: int) -> bytes | None:
@@ -64,4 +63,4 @@ class TaskProcessor(StatefulProcessor):  # type: ignore[misc]
         yield from stateful_rows(self._jobs, str(key[0]), rows, MapPages(self._pages))
 
     def close(self) -> None:
-        """There is nothing to let go of: the task ends with its batch."""
+        """Do nothing: the task ends with its batch."""

@@ -47,7 +47,6 @@ class Purge:
     """The repartition topics of one reader; used by one thread."""
 
     def __init__(self, topics: tuple[str, ...], clock: Clock) -> None:
-        """Nothing was read yet."""
         self._topics = frozenset(topics)
         self._clock = clock
         self._due_ms = clock.monotonic_ms() + INTERVAL_MS

@@ -85,7 +85,7 @@ class Prepared:
 
 
 class SparkQuery:
-    """One streaming query; `start` after `stop` goes on from the checkpoint."""
+    """One streaming query; `start` after `stop` continues from the checkpoint."""
 
     def __init__(
         self,
@@ -339,7 +339,7 @@ def _prepared(administration: Admin, job: Job, counts: Mapping[str, int]) -> Pre
         return Prepared(found, work.layout)
     layout = prepare_topics(
         administration,
-        # Stores are in Spark's checkpoint: nobody reads changelogs.
+        # Stores are in Spark's checkpoint: changelogs are not read.
         replace(work.topology, changelogs={}),
         job.application_id,
         window_retention_extra_ms=0,
@@ -367,7 +367,7 @@ def _with_tasks(records: Any, readers: Mapping[str, list[str]]) -> Any:
     """Each record once for each task that reads it, with the task's name."""
     from pyspark.sql import functions
 
-    # One literal, however many topics there are; a topic that nobody reads has no rows.
+    # One literal, however many topics there are; an unused topic has no rows.
     names = functions.from_json(functions.lit(json.dumps(readers)), "map<string, array<string>>")
     name = functions.explode(names[functions.col("topic")])
     rows = records.withColumn("sub_topology", name)

@@ -45,7 +45,7 @@ def read_spans(spans: Iterable[Span], options: SourceOptions) -> Iterator[Any]:
     reader = _borrow(options)
     for each in rounds:
         yield from _read(reader, each, options)
-    _give_back(reader, options)  # after an error it is not: nobody knows its state
+    _give_back(reader, options)  # after an error it is not: its state is unknown
 
 
 def _read(
@@ -102,7 +102,7 @@ def _close_ended(reader: RecordConsumer, open_spans: dict[TopicPartition, Span])
     for tp in ended:
         del open_spans[tp]
     if ended:
-        # What goes on keeps its place; what is done is fetched no more.
+        # What continues keeps its place; what is done is fetched no more.
         reader.assign(open_spans)
 
 

@@ -81,7 +81,7 @@ def _headers(headers: RowHeaders | None, count: int) -> Any:
     flat = [pair for row in headers for pair in row]
     structs = pa.StructArray.from_arrays(
         [
-            # A name that is no UTF-8 came with surrogates, which Arrow refuses.
+            # A name that is not UTF-8 has surrogates, which Arrow refuses.
             pa.array([name.encode("utf-8", "replace") for name, _ in flat], pa.binary()).cast(
                 pa.string()
             ),

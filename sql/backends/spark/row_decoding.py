@@ -56,7 +56,7 @@ class Reading:
 
     scan: Scan
     registry_url: str | None = None
-    # The columns that somebody uses; None: all. The others are null.
+    # The columns that are used; None: all. The others are null.
     used: frozenset[int] | None = None
     fail_on_error: bool = False
     throw_on_invalid_time: bool = False
@@ -83,7 +83,6 @@ class RowDecoder:
     """Decodes the records of one source."""
 
     def __init__(self, reading: Reading, registry: SchemaRegistry | None = None) -> None:
-        """Open its serdes."""
         scan = self._scan = reading.scan
         self._key = key_serde(scan.key_format, scan.shape.key, registry, scan.shape.window)
         self._value = value_serde(scan.value_format, scan.value, registry)

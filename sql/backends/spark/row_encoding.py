@@ -71,7 +71,6 @@ class RowEncoder:
     """Encodes the rows of one sink."""
 
     def __init__(self, writing: Writing, registry: SchemaRegistry | None = None) -> None:
-        """Open its serdes."""
         shape = writing.shape
         self._topic, self._partitions = writing.topic, writing.partitions
         self._key = key_serde(writing.key_format, shape.key, registry, shape.window)
@@ -132,7 +131,7 @@ class RowEncoder:
                 time_ms = given_ms if row is None else read((*row, *(key or ())))
                 if time_ms < 0:
                     raise ProcessingFailed(f"the timestamp of the record is negative: {time_ms}")
-            except Exception:  # whatever a text that is no time raises
+            except Exception:  # a string that is not a valid time may raise anything
                 if self._throws:
                     raise
                 continue
@@ -162,7 +161,7 @@ class RowEncoder:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows as Python values, on their way to records; None is no key, or a deletion."""
+    """Rows as Python values, to be written as records; None is a missing key or a tombstone."""
 
     keys: list[Row | None]
     rows: list[Row | None]

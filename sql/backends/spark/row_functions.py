@@ -38,7 +38,7 @@ def own_values(step: Project, places: Sequence[int], names: Sequence[str]) -> An
     def compute(*columns: Any) -> Any:
         return _values(text, chosen).compute(columns)
 
-    # Arrow is told what it gets, and what it gives, by the types of the columns.
+    # Arrow takes the types of arguments and result from these annotations.
     compute.__annotations__ = {"columns": pa.Array, "return": pa.Array}
     return arrow_udf(compute, StructType(shown))(*(col(names[index]) for index in used))
 
@@ -66,7 +66,7 @@ class _Rows:
         self._readers = [ColumnValues(columns[index].type) for index in self._used]
 
     def of(self, arrays: Sequence[Any]) -> list[tuple[object, ...]]:
-        """The rows; columns that nobody uses are null."""
+        """The rows; unused columns are null."""
         found: list[Sequence[object]] = [(None,) * len(arrays[0])] * self._width
         for index, reader, array in zip(self._used, self._readers, arrays, strict=True):
             found[index] = reader.values(array)

@@ -64,4 +64,4 @@ def _explode(step: Explode) -> Steps:
 
 
 def _ignore(error: Exception, row: Row | None) -> None:
-    """What cannot be computed is null; nobody reads a worker's log of it."""
+    """Do nothing: an expression that fails gives null, and a worker's log is not read."""

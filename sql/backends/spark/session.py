@@ -30,7 +30,7 @@ JAVA_VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 JAVA_LIMIT_S = 60
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 WORKER_DAEMON = "sql.backends.spark.worker_daemon"
-_opening = threading.Lock()  # a process has one session, whoever asks first
+_opening = threading.Lock()  # a process has one session
 
 
 def open_session(
@@ -174,7 +174,7 @@ def _start_java(settings: Mapping[str, str], log: Path | None) -> None:
 
 
 def _keep_quiet(session: Any) -> None:
-    """Show no traces when the JVM dies: whoever runs a query notices, and says so in one line."""
+    """Show no traces when the JVM dies: the runtime of a query notices and logs one line."""
     logging.getLogger().addFilter(_is_not_of_py4j)
     server = session.sparkContext._accumulatorServer  # noqa: SLF001 - PySpark has no public way
     server.handle_error = lambda request, address: LOG.debug("Spark's JVM has exited")
@@ -186,7 +186,7 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def _forget_dead_session() -> None:
-    """Let go of a session whose JVM has died, so that a new one can be made."""
+    """Release a session whose JVM has died, so that a new one can be created."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 

@@ -48,7 +48,7 @@ COLUMNS = {
 
 @dataclass
 class Written(WriterCommitMessage):  # type: ignore[misc]
-    """What a task tells the driver."""
+    """The commit message of a task to the driver."""
 
     records: int
 

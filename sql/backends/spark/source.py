@@ -54,7 +54,6 @@ class Spans(InputPartition):  # type: ignore[misc]
     """What one task reads."""
 
     def __init__(self, spans: list[Span]) -> None:
-        """Spark's workers get it by pickle."""
         super().__init__(spans)
         self.spans = spans
 
@@ -93,7 +92,6 @@ class BoundedReader(DataSourceReader):  # type: ignore[misc]
     """Reads all between two places of each log, as they are when the query is planned."""
 
     def __init__(self, options: SourceOptions) -> None:
-        """Nothing is asked yet."""
         self._options = options
 
     def partitions(self) -> list[Any]:
@@ -117,7 +115,6 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  
     """Plans micro-batches in the driver and reads them in tasks."""
 
     def __init__(self, options: SourceOptions) -> None:
-        """Nothing is asked yet; workers get a copy that never asks."""
         self._options = options
         self._ends: LogEnds | None = None
         self._target: dict[TopicPartition, int] | None = None

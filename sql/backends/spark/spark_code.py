@@ -29,7 +29,7 @@ from sql.datatypes import (
     StructType,
 )
 
-# Longer texts take Spark longer to analyse than rows take elsewhere.
+# Spark takes longer to analyse longer expressions than Python takes to compute the rows.
 TEXT_MAX = 30_000
 INT_MAX = 2**31 - 1
 WHOLE = (BOOLEAN, INT, BIGINT, DATE, TIME, TIMESTAMP)
@@ -88,7 +88,7 @@ def any_of(conditions: Iterable[str | None]) -> str | None:
 
 
 def unless(failure: str | None, text: str) -> str:
-    """A text that is null where something has failed."""
+    """A string that is null where something has failed."""
     return text if failure is None else f"if({failure}, NULL, {text})"
 
 
@@ -167,7 +167,7 @@ def double_literal(number: float) -> str:
 
 
 def text_literal(text: str) -> str:
-    """A text as SQL: as bytes where signs of it could mean something else."""
+    """A string as a SQL literal, written as bytes if some of its characters need escapes."""
     if text.isascii() and text.isprintable() and "'" not in text and "\\" not in text:
         return f"'{text}'"
     try:

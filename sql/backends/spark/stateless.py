@@ -30,7 +30,7 @@ KEPT = ("present", "keyed", "timestamp", "headers")
 
 
 def plan_of_columns(job: Job) -> Sink | None:
-    """The plan of a query that is to run as columns; None if it is not to, or cannot."""
+    """The plan of a query that runs as columns; None if it should not or cannot."""
     if job.settings.get(SETTING) != SPARK:
         return None
     plan = plan_from_json(job.plan, registry_with(job.function_modules))

@@ -45,7 +45,7 @@ ROUND_RECORDS = 10_000
 WORKS_KEPT_MAX = 1_024
 FAIL_ON_DESERIALIZATION = "ksql.fail.on.deserialization.error"
 FAIL_ON_PRODUCTION = "ksql.fail.on.production.error"
-# Streams' own settings have this prefix where nobody has taken it away.
+# Streams' own settings have this prefix unless it was already removed.
 STREAMS_PREFIX = "ksql.streams."
 TIMESTAMP_EXTRACTOR = "default.timestamp.extractor"
 
@@ -95,7 +95,6 @@ class TaskWork:
     """The tasks of one query; made once for a process."""
 
     def __init__(self, job: Job) -> None:
-        """Lower the plan as the native backend does."""
         self._job = job
         builder = StreamsBuilder()
         registry = None if job.registry_url is None else HttpSchemaRegistry(job.registry_url)
@@ -111,7 +110,7 @@ class TaskWork:
             deserialization_exception_handler=self._handler(FAIL_ON_DESERIALIZATION, "false"),
             production_exception_handler=self._handler(FAIL_ON_PRODUCTION, "true"),
             **_extractor(job.settings),
-            # Windows that have closed are told in the batch that closed them, not a second later.
+            # Closed windows are emitted in the batch that closed them, not a second later.
             extra={WINDOWS_INTERVAL: 0, JOINS_INTERVAL: 0},
         )
 

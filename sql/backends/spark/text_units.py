@@ -1,7 +1,7 @@
-"""Texts as Java counts them, in Spark's SQL: positions and lengths in UTF-16 units.
+"""Strings as Java counts them, in Spark's SQL: positions and lengths in UTF-16 units.
 
-Spark counts characters, and those beyond U+FFFF once. A text of ASCII, which has as many characters
-as bytes, is taken as it is; others are cut as UTF-16, where half a character becomes a question
+Spark counts characters, and those beyond U+FFFF once. An ASCII string, which has as many characters
+as bytes, is used unchanged; others are cut as UTF-16, where half a character becomes a question
 mark.
 """
 
@@ -10,12 +10,12 @@ LAST_HALF = "'D[89AB]..$'"
 
 
 def length(text: str) -> str:
-    """How many units a text has."""
+    """How many units a string has."""
     return f"shiftright(octet_length(encode({text}, 'UTF-16BE')), 1)"
 
 
 def part(text: str, position: str, count: str | None) -> str:
-    """At most so many units of a text from a position on; a negative one counts from the end."""
+    """At most so many units of a string from a position on; a negative one counts from the end."""
     end = "" if count is None else f", {count}"
     plain = f"substring({text}, {_first(position, f'length({text})')}{end})"
     end = "" if count is None else f", {_doubled(count, text)}"
@@ -49,7 +49,7 @@ def _doubled(count: str, text: str) -> str:
 
 
 def found_at(text: str, wanted: str) -> str:
-    """Where a text contains another, from 1 on; 0 if nowhere, or if either is null."""
+    """Where a string contains another, from 1 on; 0 if nowhere, or if either is null."""
     place = f"instr({text}, {wanted})"
     before = length(f"substring({text}, 1, {place} - 1)")
     return (

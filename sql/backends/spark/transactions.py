@@ -106,7 +106,7 @@ def written_mark(part: TaskBatch, options: SinkOptions) -> Mark | None:
 
 
 def _check_others(part: TaskBatch, asking: Admin) -> None:
-    """Look at the marks of all tasks, once in a process for each micro-batch that is begun anew.
+    """Check the marks of all tasks, once per process for each micro-batch that is repeated.
 
     With another packing, the task that wrote these rows may be one that has none now.
     """
