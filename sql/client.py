@@ -15,7 +15,7 @@ CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 300.0
 LINE_BYTES_MAX = 64 << 20
 # Servers close idle connections after five seconds, as httpx does: who is first must not be chance.
-KEPT = httpx.Limits(keepalive_expiry=2.0)
+KEEPALIVE = httpx.Limits(keepalive_expiry=2.0)
 
 # Any: JSON holds values of all kinds.
 JsonObject = dict[str, Any]
@@ -48,7 +48,7 @@ class SqlClient:
                 base_url=self.url,
                 auth=None if user is None else (user, password),
                 timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
-                limits=KEPT,
+                limits=KEEPALIVE,
                 transport=transport,
             )
         except httpx.InvalidURL as error:

@@ -60,7 +60,7 @@ class ProcessingFailed(SqlError):
 
 @contextmanager
 def of_statement(text: str) -> Iterator[None]:
-    """Errors inside tell which statement they are of."""
+    """Errors inside the block name their statement."""
     try:
         yield
     except SqlError as error:

@@ -27,7 +27,7 @@ AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Abilities:
+class FormatFeatures:
     """What a format can do."""
 
     inferred: bool = False  # whether a registry has its schemas
@@ -40,29 +40,29 @@ class Abilities:
 
 REGISTERED = frozenset({"fullSchemaName", "schemaId"})
 FORMATS = {
-    "NONE": Abilities(),
-    "DELIMITED": Abilities(
+    "NONE": FormatFeatures(),
+    "DELIMITED": FormatFeatures(
         unwraps=True, properties=frozenset({"delimiter"}), inherited=frozenset({"delimiter"})
     ),
-    "JSON": Abilities(wraps=True, unwraps=True),
-    "JSON_SR": Abilities(inferred=True, wraps=True, unwraps=True, properties=REGISTERED),
-    "AVRO": Abilities(inferred=True, wraps=True, unwraps=True, properties=REGISTERED),
-    "PROTOBUF": Abilities(
+    "JSON": FormatFeatures(wraps=True, unwraps=True),
+    "JSON_SR": FormatFeatures(inferred=True, wraps=True, unwraps=True, properties=REGISTERED),
+    "AVRO": FormatFeatures(inferred=True, wraps=True, unwraps=True, properties=REGISTERED),
+    "PROTOBUF": FormatFeatures(
         inferred=True,
         wraps=True,
         properties=REGISTERED | {"nullableRepresentation"},
         inherited=frozenset({"fullSchemaName"}),
     ),
-    "PROTOBUF_NOSR": Abilities(
+    "PROTOBUF_NOSR": FormatFeatures(
         wraps=True,
         properties=frozenset({"nullableRepresentation"}),
         inherited=frozenset({"nullableRepresentation"}),
     ),
-    "KAFKA": Abilities(unwraps=True),
+    "KAFKA": FormatFeatures(unwraps=True),
 }
 
 
-def abilities(name: str) -> Abilities:
+def abilities(name: str) -> FormatFeatures:
     """What the format of a name can do; StatementFailed if there is none."""
     found = FORMATS.get(name)
     if found is None:

@@ -90,7 +90,7 @@ def substitute(text: str, variables: Mapping[str, str], *, start: Position | Non
     for index, kind in enumerate(tokens.kinds):
         if kind != "text" and index not in values:
             continue
-        token, begin = tokens.texts[index], tokens.starts[index]
+        token, begin = tokens.raw[index], tokens.starts[index]
         value = values[index] if index in values else _in_quotes(token, variables)
         # Two minuses would start a comment.
         apart = " " if value[:1] == "-" and text[begin - 1 : begin] == "-" else ""
@@ -118,7 +118,7 @@ def _values(tokens: Tokens, variables: Mapping[str, str]) -> dict[int, str]:
         return {}
     found: dict[int, str] = {}
     for use in variable_uses(tokens):
-        name = tokens.texts[use.index][2:-1]
+        name = tokens.raw[use.index][2:-1]
         value = variables.get(name.upper())
         if value is None:
             raise _illegal(tokens, use.index, f" Got: '${{{name}}}'", f'"{name}" is not defined')

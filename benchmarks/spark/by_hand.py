@@ -17,7 +17,7 @@ CUSTOMER = "NAME string, COUNTRY string, LEVEL int"
 # Sessions and frames are Any: PySpark has no types here.
 
 
-class Topics:
+class SparkTopics:
     """Reads and writes topics of one cluster."""
 
     def __init__(self, spark: Any, servers: str) -> None:
@@ -66,14 +66,14 @@ def _records(frame: Any) -> Any:
     return frame.select("key", f.to_json(f.struct(*columns)).alias("value"))
 
 
-def filtered(topics: Topics) -> Any:
+def filtered(topics: SparkTopics) -> Any:
     """Orders above a price."""
     orders = topics.stream("orders", ORDER).where("CENTS > 9000")
     item = f.upper("ITEM").alias("ITEM")
     return orders.select("key", "ORDER_ID", item, "CENTS", f.expr("CENTS div 100 AS WHOLE"))
 
 
-def enriched(topics: Topics) -> Any:
+def enriched(topics: SparkTopics) -> Any:
     """Orders with their shops, which are read once."""
     shops = topics.table("shops", SHOP).withColumnRenamed("key", "shop_key")
     joined = topics.stream("orders", ORDER).join(shops, f.col("SHOP") == f.col("shop_key"))
@@ -82,7 +82,7 @@ def enriched(topics: Topics) -> Any:
     return joined.select(f.col("SHOP").alias("key"), customer, "ORDER_ID", "CITY", left)
 
 
-def tumbling(topics: Topics) -> Any:
+def tumbling(topics: SparkTopics) -> Any:
     """Sales of a shop per minute, emitted once per batch."""
     orders = topics.stream("orders", ORDER).withWatermark("moment", "1 day")
     grouped = orders.groupBy(f.col("SHOP").alias("key"), f.window("moment", "1 minute"))
@@ -91,14 +91,14 @@ def tumbling(topics: Topics) -> Any:
     )
 
 
-def sessions(topics: Topics) -> Any:
+def sessions(topics: SparkTopics) -> Any:
     """Visits, emitted when they are over."""
     views = topics.stream("views", VIEW).withWatermark("moment", "1 minute")
     grouped = views.groupBy("key", f.session_window("moment", "30 seconds"))
     return grouped.agg(f.count("*").alias("PAGES"), f.sum("STAY").alias("STAY"))
 
 
-def streams(topics: Topics) -> Any:
+def streams(topics: SparkTopics) -> Any:
     """Orders with the views of the seconds before them."""
     orders = topics.stream("orders", ORDER).withWatermark("moment", "1 day").alias("o")
     views = topics.stream("views", VIEW).withWatermark("moment", "1 day").alias("v")
@@ -106,7 +106,7 @@ def streams(topics: Topics) -> Any:
     return orders.join(views, close).select("o.key", "ORDER_ID", "ITEM", "PAGE")
 
 
-def tables(topics: Topics) -> Any:
+def tables(topics: SparkTopics) -> Any:
     """What customers have spent, emitted once per batch; customers are read once."""
     customers = topics.table("customers", CUSTOMER)
     spent = topics.stream("orders", ORDER).groupBy("key")
@@ -116,7 +116,7 @@ def tables(topics: Topics) -> Any:
 
 
 # How each is written, and in which mode of output.
-BY_HAND: dict[str, tuple[Callable[[Topics], Any], str]] = {
+BY_HAND: dict[str, tuple[Callable[[SparkTopics], Any], str]] = {
     "filter": (filtered, "append"),
     "enrich": (enriched, "append"),
     "tumbling": (tumbling, "update"),

@@ -132,12 +132,12 @@ class Bench:
 
     def by_hand(self, workload: str) -> float:
         """The same in PySpark."""
-        from benchmarks.spark.by_hand import BY_HAND, Topics
+        from benchmarks.spark.by_hand import BY_HAND, SparkTopics
 
         topic = f"by-hand-{next(self._numbers)}"
         with admin(self.servers) as administration:
             administration.create_topics([NewTopic(topic, partitions=PARTITIONS)]).all()
-        topics = Topics(self.spark, self.servers)
+        topics = SparkTopics(self.spark, self.servers)
         build, mode = BY_HAND[workload]
         with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:
             began = time.perf_counter()

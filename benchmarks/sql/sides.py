@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.sql.engine_app import QUERY
 from benchmarks.streams import sides as streams
 from benchmarks.streams.sides import AppProcess, Job, Notes, Side, new_names, running, watched
-from benchmarks.streams.watching import Measured
+from benchmarks.streams.watching import Measurement
 from tests.support.maven import Artifact, copy_jars, find_newest_version
 from tests.support.peer import cache_folder, fill_folder_once, find_command, wait_until
 
@@ -30,7 +30,7 @@ class SqlSide:
         del workload
         return count
 
-    def measure(self, job: Job) -> Measured:
+    def measure(self, job: Job) -> Measurement:
         """Run the statement until all is done."""
         service_id, output = new_names(job, "sql")
         names = (job.workload, job.bootstrap, service_id, job.input.topic, output)
@@ -86,7 +86,7 @@ class FlinkSide:
         del workload
         return count
 
-    def measure(self, job: Job) -> Measured:
+    def measure(self, job: Job) -> Measurement:
         """Run two jobs in one JVM."""
         passes = [new_names(job, "flink") for _ in range(2)]
         with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from benchmarks.report import Report
 from benchmarks.sides import millstream as our_broker
 from benchmarks.streams.sides import Job, Side, millstream, peers
-from benchmarks.streams.watching import AppFailed, Measured
+from benchmarks.streams.watching import AppFailed, Measurement
 from benchmarks.streams.workload import Input, begin_ms, counted_in, fill, orders, profiles
 
 TITLES = {
@@ -63,7 +63,7 @@ def compare(
     report: Report, options: argparse.Namespace, workload: str, sides: Sequence[Side]
 ) -> None:
     """Run all sides in turns, so that a busy moment hits all; medians count, ours are first."""
-    runs: dict[str, list[Measured]] = {side.name: [] for side in sides}
+    runs: dict[str, list[Measurement]] = {side.name: [] for side in sides}
     with broker_for_streams() as bootstrap:
         topics = _Topics(bootstrap, begin_ms(options.records), {})
         if workload == "join":
@@ -77,7 +77,7 @@ def compare(
     _add(report, workload, [(side.name, runs[side.name]) for side in sides if runs[side.name]])
 
 
-def _run(report: Report, side: Side, job: Job, runs: list[Measured]) -> None:
+def _run(report: Report, side: Side, job: Job, runs: list[Measurement]) -> None:
     try:
         found = side.measure(job)
     except AppFailed as failed:
@@ -91,7 +91,7 @@ def _run(report: Report, side: Side, job: Job, runs: list[Measured]) -> None:
     runs.append(found)
 
 
-def _check(report: Report, side: Side, job: Job, found: Measured) -> None:
+def _check(report: Report, side: Side, job: Job, found: Measurement) -> None:
     """Sides are comparable only when they have done the same."""
     if found.outputs != job.outputs:
         report.note(f"{side.name} wrote {found.outputs:,} results instead of {job.outputs:,}")
@@ -101,7 +101,7 @@ def _check(report: Report, side: Side, job: Job, found: Measured) -> None:
             report.note(f"{side.name} counted {counted:,} instead of {job.input.counted:,}")
 
 
-def _add(report: Report, workload: str, runs: list[tuple[str, list[Measured]]]) -> None:
+def _add(report: Report, workload: str, runs: list[tuple[str, list[Measurement]]]) -> None:
     if not runs or runs[0][0] != "Millstream":
         return
     (_, ours), *others = runs
@@ -118,5 +118,5 @@ def _add(report: Report, workload: str, runs: list[tuple[str, list[Measured]]]) 
             )
 
 
-def _median(runs: list[Measured], column: str) -> float:
+def _median(runs: list[Measurement], column: str) -> float:
     return statistics.median(float(getattr(run, column)) for run in runs)

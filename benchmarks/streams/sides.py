@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks.streams.watching import AppFailed, Expected, Measured, watch
+from benchmarks.streams.watching import AppFailed, Expected, Measurement, watch
 from benchmarks.streams.workload import Input, create
 from broker.client import admin
 from tests.support.apache_kafka import KafkaRelease
@@ -58,7 +58,7 @@ class Side(Protocol):
         """How many records it gets when the others get so many; None: it cannot do that."""
         ...
 
-    def measure(self, job: Job) -> Measured:
+    def measure(self, job: Job) -> Measurement:
         """Do the job once."""
         ...
 
@@ -117,7 +117,7 @@ def running(command: Sequence[str], folder: Path) -> Iterator[AppProcess]:
         app.stop()
 
 
-def watched(app: AppProcess, job: Job, application_id: str, output: str) -> Measured:
+def watched(app: AppProcess, job: Job, application_id: str, output: str) -> Measurement:
     """Wait until the application has done the job."""
     expected = Expected(application_id, job.input.topic, job.input.records, output, job.outputs)
     with admin(job.bootstrap) as cluster:
@@ -149,7 +149,7 @@ class PythonSide:
         limit = self.at_most.get(workload, count)
         return None if limit is None else min(limit, count)
 
-    def measure(self, job: Job) -> Measured:
+    def measure(self, job: Job) -> Measurement:
         """Run the program until all is done."""
         application_id, output = new_names(job, self.name.partition(" ")[0].lower())
         names = [job.workload, job.bootstrap, application_id, job.input.topic, job.table, output]
@@ -171,7 +171,7 @@ class JavaSide:
         del workload
         return count
 
-    def measure(self, job: Job) -> Measured:
+    def measure(self, job: Job) -> Measurement:
         """Do it twice in one JVM."""
         passes = [new_names(job, "java") for _ in range(2)]
         with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:

@@ -23,7 +23,7 @@ class AppFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurement:
     """What one run cost."""
 
     records_per_s: float
@@ -65,7 +65,7 @@ def watch(
     check: Callable[[], None],
     *,
     limit_s: float = 600.0,
-) -> Measured:
+) -> Measurement:
     """Wait until everything is written and committed; `check` raises when the process has ended."""
     deadline = time.monotonic() + limit_s
     before = first = last = _look(cluster, process_id, expected)
@@ -84,21 +84,21 @@ def watch(
     cpu_s = cpu_seconds(process_id) - first.cpu_s
     seconds = max(last.at - first.at, LOOK_EVERY_S)
     outputs = end_of(cluster, expected.output)
-    return Measured(
+    return Measurement(
         done / seconds, cpu_s * 1e6 / max(done, 1), peak_mb(process_id), expected.output, outputs
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Sample:
     at: float
     outputs: int
     cpu_s: float
 
 
-def _look(cluster: Admin, process_id: int, expected: Expected) -> _Look:
+def _look(cluster: Admin, process_id: int, expected: Expected) -> _Sample:
     outputs = end_of(cluster, expected.output)
-    return _Look(time.perf_counter(), outputs, cpu_seconds(process_id))
+    return _Sample(time.perf_counter(), outputs, cpu_seconds(process_id))
 
 
 def _wait_for_commit(cluster: Admin, expected: Expected) -> None:

@@ -55,7 +55,7 @@ def test(  # noqa: PLR0913 - one argument per option
     A case has statements, input records and the expected output records.
     """
     from sql.testing.cases import load_cases
-    from sql.testing.results import Report
+    from sql.testing.results import CaseReport
     from sql.testing.running import run_cases
     from sql.testing.spark_cases import run_cases_on_spark
 
@@ -65,9 +65,9 @@ def test(  # noqa: PLR0913 - one argument per option
     running = run(cases, functions=functions, jobs=jobs)
     if sys.stderr.isatty():
         with click.progressbar(running, len(cases), "cases", file=sys.stderr) as shown:
-            report = Report(tuple(shown))
+            report = CaseReport(tuple(shown))
     else:
-        report = Report(tuple(running))
+        report = CaseReport(tuple(running))
     if as_json:
         click.echo(report.as_json())
     else:

@@ -19,7 +19,7 @@ from millstream.settings import DATA_DIRECTORY
 
 if TYPE_CHECKING:
     from sql.engine.engine import Engine
-    from sql.shell.session import Session
+    from sql.shell.session import ShellSession
     from sql.shell.shell import Shell
 
 
@@ -131,7 +131,7 @@ def shell_command(  # noqa: PLR0913 - one argument per option
     """
     from sql.shell.commands import run_command
     from sql.shell.screen import OutputFormat, Screen
-    from sql.shell.session import Scope
+    from sql.shell.session import SessionScope
     from sql.shell.shell import QueryLimits, Shell
 
     if execute is not None and file is not None:
@@ -158,7 +158,7 @@ def shell_command(  # noqa: PLR0913 - one argument per option
     with handle_stop_signals(_leave), closing(_opened(options, of_engine)) as session:
         for name, value in of_session.items():
             session.check_property(name, value)
-        shell = Shell(session, screen, run_command, limits, Scope({**of_session}, variables))
+        shell = Shell(session, screen, run_command, limits, SessionScope({**of_session}, variables))
         if bounded:
             shell.before_query = lambda: _wait_for_spark(session, is_job=False)
         try:
@@ -189,7 +189,7 @@ def _settings(
     return own, {name: value for name, value in given.items() if name not in own}
 
 
-def _wait_for_spark(session: "Session", *, is_job: bool) -> None:
+def _wait_for_spark(session: "ShellSession", *, is_job: bool) -> None:
     """Wait for queries on Spark before the engine is closed."""
     from sql.shell.embedded import EmbeddedSession
 
@@ -222,14 +222,14 @@ def _statements(execute: str | None, file: Path | None) -> str | None:
 
 
 def _run(shell: "Shell", text: str | None) -> None:
-    from sql.shell.shell import CommandFailed, Leave
+    from sql.shell.shell import CommandFailed, ExitShell
 
     try:
         if text is None:
             _prompt(shell)
         else:
             shell.run(text)
-    except Leave:
+    except ExitShell:
         return
     except CommandFailed:
         sys.exit(1)  # what failed was shown
@@ -258,7 +258,7 @@ class SessionOptions:
     service: ServiceId
 
 
-def _opened(options: SessionOptions, settings: dict[str, str]) -> "Session":
+def _opened(options: SessionOptions, settings: dict[str, str]) -> "ShellSession":
     if options.url is not None:
         from sql.client import SqlClient
         from sql.shell.remote import RemoteSession

@@ -22,7 +22,7 @@ from sql.functions.matching import (
     filled,
 )
 from sql.functions.registry import FunctionRegistry, Scalar, result_of
-from sql.functions.signatures import AnyDecimal, LambdaPattern, Pattern, Variable
+from sql.functions.signatures import AnyDecimal, LambdaPattern, Pattern, TypeVariable
 from sql.syntax import expressions as ex
 
 Typed = Callable[[ex.Expression], TypedExpression]
@@ -110,7 +110,7 @@ def _bound(
     body: TypedExpression, given: DataType, pattern: Pattern, bindings: Bindings, call: ex.Call
 ) -> TypedExpression:
     """A lambda's result as the signature wants it; it may say what a variable stands for."""
-    if isinstance(pattern, Variable):
+    if isinstance(pattern, TypeVariable):
         wanted: DataType | None = bindings.setdefault(pattern.name, given)
     else:
         wanted = filled(pattern, bindings)

@@ -93,10 +93,10 @@ class CommonTypes:
                     found = wider(type_, wanted, literal=literal)
                     if found is None:
                         found = wider(wanted, type_, literal=literal)
-        except _Misfit:
+        except _NoCommonType:
             found = None
         if found is None:
-            raise _Misfit(
+            raise _NoCommonType(
                 f"operator does not exist: {wanted} = {type_} ({self._text_of(expression)})\n"
                 "Hint: You might need to add explicit type casts."
             )
@@ -120,7 +120,7 @@ class CommonTypes:
         )
 
 
-class _Misfit(UnsupportedExpression):
+class _NoCommonType(UnsupportedExpression):
     """Types that have nothing in common; the caller names the types that contain them."""
 
 

@@ -2,7 +2,7 @@
 
 Queries run in the order in which they were made, so that each finds the whole of what the ones
 before it wrote. One is done when its group has read all that its topics have, those between its own
-sub-topologies too; when all are done in one turn, nothing is left.
+sub-topologies too; when all are done in one run, nothing is left.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,23 +14,26 @@ from sql.engine.spark_runtime import SparkRuntime
 from sql.errors import SqlError
 
 WAIT_MS = 200
-TOLD_LIMIT_MS = 10_000
+COMMIT_LIMIT_MS = 10_000
 
 # Called with the id of a query, its progress, and finally whether it has read all of its topics.
-Tell = Callable[[str, SparkProgress | None, bool], None]
+OnProgress = Callable[[str, SparkProgress | None, bool], None]
 # Waits for milliseconds; True if the run is to be given up.
 Wait = Callable[[int], bool]
 
 
 def run_bounded(
-    queries: Mapping[str, SparkRuntime], target: Target, *, tell: Tell, wait: Wait
+    queries: Mapping[str, SparkRuntime], target: Target, *, on_progress: OnProgress, wait: Wait
 ) -> bool:
     """Run all queries until nothing is left; False if it was given up before."""
-    turns = [_Turn(query_id, runtime, target, tell, wait) for query_id, runtime in queries.items()]
+    runs = [
+        _BoundedRun(query_id, runtime, target, on_progress, wait)
+        for query_id, runtime in queries.items()
+    ]
     while True:
         moved = False
-        for turn in turns:
-            found = turn.run()
+        for run in runs:
+            found = run.run()
             if found is None:
                 return False
             moved = moved or found
@@ -39,13 +42,13 @@ def run_bounded(
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
-    """One query whose turn it is, again and again."""
+class _BoundedRun:
+    """Runs of one query, repeated until its topics are read."""
 
     query_id: str
     runtime: SparkRuntime
     target: Target
-    tell: Tell
+    on_progress: OnProgress
     wait: Wait
 
     def run(self) -> bool | None:
@@ -53,7 +56,7 @@ class _Turn:
         moved = False
         left = self._left()
         while left != 0:
-            if not _run(self.query_id, self.runtime, self.tell, self.wait):
+            if not _run(self.query_id, self.runtime, self.on_progress, self.wait):
                 return None
             before, left = left, self._left_after(left)
             if left is None:
@@ -71,26 +74,26 @@ class _Turn:
 
     def _left_after(self, before: int | None) -> int | None:
         """What is left after a run; Spark's own connector commits offsets a moment later."""
-        for _ in range(TOLD_LIMIT_MS // WAIT_MS):
+        for _ in range(COMMIT_LIMIT_MS // WAIT_MS):
             left = self._left()
             if left != before or self.wait(WAIT_MS):
                 break
         return left
 
 
-def _run(query_id: str, runtime: SparkRuntime, tell: Tell, wait: Wait) -> bool:
+def _run(query_id: str, runtime: SparkRuntime, on_progress: OnProgress, wait: Wait) -> bool:
     """Process what is there now; False if that was given up."""
     try:
         runtime.begin_bounded()
         while not runtime.is_bounded_done():
-            tell(query_id, runtime.progress, False)
+            on_progress(query_id, runtime.progress, False)
             if wait(WAIT_MS):
                 runtime.stop()
                 return False
     except SqlError as error:
         message = f"query {query_id} failed on Spark: {error.message}"
         raise SqlError(message, hint=error.hint) from error
-    tell(query_id, runtime.progress, True)
+    on_progress(query_id, runtime.progress, True)
     return True
 
 

@@ -157,7 +157,7 @@ class TopicShapes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """Thinks out what one statement does, under the settings of its session."""
+    """Works out the change that one statement makes, under the settings of its session."""
 
     state: State
     functions: FunctionRegistry

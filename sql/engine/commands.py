@@ -58,7 +58,7 @@ class Degraded(StatementFailed):
 
 
 @dataclass(slots=True)
-class RunningQuery:
+class LaunchedQuery:
     """A persistent query that was launched."""
 
     info: QueryInfo
@@ -79,7 +79,7 @@ class Commands:
     # None: nothing is logged, as in headless mode.
     log: CommandLog | None
     state: State = field(default_factory=State)
-    running: dict[str, RunningQuery] = field(default_factory=dict)
+    running: dict[str, LaunchedQuery] = field(default_factory=dict)
     statuses: dict[str, CommandStatus] = field(default_factory=dict)
     degraded: str | None = None
     _lock: concurrency.RLock = field(default_factory=lambda: concurrency.RLock())
@@ -448,7 +448,7 @@ class Commands:
         where = self._where(query)
         tap = Tap() if replaced is None else replaced.tap
         runtime = self.launcher.runtime(query, tap)
-        self.running[query.id] = RunningQuery(query, runtime, where, tap)
+        self.running[query.id] = LaunchedQuery(query, runtime, where, tap)
         if query.id in self.state.paused:
             runtime.pause()
         runtime.start()

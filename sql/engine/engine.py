@@ -30,23 +30,22 @@ from connect.client import ConnectClient
 from sql.command_log import CommandLog, command_topic, config_topic
 from sql.connector_masks import masked
 from sql.engine import entities as en
-from sql.engine.answering import Answering
-from sql.engine.asking import Asking, PullPeers
 from sql.engine.asserting import schema_problem, topic_problem, wait_until_holds
-from sql.engine.bounded import Tell, Wait, run_bounded
+from sql.engine.bounded import OnProgress, Wait, run_bounded
 from sql.engine.changes import COMMANDS, State, named
 from sql.engine.changes import Command as CommandStatement
 from sql.engine.commands import Commands
 from sql.engine.connectors import Connectors
 from sql.engine.entities import Entity
 from sql.engine.follower import Follower
-from sql.engine.inserting import InsertedRecord, Inserting, RowEncoders
+from sql.engine.insert_records import InsertedRecord, RecordBuilder, RowEncoders
 from sql.engine.launching import QueryLauncher
+from sql.engine.local_endpoints import LocalEndpoints
 from sql.engine.pinned_plans import PinnedPlans
 from sql.engine.printed_topic import PrintedTopic
 from sql.engine.processing_log import COLUMNS, LogTopic, ProcessingLog
 from sql.engine.queries_file import FileStatement, QueriesFile
-from sql.engine.reaching import Reachable
+from sql.engine.read_only_statements import ReadOnlyStatements
 from sql.engine.results import QueryResult
 from sql.engine.session import SESSION_STATEMENTS, Session
 from sql.engine.settings import SPARK, SqlConfig
@@ -54,6 +53,7 @@ from sql.engine.spark_launching import SparkLauncher
 from sql.engine.spark_runtime import SparkRuntime
 from sql.engine.topic_statistics import Statistics
 from sql.engine.topics import Topics
+from sql.engine.transient_queries import PullPeers, TransientQueries
 from sql.engine.trial import Trial, WrongEndpoint, check_headless
 from sql.errors import SqlError, StatementFailed, of_statement
 from sql.functions.builtin import builtin_functions
@@ -122,14 +122,14 @@ class Engine:
         self._log_topic = self._open_log_topic()
         self._supervisor = Supervisor(self.clock)
         self._shared = self._open_shared_runtime()
-        self._reachable = Reachable(target, registry)
+        self._reachable = LocalEndpoints(target, registry)
         self._launcher = self._open_launcher(Path(data_directory))
         log = None if headless else CommandLog(target, self.command_topic)
         self.commands = Commands(
             self.config, self.functions, registry, self._topics, self._launcher, log
         )
         self._connectors = Connectors(connect or self._connect_client())
-        self.asking = Asking(
+        self.transient_queries = TransientQueries(
             target,
             registry=registry,
             config=self.config,
@@ -155,13 +155,13 @@ class Engine:
         """The topic in which a headless server pins the plans of its file."""
         return config_topic(self.config.text("ksql.service.id"))
 
-    def _open_answering(self) -> Answering:
-        return Answering(
+    def _open_answering(self) -> ReadOnlyStatements:
+        return ReadOnlyStatements(
             self.config,
             self.functions,
             self._topics,
             self.commands,
-            self.asking,
+            self.transient_queries,
             self._launcher,
             self._connectors,
             Statistics(self.clock),
@@ -264,7 +264,7 @@ class Engine:
         """Stop everything; a new engine of the same service continues from here."""
         if self._follower is not None:
             self._follower.close()
-        self.asking.close()
+        self.transient_queries.close()
         self.commands.close()
         self._supervisor.close()
         with self._lock:
@@ -321,8 +321,8 @@ class Engine:
             self.commands,
             session.copy(),
             self.state.copy(),
-            self.asking.push_queries,
-            self.inserting,
+            self.transient_queries.push_queries,
+            self.record_builder,
             self.headless,
         )
         for parsed in self._parsed(text, trial.session):
@@ -367,7 +367,7 @@ class Engine:
         match statement:
             case st.InsertValues():
                 self._insert(
-                    self.inserting(self.state, session).record(statement, self.clock.now_ms())
+                    self.record_builder(self.state, session).record(statement, self.clock.now_ms())
                 )
                 return None
             case st.AssertTopic() | st.AssertSchema():
@@ -381,7 +381,7 @@ class Engine:
 
     def _command(self, session: Session, statement: CommandStatement, text: str) -> Entity:
         if isinstance(statement, st.ControlQuery) and statement.query_id is not None:
-            pushed = named(self.asking.push_queries, statement.query_id)
+            pushed = named(self.transient_queries.push_queries, statement.query_id)
             if pushed is not None:
                 if statement.action is not st.QueryAction.TERMINATE:
                     raise StatementFailed(f"Unknown queryId: {statement.query_id}")
@@ -389,15 +389,17 @@ class Engine:
                 return en.TerminatedQuery(text, pushed.query_id, was_terminated=True)
         return self.commands.execute(statement, text, dict(session.properties))
 
-    def inserting(self, state: State, session: Session) -> Inserting:
+    def record_builder(self, state: State, session: Session) -> RecordBuilder:
         """What makes records of values, for a state."""
         config = self.config.with_session(session.properties)
-        return Inserting(state.catalog, self.functions, config, self.registry, self._encoders)
+        return RecordBuilder(state.catalog, self.functions, config, self.registry, self._encoders)
 
     def insert_row(self, target: str, values: Mapping[str, object]) -> None:
         """Write one row of values by column name, which have their columns' types already."""
-        inserting = self.inserting(self.state, Session())
-        self._insert(inserting.encoded(inserting.target(target), values, self.clock.now_ms()))
+        record_builder = self.record_builder(self.state, Session())
+        self._insert(
+            record_builder.encoded(record_builder.target(target), values, self.clock.now_ms())
+        )
 
     def _insert(self, record: InsertedRecord) -> None:
         with self._lock:
@@ -439,18 +441,18 @@ class Engine:
         found = ((name, running[name].runtime) for name in self.state.queries if name in running)
         return {name: each for name, each in found if isinstance(each, SparkRuntime)}
 
-    def run_bounded(self, tell: Tell | None = None, wait: Wait | None = None) -> bool:
-        """With spark.bounded: process all that the topics have, with all queries on Spark.
+    def run_bounded(self, on_progress: OnProgress | None = None, wait: Wait | None = None) -> bool:
+        """With spark.bounded: let all queries on Spark process their topics to the end.
 
-        `tell` is called again and again with the id of a query, how far it is, and whether it has
-        done what there was; `wait` waits for milliseconds and says whether to give up. False: it
-        was given up.
+        `on_progress` is called repeatedly with the id of a query, its progress, and whether it has
+        read its topics to the end; `wait` waits for milliseconds and returns whether to give up.
+        Returns False if `wait` gave up.
         """
         queries = {name: each for name, each in self.spark_queries().items() if each.is_bounded}
         return run_bounded(
             queries,
             self._launcher.clients,
-            tell=tell or (lambda query_id, progress, done: None),
+            on_progress=on_progress or (lambda query_id, progress, done: None),
             wait=wait or self._wait,
         )
 
@@ -484,7 +486,7 @@ class Engine:
         # As in ksqlDB, errors of a push query do not contain its text.
         is_pull = statement.query.emit is Emit.NOTHING
         with of_statement(shown if is_pull else ""):
-            return self.asking.begin(session, statement, shown, local=local)
+            return self.transient_queries.begin(session, statement, shown, local=local)
 
     def print_topic(self, text: str, variables: Mapping[str, object] | None = None) -> PrintedTopic:
         """Start the only PRINT of a request; the caller closes it."""

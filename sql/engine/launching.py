@@ -13,7 +13,7 @@ from broker.client.serde.rows.row_format import Row
 from broker.errors import MillstreamError
 from broker.machine import Machine
 from sql.backends.native.materialized import Materialized, add_queryable, where_rows_are
-from sql.backends.native.steps import QueryContext
+from sql.backends.native.steps import StepContext
 from sql.backends.native.tap import Tap
 from sql.backends.native.topology import application_id
 from sql.backends.spark.per_batch_rules import PER_BATCH, SETTING, stateful_step
@@ -86,7 +86,7 @@ class QueryLauncher:
         builder = StreamsBuilder()
         log = self.log.of_query(query.id)
         config = self.config_of(query)
-        context = QueryContext(builder, self.registry, log.row_failed, dict(config))
+        context = StepContext(builder, self.registry, log.row_failed, dict(config))
         found = add_queryable(query.planned.plan, context, tap)
         return builder.build(), found
 
@@ -95,7 +95,7 @@ class QueryLauncher:
         query.check_available()
         log = self.log.of_query(query.id)
         settings = dict(self.config_of(query))
-        context = QueryContext(StreamsBuilder(), self.registry, log.row_failed, settings)
+        context = StepContext(StreamsBuilder(), self.registry, log.row_failed, settings)
         if runs_on_spark(query):
             scan = table_scan(query)
             return None if scan is None else where_rows_are(scan, context)
@@ -176,7 +176,7 @@ class QueryLauncher:
         log = self.log.of_query(query_id)
         queue = RowQueue(self.machine.clock, config.whole("ksql.query.push.buffer.rows"))
         builder = StreamsBuilder()
-        context = QueryContext(builder, self.registry, log.row_failed, dict(config))
+        context = StepContext(builder, self.registry, log.row_failed, dict(config))
         add_delivery(planned.plan, context, _delivery(planned, queue))
         application = f"_confluent-ksql-{config.text('ksql.service.id')}{query_id}"
         settings = self._settings(config, log, application)

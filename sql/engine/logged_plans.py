@@ -86,23 +86,23 @@ def change_of(command: Command, functions: FunctionRegistry) -> Change:
     A query that needs a function which is not available is there, and cannot run.
     """
     assert command.plan is not None, "commands of version 1 have none"
-    reading = _Reading(command.plan, functions)
-    made = reading.member("source", SourceInfo)
-    new_type = reading.names("type")
-    setting = reading.names("setting")
+    reader = _DocumentReader(command.plan, functions)
+    made = reader.member("source", SourceInfo)
+    new_type = reader.names("type")
+    setting = reader.names("setting")
     return Change(
         command.id,
         str(command.plan.get("message", "")),
         made=made,
-        origins=reading.names("origins"),
-        dropped=reading.member("dropped", SourceInfo),
+        origins=reader.names("origins"),
+        dropped=reader.member("dropped", SourceInfo),
         delete_topic=bool(command.plan.get("deleteTopic")),
-        query=_query_of(command, reading, made),
-        ended=reading.names("ended"),
-        paused=reading.names("paused"),
-        resumed=reading.names("resumed"),
+        query=_query_of(command, reader, made),
+        ended=reader.names("ended"),
+        paused=reader.names("paused"),
+        resumed=reader.names("resumed"),
         new_type=None if not new_type else _new_type(new_type),
-        dropped_type=reading.member("droppedType", str),
+        dropped_type=reader.member("droppedType", str),
         setting=None if not setting else (str(setting[0]), str(setting[1])),
     )
 
@@ -114,33 +114,35 @@ def _new_type(given: tuple[object, ...]) -> tuple[str, DataType]:
     raise SqlError(f"a plan cannot be read: {given!r} is not a type")
 
 
-def _query_of(command: Command, around: "_Reading", made: SourceInfo | None) -> QueryInfo | None:
-    given = around.document.get("query")
+def _query_of(
+    command: Command, outer: "_DocumentReader", made: SourceInfo | None
+) -> QueryInfo | None:
+    given = outer.document.get("query")
     if given is None:
         return None
     if not isinstance(given, dict):
         raise SqlError("a plan cannot be read: its query is not an object")
-    reading = _Reading(given, around.functions)
+    reader = _DocumentReader(given, outer.functions)
     missing: list[str] = []
 
     def note_missing(name: str, takes: Sequence[str], kind: str) -> Overload:
         missing.append(f"{name}({', '.join(takes)})")
         return missing_function(name, takes, kind)
 
-    plan = plan_from_json(given.get("plan"), around.functions, note_missing)
-    schema = reading.member("schema", Schema)
-    query_id = reading.member("id", str)
+    plan = plan_from_json(given.get("plan"), outer.functions, note_missing)
+    schema = reader.member("schema", Schema)
+    query_id = reader.member("id", str)
     if schema is None or query_id is None:
         raise SqlError("a plan cannot be read: its query has no id or no schema")
     planned = PlannedQuery(
         plan,
         schema,
         bool(given.get("isTable")),
-        reading.names("sources"),
-        sink=made if given.get("writesSource") else reading.member("sink", SourceInfo),
+        reader.names("sources"),
+        sink=made if given.get("writesSource") else reader.member("sink", SourceInfo),
         creates_sink=bool(given.get("createsSink")),
-        query_id=reading.member("queryId", str),
-        emit=reading.member("emit", Emit) or Emit.CHANGES,
+        query_id=reader.member("queryId", str),
+        emit=reader.member("emit", Emit) or Emit.CHANGES,
     )
     return QueryInfo(
         query_id,
@@ -157,7 +159,7 @@ def _unavailable(missing: Sequence[str]) -> str:
     return f"the query needs functions that are not available: {names}" if names else ""
 
 
-class _Reading:
+class _DocumentReader:
     """Reads the members of a document."""
 
     def __init__(self, document: Mapping[str, Json], functions: FunctionRegistry) -> None:

@@ -38,7 +38,7 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class PinMatch:
     """The pin of a statement: its own, or the one of the statement that it was before an edit."""
 
     pin: Pin
@@ -88,22 +88,22 @@ class PinnedPlans:
         """The number of the next new statement; those of pins are never used again."""
         return max(self._pins, default=-1) + 1
 
-    def matched(self, statements: Sequence[st.Statement]) -> list[Match | None]:
+    def matched(self, statements: Sequence[st.Statement]) -> list[PinMatch | None]:
         """The pin of each statement of a file, in the order of the file."""
         unused = dict(sorted(self._pins.items()))
-        found: list[Match | None] = []
+        found: list[PinMatch | None] = []
         for statement in statements:
             printed = printed_text(statement)
             same = next((each for each in unused.values() if each.printed == printed), None)
             if same is not None:
                 del unused[same.number]
-            found.append(None if same is None else Match(same, is_same=True))
+            found.append(None if same is None else PinMatch(same, is_same=True))
         for place, statement in enumerate(statements):
             if found[place] is None:
                 before = _edited(statement, unused.values())
                 if before is not None:
                     del unused[before.number]
-                    found[place] = Match(before, is_same=False)
+                    found[place] = PinMatch(before, is_same=False)
         return found
 
     def write(self, pins: Iterable[tuple[int, Command]]) -> bool:

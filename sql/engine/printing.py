@@ -69,18 +69,18 @@ class TopicPrinter:
         """Formats with schemas are guessed only if there is a registry."""
         self._key = FormatGuess(decoders(topic, registry, is_key=True))
         self._value = FormatGuess(decoders(topic, registry, is_key=False))
-        self._told: tuple[str, str] | None = None
+        self._shown_formats: tuple[str, str] | None = None
 
     def lines(self, record: ConsumerRecord) -> Iterator[str]:
         """The lines of a record, after those that say the formats when they have changed."""
         key, value = self._key.shown(record.key), self._value.shown(record.value)
         formats = (self._key.description, self._value.description)
-        if formats != self._told:
-            if self._told is None or formats[0] != self._told[0]:
+        if formats != self._shown_formats:
+            if self._shown_formats is None or formats[0] != self._shown_formats[0]:
                 yield f"Key format: {formats[0]}"
-            if self._told is None or formats[1] != self._told[1]:
+            if self._shown_formats is None or formats[1] != self._shown_formats[1]:
                 yield f"Value format: {formats[1]}"
-            self._told = formats
+            self._shown_formats = formats
         yield (
             f"rowtime: {_time_text(record.timestamp_ms)}, key: {key}, value: {value}, "
             f"partition: {record.partition}"

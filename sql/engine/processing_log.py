@@ -62,7 +62,7 @@ class Entry:
 
 
 class ProcessingLog:
-    """Where the queries of a server tell what they could not process; any thread."""
+    """The processing log of a server: records that queries could not process. Thread-safe."""
 
     def __init__(self, clock: Clock, *, rows: bool, write: Write | None = None) -> None:
         """Entries go to Python's log, and to `write` as JSON if it is given."""

@@ -12,7 +12,7 @@ from sql.backends.native.evaluating import predicate, row_function
 from sql.backends.native.materialized import Materialized, StoredRow
 from sql.backends.native.rows import value_serde
 from sql.datatypes import INT, DataType, is_numeric
-from sql.engine.inserting import NotCoercible, coerced, constant_value
+from sql.engine.insert_records import NotCoercible, coerced, constant_value
 from sql.engine.pull_rules import SEE
 from sql.engine.results import ResultColumn
 from sql.engine.topic_rows import records_to_end, row_reader

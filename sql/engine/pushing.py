@@ -13,7 +13,7 @@ from typing import Protocol, cast
 from broker import concurrency
 from broker.client.opening import Target
 from broker.client.serde.rows.row_format import Row
-from sql.backends.native.steps import QueryContext, RowStream, then
+from sql.backends.native.steps import RowStream, StepContext, then
 from sql.backends.native.tap import Tap
 from sql.backends.native.topology import lower
 from sql.engine.pulling import PullPlan
@@ -32,7 +32,7 @@ DELIVER = "SQL-DELIVER-"
 
 
 @dataclass(frozen=True, slots=True)
-class Deliver:
+class DeliverRows:
     """Hands rows over instead of writing them."""
 
     deliver: Callable[[object, Row | None], None]
@@ -48,12 +48,12 @@ class Deliver:
 
 
 def add_delivery(
-    plan: PlanNode, context: QueryContext, deliver: Callable[[object, Row | None], None]
+    plan: PlanNode, context: StepContext, deliver: Callable[[object, Row | None], None]
 ) -> None:
     """Add a query to the topology whose rows are handed over."""
     rows = lower(plan, context)
     stream: RowStream = rows.to_stream() if isinstance(rows, Table) else rows
-    then(stream, DELIVER, Deliver(deliver))
+    then(stream, DELIVER, DeliverRows(deliver))
 
 
 def tombstone_values(plan: PlanNode) -> Callable[[object], Row]:

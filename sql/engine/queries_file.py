@@ -19,7 +19,7 @@ from sql.engine.changes import Change, Preparation, QueryInfo, State
 from sql.engine.changes import Command as CommandStatement
 from sql.engine.commands import TRIES, Commands, with_engine
 from sql.engine.logged_plans import change_of, change_to_json, sized
-from sql.engine.pinned_plans import Match, PinnedPlans
+from sql.engine.pinned_plans import PinMatch, PinnedPlans
 from sql.engine.registered_schemas import StatementSchemas
 from sql.engine.settings import NATIVE
 from sql.errors import StatementFailed, of_statement
@@ -76,7 +76,7 @@ class _Pass:
         self._commands = commands
         self._is_trial = is_trial
 
-    def run(self, statements: Sequence[FileStatement], matches: Sequence[Match | None]) -> None:
+    def run(self, statements: Sequence[FileStatement], matches: Sequence[PinMatch | None]) -> None:
         for each, match in zip(statements, matches, strict=True):
             with of_statement(each.text):
                 change = self._pinned(each, match) or self._planned(each, match)
@@ -86,7 +86,7 @@ class _Pass:
                     self._commands.provide(change)
                 self.state.apply(sized(change, self._commands.topics))
 
-    def _pinned(self, given: FileStatement, match: Match | None) -> Change | None:
+    def _pinned(self, given: FileStatement, match: PinMatch | None) -> Change | None:
         """What the plan of a statement does; None if it does not fit what is there now."""
         if match is None or not match.is_same:
             return None
@@ -100,7 +100,7 @@ class _Pass:
             return None  # as at the first time: it is created or refused
         return change
 
-    def _planned(self, given: FileStatement, match: Match | None) -> Change:
+    def _planned(self, given: FileStatement, match: PinMatch | None) -> Change:
         if match is None:
             properties = with_engine(given.properties, self._commands.config)
             return self._new(given, properties, self._commands.config.kept)

@@ -15,7 +15,7 @@ SINK = re.compile(r"Sink: (\S+) \(topic: (\S+)\)")
 STANDBY = "standby"
 
 
-class Measured(Protocol):
+class MeasuredQuery(Protocol):
     """A query at work, of which only this is asked."""
 
     def metrics(self) -> str:
@@ -58,7 +58,7 @@ class Sample(NamedTuple):
     value: float
 
 
-def query_metrics(query: Measured) -> QueryMetrics:
+def query_metrics(query: MeasuredQuery) -> QueryMetrics:
     """What a query has counted; all zero while it does not run."""
     found = list(samples(query.metrics()))
     if not found:

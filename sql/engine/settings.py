@@ -147,7 +147,7 @@ STREAMS_DEFAULTS: Mapping[str, object] = {
 }
 # What a query computes or writes depends on these, so it keeps those of its statement. All others
 # say how a server works, and a query takes them from the server that it runs on.
-KEPT = frozenset(
+QUERY_SETTINGS = frozenset(
     {
         "spark.expressions",
         SETTING,
@@ -234,7 +234,7 @@ class SqlConfig(Mapping[str, object]):
     @property
     def kept(self) -> dict[str, object]:
         """The settings that a query keeps, as they are now; defaults may change, too."""
-        return {name: self[name] for name in self if is_kept(name)}
+        return {name: self[name] for name in self if is_query_setting(name)}
 
     def with_kept(
         self, original: Mapping[str, object], overrides: Mapping[str, object]
@@ -242,7 +242,7 @@ class SqlConfig(Mapping[str, object]):
         """The settings of a query: those it keeps as they were, all others as they are now."""
         if not original:
             return self.with_session(overrides)
-        now = {name: value for name, value in self._given.items() if not is_kept(name)}
+        now = {name: value for name, value in self._given.items() if not is_query_setting(name)}
         return SqlConfig({**now, **original, **overrides})
 
     def text(self, name: str) -> str:
@@ -308,9 +308,9 @@ def is_of_server(name: str) -> bool:
     return name in FIXED or (name.startswith(SPARK_PREFIX) and name not in EDITABLE)
 
 
-def is_kept(name: str) -> bool:
+def is_query_setting(name: str) -> bool:
     """Whether a query keeps the value that a setting had when its statement was executed."""
-    return name in KEPT or name.startswith(FUNCTIONS_PREFIX)
+    return name in QUERY_SETTINGS or name.startswith(FUNCTIONS_PREFIX)
 
 
 def is_of_ksql(name: str) -> bool:

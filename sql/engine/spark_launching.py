@@ -13,7 +13,7 @@ from sql.backends.spark.job import Job
 from sql.backends.spark.session import check_spark, open_session
 from sql.catalog import SourceInfo
 from sql.engine.changes import QueryInfo
-from sql.engine.reaching import Reachable
+from sql.engine.local_endpoints import LocalEndpoints
 from sql.engine.settings import NATIVE, SPARK, SqlConfig
 from sql.engine.sink_rows import SinkRows
 from sql.engine.spark_runtime import SparkParts, SparkRuntime
@@ -57,7 +57,7 @@ class SparkLauncher:
     machine: Machine
     data_directory: Path
     supervisor: Supervisor
-    reachable: Reachable
+    reachable: LocalEndpoints
     function_places: tuple[str, ...] = ()  # where other processes find users' functions
 
     def check(self) -> None:

@@ -1,7 +1,7 @@
 """Statistics: what the queries of this server have read from a topic and written to it.
 
-Counts are those of the queries that run now; rates are taken between two looks at them, the older
-at most as old as ksqlDB's rates look back. The time of the last message is that of the record.
+Counts are those of running queries. Rates are computed from two snapshots of them, the older one
+within the window of ksqlDB's rates. The time of the last message is the record's timestamp.
 """
 
 from collections import deque
@@ -12,17 +12,17 @@ from datetime import UTC, datetime
 from broker import concurrency
 from broker.clock import Clock
 from sql.engine import entities as en
-from sql.engine.query_metrics import Measured, QueryMetrics, query_metrics
+from sql.engine.query_metrics import MeasuredQuery, QueryMetrics, query_metrics
 
 WINDOW_MS = 100_000
-BETWEEN_MS = 250  # two looks are at least so far apart
-LOOKS_MAX = 20
+BETWEEN_MS = 250  # two snapshots are at least so far apart
+SNAPSHOTS_MAX = 20
 NOT_KNOWN = "n/a"
 TIME_MAX_MS = 253_402_300_799_999  # of year 9999; records may say anything
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CounterSnapshot:
     """What a query had counted at some time."""
 
     at_ms: int
@@ -67,41 +67,43 @@ class Statistics:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = concurrency.Lock()
-        self._looks: dict[str, deque[Look]] = {}
+        self._snapshots: dict[str, deque[CounterSnapshot]] = {}
 
-    def of(self, topic: str, queries: Mapping[str, Measured]) -> TopicStatistics:
+    def of(self, topic: str, queries: Mapping[str, MeasuredQuery]) -> TopicStatistics:
         """What some queries, by their ids, have done with a topic."""
         if not queries:
             return TopicStatistics()
         with self._lock:
-            looked = [self._look(name, each) for name, each in queries.items()]
+            looked = [self._take_snapshot(name, each) for name, each in queries.items()]
             if not all(looked):
                 never = concurrency.Condition()
                 with never:
                     self._clock.wait(never, BETWEEN_MS)
                 for name, each in queries.items():
-                    self._look(name, each)
-            return _statistics(topic, [list(self._looks[name]) for name in queries])
+                    self._take_snapshot(name, each)
+            return _statistics(topic, [list(self._snapshots[name]) for name in queries])
 
-    def _look(self, name: str, query: Measured) -> bool:
-        """Look again, unless that was just done; whether there are two looks to compare."""
+    def _take_snapshot(self, name: str, query: MeasuredQuery) -> bool:
+        """Take a snapshot unless one is recent; whether there are two snapshots to compare."""
         now_ms = self._clock.monotonic_ms()
-        looks = self._looks.setdefault(name, deque(maxlen=LOOKS_MAX))
-        while looks and looks[0].at_ms < now_ms - WINDOW_MS:
-            looks.popleft()
-        if not looks or now_ms - looks[-1].at_ms >= BETWEEN_MS:
-            looks.append(Look(now_ms, query_metrics(query)))
-        return len(looks) > 1
+        snapshots = self._snapshots.setdefault(name, deque(maxlen=SNAPSHOTS_MAX))
+        while snapshots and snapshots[0].at_ms < now_ms - WINDOW_MS:
+            snapshots.popleft()
+        if not snapshots or now_ms - snapshots[-1].at_ms >= BETWEEN_MS:
+            snapshots.append(CounterSnapshot(now_ms, query_metrics(query)))
+        return len(snapshots) > 1
 
     def keep(self, names: Iterable[str]) -> None:
         """Forget all queries but these."""
         with self._lock:
-            self._looks = {name: self._looks[name] for name in names if name in self._looks}
+            self._snapshots = {
+                name: self._snapshots[name] for name in names if name in self._snapshots
+            }
 
 
-def _statistics(topic: str, queries: list[list[Look]]) -> TopicStatistics:
-    readers = [looks for looks in queries if topic in looks[-1].found.read]
-    writers = [looks for looks in queries if topic in looks[-1].found.written]
+def _statistics(topic: str, queries: list[list[CounterSnapshot]]) -> TopicStatistics:
+    readers = [snapshots for snapshots in queries if topic in snapshots[-1].found.read]
+    writers = [snapshots for snapshots in queries if topic in snapshots[-1].found.written]
     messages: list[Statistic] = []
     failures: list[Statistic] = []
     if readers:
@@ -126,11 +128,13 @@ def _statistics(topic: str, queries: list[list[Look]]) -> TopicStatistics:
     return TopicStatistics(tuple(messages), tuple(failures))
 
 
-def _sums(queries: list[list[Look]], count: Callable[[QueryMetrics], int]) -> tuple[int, float]:
+def _sums(
+    queries: list[list[CounterSnapshot]], count: Callable[[QueryMetrics], int]
+) -> tuple[int, float]:
     """The sum of a count over queries, and how much it grows in a second."""
     total, rate = 0, 0.0
-    for looks in queries:
-        first, last = looks[0], looks[-1]
+    for snapshots in queries:
+        first, last = snapshots[0], snapshots[-1]
         total += count(last.found)
         elapsed_ms = last.at_ms - first.at_ms
         grown = count(last.found) - count(first.found)
@@ -139,8 +143,8 @@ def _sums(queries: list[list[Look]], count: Callable[[QueryMetrics], int]) -> tu
     return total, rate
 
 
-def _last_ms(queries: list[list[Look]]) -> int:
-    return max(looks[-1].found.last_ms for looks in queries)
+def _last_ms(queries: list[list[CounterSnapshot]]) -> int:
+    return max(snapshots[-1].found.last_ms for snapshots in queries)
 
 
 def _line(found: tuple[Statistic, ...], last: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sql.engine.changes import COMMANDS, State, named
 from sql.engine.commands import Commands
-from sql.engine.inserting import Inserting
+from sql.engine.insert_records import RecordBuilder
 from sql.engine.session import SESSION_STATEMENTS, Session
 from sql.engine.settings import SqlConfig
 from sql.errors import StatementFailed
@@ -27,7 +27,7 @@ class Trial:
     state: State
     # The push queries that run: TERMINATE ends them without a command.
     push_queries: Mapping[str, object]
-    inserting: Callable[[State, Session], Inserting]
+    record_builder: Callable[[State, Session], RecordBuilder]
     headless: bool = False
 
     def run(self, parsed: ParsedStatement) -> None:
@@ -41,8 +41,8 @@ class Trial:
             if not self._ends_push_query(statement):
                 self.commands.tried(self.state, statement, parsed.text, self.session.properties)
         elif isinstance(statement, st.InsertValues):
-            inserting = self.inserting(self.state, self.session)
-            inserting.target(statement.target)
+            record_builder = self.record_builder(self.state, self.session)
+            record_builder.target(statement.target)
         elif isinstance(statement, REFUSED):
             raise wrong_statement(statement)
 

@@ -18,7 +18,7 @@ Types = tuple[DataType, ...]
 Constants = tuple[object, ...]
 
 
-class Counting:
+class Count:
     """COUNT(column): how many values are not null."""
 
     state_type: DataType = BIGINT
@@ -45,7 +45,7 @@ class Counting:
         return state
 
 
-class CountingRows(Counting):
+class CountRows(Count):
     """COUNT(): how many rows there are."""
 
     def add(self, state: int, value: object = None) -> int:
@@ -64,16 +64,16 @@ class CountingRows(Counting):
 )
 def count(types: Types, constants: Constants, settings: Settings) -> Aggregator:
     """Of a column."""
-    return Counting()
+    return Count()
 
 
 @aggregates.aggregate("COUNT() -> BIGINT", undoable=True)
 def count_rows(types: Types, constants: Constants, settings: Settings) -> Aggregator:
     """Of rows."""
-    return CountingRows()
+    return CountRows()
 
 
-class Summing:
+class Sum:
     """SUM; 0 where there are no values."""
 
     def __init__(self, type_: DataType) -> None:
@@ -110,10 +110,10 @@ class Summing:
 )
 def sum_(types: Types, constants: Constants, settings: Settings) -> Aggregator:
     """Of the values' own type."""
-    return Summing(types[0])
+    return Sum(types[0])
 
 
-class SummingLists(Summing):
+class SumList(Sum):
     """SUM_LIST: the sum of all elements of all arrays."""
 
     def add(self, state: Any, value: Any) -> Any:
@@ -140,10 +140,10 @@ def sum_list(types: Types, constants: Constants, settings: Settings) -> Aggregat
     """Of the elements' own type."""
     array = types[0]
     assert isinstance(array, ArrayType), f"{array} is not an array"
-    return SummingLists(array.element)
+    return SumList(array.element)
 
 
-class Averaging:
+class Average:
     """AVG; 0.0 where there are no values."""
 
     result_type: DataType = DOUBLE
@@ -191,7 +191,7 @@ class Averaging:
 )
 def avg(types: Types, constants: Constants, settings: Settings) -> Aggregator:
     """Of the values' own type."""
-    return Averaging(types[0])
+    return Average(types[0])
 
 
 class Smallest:

@@ -31,7 +31,7 @@ def limit_of(function: str, settings: Settings) -> int:
     return limit if limit >= 0 else _NO_LIMIT
 
 
-class Listing:
+class CollectList:
     """COLLECT_LIST: all values, nulls too, up to a limit."""
 
     def __init__(self, type_: DataType, limit: int) -> None:
@@ -73,10 +73,10 @@ class Listing:
 )
 def collect_list(types: Types, constants: Constants, settings: Settings) -> Aggregator:
     """Of any type."""
-    return Listing(types[0], limit_of("collect_list", settings))
+    return CollectList(types[0], limit_of("collect_list", settings))
 
 
-class Uniting:
+class CollectSet:
     """COLLECT_SET: each value once, null too, up to a limit."""
 
     def __init__(self, type_: DataType, limit: int) -> None:
@@ -112,7 +112,7 @@ class Uniting:
 )
 def collect_set(types: Types, constants: Constants, settings: Settings) -> Aggregator:
     """Of any type."""
-    return Uniting(types[0], limit_of("collect_set", settings))
+    return CollectSet(types[0], limit_of("collect_set", settings))
 
 
 class Histogram:

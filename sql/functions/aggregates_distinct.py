@@ -60,7 +60,7 @@ _BYTES_OF: dict[DataType, Callable[[Any], bytes]] = {
 }
 
 
-class CountingDistinct:
+class CountDistinct:
     """Counts values by their hashes."""
 
     state_type: DataType = BYTES
@@ -140,4 +140,4 @@ def _register(hashed: bytes) -> tuple[int, int]:
 )
 def count_distinct(types: Types, constants: Constants, settings: Settings) -> Aggregator:
     """Of any type."""
-    return CountingDistinct(types[0])
+    return CountDistinct(types[0])

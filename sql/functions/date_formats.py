@@ -17,7 +17,7 @@ from functools import lru_cache
 from broker.schema.java_times import DAY_MS, date_of
 from sql.functions.date_moments import DATE_FIELDS, DAY_NANOS, Moment
 from sql.functions.date_patterns import read_pattern
-from sql.functions.date_reading import Fields, Reading, reader
+from sql.functions.date_reading import Fields, ParseMode, reader
 from sql.functions.date_resolving import (
     Resolved,
     lenient_date,
@@ -42,7 +42,7 @@ Formatter = Callable[[int], str]
 def timestamp_parser(pattern: str, zone: str = "UTC") -> Parser:
     """From a string to milliseconds since 1970; the zone applies to strings without one."""
     elements, default = read_pattern(pattern), zone_of(zone)
-    read, quick = reader(elements, Reading()), quick_reader(elements)
+    read, quick = reader(elements, ParseMode()), quick_reader(elements)
     # Of a local time that comes twice, the one with the offset of 1970 is meant.
     usual = default.offset_at(default.instant_of(0))
 
@@ -87,7 +87,7 @@ def _in_range(milliseconds: int) -> int:
 @lru_cache(maxsize=PATTERNS_MAX)
 def date_parser(pattern: str) -> Parser:
     """From a string to days since 1970, of a pattern that has a whole date."""
-    read = reader(read_pattern(pattern), Reading())
+    read = reader(read_pattern(pattern), ParseMode())
 
     def parse(text: str) -> int:
         days = resolve(read(text).numbers).days
@@ -102,7 +102,7 @@ def date_parser(pattern: str) -> Parser:
 def lenient_date_parser(pattern: str) -> LenientParser:
     """From a string to days since 1970 as SimpleDateFormat does; times must be midnight."""
     elements = read_pattern(pattern)
-    read, quick = reader(elements, Reading(lenient=True)), quick_reader(elements)
+    read, quick = reader(elements, ParseMode(lenient=True)), quick_reader(elements)
 
     def parse(text: str, now_ms: Callable[[], int]) -> int:
         if quick is not None and (found := quick(text)) is not None:
@@ -153,7 +153,7 @@ def _with_year(numbers: dict[str, int], now_ms: Callable[[], int]) -> dict[str, 
 @lru_cache(maxsize=PATTERNS_MAX)
 def time_parser(pattern: str) -> Parser:
     """From a string to milliseconds of the day; the pattern may not have anything of a date."""
-    read = reader(read_pattern(pattern), Reading())
+    read = reader(read_pattern(pattern), ParseMode())
 
     def parse(text: str) -> int:
         resolved = resolve(read(text).numbers)

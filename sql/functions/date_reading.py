@@ -1,6 +1,6 @@
 """Parses strings by the elements of a pattern into fields, before they become a date.
 
-Reading is exact about widths, as DateTimeFormatter is. The lenient way is that of SimpleDateFormat:
+Widths are exact, as in DateTimeFormatter. The lenient mode is that of SimpleDateFormat:
 numbers of any width, names of any length, and text after the end is ignored.
 """
 
@@ -67,14 +67,14 @@ Read = Callable[[str, int, Fields], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParseMode:
     """How strings are parsed."""
 
     lenient: bool = False
     ignore_case: bool = True
 
 
-def reader(elements: tuple[Element, ...], reading: Reading) -> Callable[[str], Fields]:
+def reader(elements: tuple[Element, ...], reading: ParseMode) -> Callable[[str], Fields]:
     """The function that parses whole strings; ValueError says where one does not match."""
     steps = _steps(elements, reading)
 
@@ -96,12 +96,12 @@ def reader(elements: tuple[Element, ...], reading: Reading) -> Callable[[str], F
     return read
 
 
-def _steps(elements: tuple[Element, ...], reading: Reading) -> list[Read]:
+def _steps(elements: tuple[Element, ...], reading: ParseMode) -> list[Read]:
     following = (*elements[1:], None)
     return [_reader(each, next_, reading) for each, next_ in zip(elements, following, strict=True)]
 
 
-def _reader(element: Element, following: Element | None, reading: Reading) -> Read:
+def _reader(element: Element, following: Element | None, reading: ParseMode) -> Read:
     match element:
         case Literal(text=text):
             return _literal(text, reading)
@@ -121,7 +121,7 @@ def _reader(element: Element, following: Element | None, reading: Reading) -> Re
             return _section(_steps(elements, reading))
 
 
-def _literal(wanted: str, reading: Reading) -> Read:
+def _literal(wanted: str, reading: ParseMode) -> Read:
     lowered = wanted.lower() if reading.ignore_case else wanted
 
     def read(text: str, place: int, fields: Fields) -> int:
@@ -135,7 +135,7 @@ def _literal(wanted: str, reading: Reading) -> Read:
     return read
 
 
-def _digits(element: Number | Fraction, following: Element | None, reading: Reading) -> Read:
+def _digits(element: Number | Fraction, following: Element | None, reading: ParseMode) -> Read:
     if isinstance(element, Fraction):
         return _loose_fraction if reading.lenient else _fraction(element.width)
     if reading.lenient:
@@ -147,7 +147,7 @@ def _number(element: Number) -> Read:
     """As many digits as there may be, but those of the next numbers are left to them."""
     name, low, base = element.field, element.low, element.base or 0
     reserved, high = element.reserved, element.high + element.reserved
-    signs = _SIGNS[element.sign]
+    signs = _SIGN_CHARACTERS[element.sign]
     exceeds = element.sign is Sign.WHEN_WIDER
 
     def read(text: str, place: int, fields: Fields) -> int:
@@ -173,7 +173,7 @@ def _number(element: Number) -> Read:
     return read
 
 
-_SIGNS = {Sign.NORMAL: "-", Sign.NEVER_NEGATIVE: "", Sign.WHEN_WIDER: "+-"}
+_SIGN_CHARACTERS = {Sign.NORMAL: "-", Sign.NEVER_NEGATIVE: "", Sign.WHEN_WIDER: "+-"}
 
 
 def _loose_number(element: Number, before_number: bool) -> Read:
@@ -217,7 +217,7 @@ def _loose_fraction(text: str, place: int, fields: Fields) -> int:
     return end
 
 
-def _name(name: str, style: Style, reading: Reading) -> Read:
+def _name(name: str, style: Style, reading: ParseMode) -> Read:
     first = FIRST_VALUES[name]
     if style is Style.NARROW and name != "Era" and not reading.lenient:
         return _number(Number(name))  # J may be January, June or July

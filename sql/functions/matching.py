@@ -35,8 +35,8 @@ from sql.functions.signatures import (
     Parameter,
     Pattern,
     Signature,
+    TypeVariable,
     Unit,
-    Variable,
 )
 
 
@@ -114,7 +114,7 @@ def _fits(pattern: Pattern, argument: Argument, bindings: Bindings, *, convert: 
             return True
         case AnyDecimal():
             return isinstance(argument, DecimalType) or (convert and argument in (INT, BIGINT))
-        case Variable(name=name):
+        case TypeVariable(name=name):
             return _bind(name, argument, bindings, convert=convert)
         case ArrayPattern(element=element):
             return isinstance(argument, ArrayType) and _fits(
@@ -192,7 +192,7 @@ def converts(given: DataType, wanted: DataType) -> bool:
 def filled(pattern: Pattern, bindings: Bindings) -> DataType | None:
     """The type that a pattern stands for once its variables are known; None if one is not."""
     match pattern:
-        case Variable(name=name):
+        case TypeVariable(name=name):
             return bindings.get(name)
         case ArrayPattern(element=element):
             inner = filled(element, bindings)
@@ -218,7 +218,7 @@ def rank(signature: Signature) -> tuple[bool, int, int, bool, int]:
 
 def _has_variable(pattern: Pattern) -> bool:
     match pattern:
-        case Variable():
+        case TypeVariable():
             return True
         case ArrayPattern(element=element):
             return _has_variable(element)

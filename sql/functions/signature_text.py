@@ -27,8 +27,8 @@ from sql.functions.signatures import (
     Parameter,
     Pattern,
     Signature,
+    TypeVariable,
     Unit,
-    Variable,
 )
 
 _TOKENS = re.compile(r"\s*(\.\.\.|->|\w+|.)")
@@ -120,7 +120,7 @@ class _Reader:
         if found is not None:
             return found
         assert _VARIABLE.fullmatch(name), f'"{name}" is not a type in "{self._text}"'
-        return Variable(name)
+        return TypeVariable(name)
 
     def _arguments(self) -> list[Pattern]:
         self._expect("<")

@@ -20,7 +20,7 @@ from sql.datatypes import DataType
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class TypeVariable:
     """Any type, but the same one everywhere."""
 
     name: str
@@ -94,7 +94,14 @@ class LambdaPattern:
 
 # Structs stand in signatures only as whole types.
 Pattern = (
-    DataType | Variable | AnyDecimal | AnyType | Unit | ArrayPattern | MapPattern | LambdaPattern
+    DataType
+    | TypeVariable
+    | AnyDecimal
+    | AnyType
+    | Unit
+    | ArrayPattern
+    | MapPattern
+    | LambdaPattern
 )
 
 

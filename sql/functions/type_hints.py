@@ -22,7 +22,7 @@ from sql.functions.signatures import (
     MapPattern,
     Parameter,
     Pattern,
-    Variable,
+    TypeVariable,
 )
 
 _PLAIN: dict[object, Pattern] = {
@@ -55,7 +55,7 @@ def pattern_of(hint: object) -> Pattern:
     if hint in _PLAIN:
         return _PLAIN[hint]
     if isinstance(hint, TypeVar):
-        return Variable(hint.__name__)
+        return TypeVariable(hint.__name__)
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _annotated(arguments)

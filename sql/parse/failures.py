@@ -87,7 +87,7 @@ def _failed(tokens: Tokens, index: int, message: str, hint: str) -> SyntaxFailed
 
 
 def _shown(tokens: Tokens, index: int) -> str:
-    text = tokens.texts[index]
+    text = tokens.raw[index]
     return text if len(text) <= NEAR_MAX else f"{text[:NEAR_MAX]}..."
 
 
@@ -114,7 +114,7 @@ def _hint(tokens: Tokens, index: int) -> str:
         return found
     if tokens.words[index] == "(" and tokens.words[index + 1] == "SELECT":
         return "subqueries are not supported: CREATE STREAM ... AS SELECT and read from that stream"
-    return _wrong_hint(tokens.texts[index]) if tokens.kinds[index] == "wrong" else ""
+    return _wrong_hint(tokens.raw[index]) if tokens.kinds[index] == "wrong" else ""
 
 
 def _wrong_hint(sign: str) -> str:

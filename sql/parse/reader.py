@@ -108,7 +108,7 @@ class Reader:
 
     def token_text(self) -> str:
         """The current token as it is written."""
-        return self.tokens.texts[self.index]
+        return self.tokens.raw[self.index]
 
     def enter(self) -> None:
         """One more bracket, call or CASE is open."""

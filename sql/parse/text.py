@@ -86,7 +86,7 @@ def _script(reader: Reader) -> list[ParsedStatement]:
         start = tokens.starts[reader.index]
         statement = read_statement(reader)
         last = reader.index - 1
-        end = tokens.starts[last] + len(tokens.texts[last])
+        end = tokens.starts[last] + len(tokens.raw[last])
         read_end(reader)
         found.append(ParsedStatement(statement, tokens.text[start:end]))
     return found

@@ -5,10 +5,10 @@ The lists of Tokens run side by side, one place for each token, and end with an 
     SELECT a FROM `b`;
     kinds   reserved  name  reserved  quoted  sign  end
     words   SELECT    A     FROM              ;     <EOF>
-    texts   SELECT    a     FROM      `b`     ;
+    raw     SELECT    a     FROM      `b`     ;
 
-Words that are no keywords of the language everywhere ("EMIT", "KEY") are names; who expects such a
-word compares it. `open` is a quote or comment without its end, and `wrong` a sign without meaning.
+Words that are not reserved ("EMIT", "KEY") are names; the parser compares them where it expects
+them. `open` is a quote or comment without its end, and `wrong` an unexpected character.
 """
 
 import re
@@ -51,7 +51,7 @@ class Tokens:
     text: str
     kinds: list[str]
     words: list[str]
-    texts: list[str]
+    raw: list[str]
     starts: list[int]
     lines: list[int]
     columns: list[int]
@@ -62,7 +62,7 @@ def tokens_of(text: str, *, line: int = 1, column: int = 1) -> Tokens:
     if len(text) > TEXT_MAX:
         raise SyntaxFailed(f"the text has {len(text)} characters; at most {TEXT_MAX} are allowed")
     found = Tokens(text, [], [], [], [], [], [])
-    kinds, words, texts = found.kinds, found.words, found.texts
+    kinds, words, raw = found.kinds, found.words, found.raw
     first_line, line_start, last_end = line, 1 - column, 0
     for match in TOKEN.finditer(text):
         kind, token, start = match.lastgroup or "", match.group(), match.start()
@@ -72,7 +72,7 @@ def tokens_of(text: str, *, line: int = 1, column: int = 1) -> Tokens:
                 kind = "reserved" if word in RESERVED else "name"
             kinds.append(kind)
             words.append(word)
-            texts.append(token)
+            raw.append(token)
             found.starts.append(start)
             found.lines.append(line)
             found.columns.append(start - line_start + 1)
@@ -95,7 +95,7 @@ def _add_end(found: Tokens, end: int, *, line: int, column: int) -> None:
     newline = before.rfind("\n")
     found.kinds.append("end")
     found.words.append(END)
-    found.texts.append(END)
+    found.raw.append(END)
     found.starts.append(end)
     found.lines.append(line + before.count("\n"))
     found.columns.append(end - newline if newline >= 0 else end + column)

@@ -33,7 +33,7 @@ class Destination:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class QueryOutput:
     """What a query gives, before it is written."""
 
     schema: Schema
@@ -47,7 +47,7 @@ class QueryPlan:
     """The steps of a query without its sink, and what they give."""
 
     node: PlanNode
-    result: Result
+    result: QueryOutput
     sources: tuple[str, ...]
 
 
@@ -110,7 +110,7 @@ class QueryContext:
     def planned(self, node: PlanNode, *, keyless: bool = False) -> QueryPlan:
         """The plan that ends with a projection."""
         shape = node.shape
-        result = Result(Schema(shape.key, shape.row), shape.is_table, shape.window, keyless)
+        result = QueryOutput(Schema(shape.key, shape.row), shape.is_table, shape.window, keyless)
         if self.destination is not None:
             check_timestamp((*shape.key, *shape.row), self.destination.timestamp)
         return QueryPlan(node, result, tuple(each.info.name for each in self.references.sources))

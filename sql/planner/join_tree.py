@@ -41,7 +41,7 @@ class Criterion:
 
 
 @dataclass(slots=True)
-class Side:
+class JoinInput:
     """One side of a join: a source or the joins before, and how it gets its key."""
 
     tree: "FromSource | JoinTree"
@@ -90,8 +90,8 @@ class JoinTree:
     kind: JoinKind
     criterion: Criterion
     within: Within | None
-    left: Side
-    right: Side
+    left: JoinInput
+    right: JoinInput
     is_foreign: bool
     default_key_format: str
     # Expressions that are equal to the key of the result.
@@ -261,11 +261,11 @@ def _joined(
 ) -> JoinTree:
     foreign = _check_kinds(tree, source, join, criterion)
     in_key = isinstance(tree, JoinTree) and criterion.left in tree.equivalent
-    left = Side(tree, criterion.left, may_rekey=not foreign and not in_key)
+    left = JoinInput(tree, criterion.left, may_rekey=not foreign and not in_key)
     struct_key = abilities(source.info.key_format.name).inferred and any(
         str(each.type).startswith("STRUCT") for each in source.info.schema.key
     )
-    right = Side(source, criterion.right, may_rekey=not foreign or struct_key)
+    right = JoinInput(source, criterion.right, may_rekey=not foreign or struct_key)
     before = tree.sources if isinstance(tree, JoinTree) else (tree,)
     return JoinTree(
         join.kind,

@@ -36,7 +36,7 @@ from sql.functions.registry import (
     Scalar,
     TableOverload,
 )
-from sql.functions.signatures import Parameter, Signature, Variable
+from sql.functions.signatures import Parameter, Signature, TypeVariable
 from sql.parse import parse_type
 from sql.plan import PlanNode
 from sql.syntax import queries
@@ -104,10 +104,10 @@ def missing_function(name: str, takes: Sequence[str], kind: str) -> Overload:
         raise SqlError(f"the function {_call_text(name, takes)} is not available")
 
     parameters = tuple(
-        Parameter(f"p{n}", Variable(each.removesuffix(VARIADIC)), each.endswith(VARIADIC))
+        Parameter(f"p{n}", TypeVariable(each.removesuffix(VARIADIC)), each.endswith(VARIADIC))
         for n, each in enumerate(takes)
     )
-    signature = Signature(name, parameters, Variable("T"))
+    signature = Signature(name, parameters, TypeVariable("T"))
     if KINDS[kind] is AggregateOverload:
         return AggregateOverload(signature, call)  # type: ignore[arg-type]
     return (

@@ -22,7 +22,7 @@ from sql.plan import (
     TableJoin,
 )
 from sql.planner.aliases import Aliases, joined_name
-from sql.planner.join_tree import JoinTree, Side, is_table
+from sql.planner.join_tree import JoinInput, JoinTree, is_table
 from sql.planner.references import FromSource, RowScope
 from sql.properties import duration_ms
 from sql.syntax import expressions as ex
@@ -135,7 +135,7 @@ class JoinPlanner:
         check_format(FormatInfo("JSON"), shape.key, is_key=True)
         return self._joined(tree, (left, right), shape, f"{prefix}Join")
 
-    def _side(self, side: Side, prefix: str, which: str) -> PlanNode:
+    def _side(self, side: JoinInput, prefix: str, which: str) -> PlanNode:
         if isinstance(side.tree, JoinTree):
             node = self.plan(side.tree, f"{prefix}L_")
         else:
@@ -262,7 +262,7 @@ def new_key(node: PlanNode, keys: list[tuple[ex.Expression, TypedExpression]]) -
     return columns
 
 
-def _prefixed(side: Side, node: PlanNode) -> tuple[Column, ...]:
+def _prefixed(side: JoinInput, node: PlanNode) -> tuple[Column, ...]:
     if isinstance(side.tree, JoinTree):
         return node.shape.row
     alias = side.tree.alias

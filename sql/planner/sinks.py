@@ -16,7 +16,7 @@ from sql.catalog import FormatInfo, SourceInfo
 from sql.datatypes import Column
 from sql.errors import StatementFailed
 from sql.formats import abilities, check_format, key_wrapping, value_wrapping
-from sql.planner.context import Result
+from sql.planner.context import QueryOutput
 from sql.properties import (
     DEFAULT_KEY_FORMAT,
     TOPIC_PREFIX,
@@ -35,7 +35,7 @@ class SinkMaker:
     schemas: SchemaSource
 
     def made(
-        self, statement: CreateAsSelect, clause: WithClause, left: SourceInfo, result: Result
+        self, statement: CreateAsSelect, clause: WithClause, left: SourceInfo, result: QueryOutput
     ) -> SourceInfo:
         """The sink; what the statement does not say is as in the left-most source."""
         self._check_kind(statement.kind, result)
@@ -74,7 +74,7 @@ class SinkMaker:
             retention_ms=clause.retention_ms or left.retention_ms,
         )
 
-    def _check_kind(self, kind: SourceKind, result: Result) -> None:
+    def _check_kind(self, kind: SourceKind, result: QueryOutput) -> None:
         wanted = SourceKind.TABLE if result.is_table else SourceKind.STREAM
         if kind is not wanted:
             raise StatementFailed(
@@ -83,7 +83,7 @@ class SinkMaker:
             )
 
     def _key_format(
-        self, name: str, clause: WithClause, left: SourceInfo, result: Result
+        self, name: str, clause: WithClause, left: SourceInfo, result: QueryOutput
     ) -> FormatInfo:
         if result.keyless:
             if clause.key_format not in (None, "NONE"):
@@ -139,7 +139,7 @@ def _inherited(name: str | None, given: FormatInfo, source: FormatInfo) -> Forma
     return made
 
 
-def check_target(target: SourceInfo, result: Result) -> None:
+def check_target(target: SourceInfo, result: QueryOutput) -> None:
     """Refuse an INSERT INTO whose rows are not the target's."""
     if result.is_table:
         raise StatementFailed(

@@ -12,10 +12,10 @@ from starlette.responses import Response
 
 from broker.errors import BrokerError, ErrorCode, MillstreamError
 from sql.connector_masks import masked
-from sql.engine.asking import TooManyPushQueries
 from sql.engine.asserting import AssertionFailed
 from sql.engine.commands import Degraded
 from sql.engine.messages import TAGS, entity_json
+from sql.engine.transient_queries import TooManyPushQueries
 from sql.engine.trial import WrongEndpoint
 from sql.errors import SqlError, SyntaxFailed
 

@@ -30,20 +30,20 @@ from sql.server.answers import (
     respond,
     respond_with,
 )
-from sql.server.asked import SqlRequest, json_object, read_body, sql_request
 from sql.server.cluster import Cluster
 from sql.server.inserts import Inserts
-from sql.server.querying import Querying
+from sql.server.query_service import QueryService
+from sql.server.server_info import ServerInfo
 from sql.server.sockets import Sockets
-from sql.server.streamed import Streamed
-from sql.server.telling import Telling
+from sql.server.sql_request import SqlRequest, json_object, read_body, sql_request
+from sql.server.streamed_response import StreamedResponse
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 NOT_ALLOWED = 40500
 
 # What an endpoint gives: a whole response, or content to be answered as JSON.
-Answer = Response | Streamed | Json
+Answer = Response | StreamedResponse | Json
 Handler = Callable[[Request, Mapping[str, str]], Awaitable[Answer]]
 
 
@@ -62,10 +62,10 @@ class SqlApplication:
         """`cluster_id` is only used for responses."""
         self._engine = engine
         engine.runs_scripts = False
-        self._querying = Querying(engine)
-        self._sockets = Sockets(self._querying)
+        self._queries = QueryService(engine)
+        self._sockets = Sockets(self._queries)
         self._inserts = Inserts(engine)
-        self._telling = Telling(engine, cluster_id=cluster_id)
+        self._server_info = ServerInfo(engine, cluster_id=cluster_id)
         self._cluster = Cluster(engine)
         self._counts: Counter[tuple[str, str, int]] = Counter()
         self._terminated = False
@@ -76,36 +76,36 @@ class SqlApplication:
         self._cluster.start()
 
     def close(self) -> None:
-        """End the queries that are being answered, and tell other servers nothing any more."""
+        """End running queries and stop sending heartbeats."""
         self._cluster.close()
-        self._querying.close()
+        self._queries.close()
 
     def _endpoints(self) -> Mapping[str, Mapping[str, Handler]]:
-        telling = self._telling
-        ready = {"GET": _told(lambda _: {})}
+        server_info = self._server_info
+        ready = {"GET": _endpoint(lambda _: {})}
         return {
             "/ksql": {"POST": self._while_running(self._statements)},
             "/ksql/terminate": {"POST": self._while_running(self._terminate)},
-            "/query": {"POST": self._while_running(self._querying.query)},
-            "/query-stream": {"POST": self._while_running(self._querying.query_stream)},
-            "/close-query": {"POST": self._while_running(self._querying.close_query)},
+            "/query": {"POST": self._while_running(self._queries.query)},
+            "/query-stream": {"POST": self._while_running(self._queries.query_stream)},
+            "/close-query": {"POST": self._while_running(self._queries.close_query)},
             "/inserts-stream": {"POST": self._while_running(self._inserts.insert)},
             "/": {"GET": _redirect_to_info},
-            "/info": {"GET": _told(lambda _: telling.info())},
-            "/healthcheck": {"GET": _told(lambda _: telling.healthcheck())},
-            "/status": {"GET": _told(lambda _: telling.statuses())},
-            "/status/{id:path}": {"GET": _told(lambda found: telling.status(found["id"]))},
-            "/clusterStatus": {"GET": _told(lambda _: self._cluster.status())},
-            "/heartbeat": {"POST": _heard(self._cluster.heartbeat)},
-            "/lag": {"POST": _heard(self._cluster.lag)},
+            "/info": {"GET": _endpoint(lambda _: server_info.info())},
+            "/healthcheck": {"GET": _endpoint(lambda _: server_info.healthcheck())},
+            "/status": {"GET": _endpoint(lambda _: server_info.statuses())},
+            "/status/{id:path}": {"GET": _endpoint(lambda found: server_info.status(found["id"]))},
+            "/clusterStatus": {"GET": _endpoint(lambda _: self._cluster.status())},
+            "/heartbeat": {"POST": _message_endpoint(self._cluster.heartbeat)},
+            "/lag": {"POST": _message_endpoint(self._cluster.lag)},
             "/is_valid_property/{name}": {
-                "GET": _told(lambda found: telling.is_valid_property(found["name"]))
+                "GET": _endpoint(lambda found: server_info.is_valid_property(found["name"]))
             },
-            "/v1/metadata": {"GET": _told(lambda _: telling.metadata())},
-            "/v1/metadata/id": {"GET": _told(lambda _: telling.metadata_id())},
+            "/v1/metadata": {"GET": _endpoint(lambda _: server_info.metadata())},
+            "/v1/metadata/id": {"GET": _endpoint(lambda _: server_info.metadata_id())},
             "/chc/ready": ready,
             "/chc/live": ready,
-            "/metrics": {"GET": _told(lambda _: self._metrics())},
+            "/metrics": {"GET": _endpoint(lambda _: self._metrics())},
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -124,7 +124,7 @@ class SqlApplication:
         self._counts[method, template, response.status_code] += 1
         await response(scope, receive, send)
 
-    async def _answer(self, request: Request) -> tuple[str, Response | Streamed]:
+    async def _answer(self, request: Request) -> tuple[str, Response | StreamedResponse]:
         template = "unknown"
         try:
             resource, variables = self._find(request.scope["path"].rstrip("/") or "/")
@@ -133,7 +133,7 @@ class SqlApplication:
             if handler is None:
                 return template, _not_allowed(resource)
             answer = await handler(request, variables)
-            if isinstance(answer, Response | Streamed):
+            if isinstance(answer, Response | StreamedResponse):
                 return template, answer
             return template, respond(answer)
         except ClientDisconnect:
@@ -198,7 +198,9 @@ class SqlApplication:
     async def _terminate(self, request: Request) -> Answer:
         body = await read_body(request)
         content = json_object(body) if body.strip() else {}
-        answer = await run_in_threadpool(self._telling.terminate, content.get("deleteTopicList"))
+        answer = await run_in_threadpool(
+            self._server_info.terminate, content.get("deleteTopicList")
+        )
         self._terminated = True
         return answer
 
@@ -209,25 +211,25 @@ class SqlApplication:
         counts = dict(self._counts)  # at once: requests are counted meanwhile
         for (method, path, status), count in sorted(counts.items()):
             out.sample(name, count, method=method, path=path, status=status)
-        self._telling.measured(out, open_answers=self._querying.open_count)
+        self._server_info.measured(out, open_answers=self._queries.open_count)
         return Response(out.text(), media_type=METRICS_TYPE)
 
 
-def _told(tell: Callable[[Mapping[str, str]], Answer]) -> Handler:
+def _endpoint(answer: Callable[[Mapping[str, str]], Answer]) -> Handler:
     """An endpoint without a body."""
 
     async def handle(request: Request, variables: Mapping[str, str]) -> Answer:
-        return await run_in_threadpool(tell, variables)
+        return await run_in_threadpool(answer, variables)
 
     return handle
 
 
-def _heard(hear: Callable[[Mapping[str, object]], Json]) -> Handler:
+def _message_endpoint(receive: Callable[[Mapping[str, object]], Json]) -> Handler:
     """An endpoint for messages of other servers."""
 
     async def handle(request: Request, variables: Mapping[str, str]) -> Answer:
         content = json_object(await read_body(request))
-        return await run_in_threadpool(hear, content)
+        return await run_in_threadpool(receive, content)
 
     return handle
 

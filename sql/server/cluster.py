@@ -60,7 +60,7 @@ class HostStoreLags(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class Other:
+class OtherServer:
     """The heartbeats and lags of another server."""
 
     beats_ms: deque[int] = field(default_factory=lambda: deque(maxlen=BEATS_MAX))
@@ -77,19 +77,19 @@ class Cluster:
         self._engine = engine
         self._clock = engine.clock
         self._lock = concurrency.Lock()
-        self._others: dict[str, Other] = {}
+        self._others: dict[str, OtherServer] = {}
         self._ending = concurrency.Condition()
         self._ended = False
         self._thread: concurrency.Thread | None = None
 
     def start(self) -> None:
-        """Begin to tell the others, if heartbeats are on."""
+        """Start sending heartbeats, if they are enabled."""
         if self._engine.config.flag(HEARTBEATS):
             self._thread = concurrency.Thread(target=self._run, name="sql-heartbeat", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
-        """Tell nothing any more."""
+        """Stop sending heartbeats."""
         with self._ending:
             self._ended = True
             self._ending.notify_all()
@@ -122,12 +122,12 @@ class Cluster:
         if not self._engine.config.flag(setting):
             raise Refused(NOT_FOUND, f"This endpoint is disabled: {setting} is false")
 
-    def _other(self, host: str) -> Other:
+    def _other(self, host: str) -> OtherServer:
         found = self._others.get(host)
         if found is None:
             if len(self._others) >= HOSTS_MAX:
                 raise Refused(BAD_REQUEST, f"Too many servers: at most {HOSTS_MAX} are tracked")
-            found = self._others[host] = Other()
+            found = self._others[host] = OtherServer()
         return found
 
     # --- responses ------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class Cluster:
                     }
         return {"clusterStatus": found}
 
-    def _judge(self, other: Other) -> None:
+    def _judge(self, other: OtherServer) -> None:
         """Dead is who missed some heartbeats in a row, up to now."""
         now_ms = self._clock.monotonic_ms()
         config = self._engine.config
@@ -204,7 +204,7 @@ class Cluster:
 
     def _run(self) -> None:
         every_ms = max(1, self._engine.config.whole("ksql.heartbeat.send.interval.ms"))
-        rounds = _Rounds(self._clock.monotonic_ms() - LAGS_EVERY_MS)
+        rounds = _HeartbeatRounds(self._clock.monotonic_ms() - LAGS_EVERY_MS)
         with httpx.Client(timeout=SEND_SECONDS_MAX) as client:
             while not self._ended:
                 try:
@@ -215,15 +215,15 @@ class Cluster:
                     if not self._ended:
                         self._clock.wait(self._ending, every_ms)
 
-    def _round(self, client: httpx.Client, rounds: "_Rounds") -> None:
+    def _round(self, client: httpx.Client, rounds: "_HeartbeatRounds") -> None:
         """Send a heartbeat; now and then look for other servers, and send lags."""
         now_ms = self._clock.monotonic_ms()
         if now_ms - rounds.discovered_ms >= DISCOVER_EVERY_MS:
             rounds.discovered_ms = now_ms
             rounds.hosts = sorted(self._hosts())
         self._send(client, rounds.hosts, "/heartbeat", self._beat())
-        if self._engine.config.flag(LAGS) and now_ms - rounds.told_ms >= LAGS_EVERY_MS:
-            rounds.told_ms = now_ms
+        if self._engine.config.flag(LAGS) and now_ms - rounds.lags_sent_ms >= LAGS_EVERY_MS:
+            rounds.lags_sent_ms = now_ms
             lags = {"ksqlHost": self._own(), "hostStoreLags": self._lags()}
             self._send(client, rounds.hosts, "/lag", lags)
 
@@ -255,12 +255,12 @@ class Cluster:
                 logger.debug("server %s does not respond: %s", host, error)
 
 
-class _Rounds:
+class _HeartbeatRounds:
     """What the heartbeat thread remembers from one round to the next."""
 
     def __init__(self, before_ms: int) -> None:
         self.hosts: list[str] = []
-        self.discovered_ms = self.told_ms = before_ms
+        self.discovered_ms = self.lags_sent_ms = before_ms
         self._reported = ""
 
     def report(self, error: Exception) -> None:

@@ -9,14 +9,14 @@ from starlette.requests import ClientDisconnect, Request
 from broker.errors import MillstreamError
 from sql.catalog import SourceInfo
 from sql.engine.engine import Engine
-from sql.engine.inserting import NotCoercible
+from sql.engine.insert_records import NotCoercible
 from sql.engine.session import Session
 from sql.errors import StatementFailed
 from sql.schema import ROWTIME
 from sql.server.answers import BAD_REQUEST, DELIMITED, JSON, Json, Refused, error_json
-from sql.server.asked import TOO_LARGE, media_name, text_of
 from sql.server.rows import json_line
-from sql.server.streamed import Streamed
+from sql.server.sql_request import TOO_LARGE, media_name, text_of
+from sql.server.streamed_response import StreamedResponse
 from sql.server.typed_values import typed_value
 
 LINE_BYTES_MAX = 1024 * 1024
@@ -28,7 +28,7 @@ class Inserts:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def insert(self, request: Request) -> Streamed:
+    async def insert(self, request: Request) -> StreamedResponse:
         """POST /inserts-stream."""
         lines = _lines(request)
         first = await anext(lines, None)
@@ -40,15 +40,15 @@ class Inserts:
             raise Refused(BAD_REQUEST, '"target" must be a string')
         target = await run_in_threadpool(self._target, name)
         is_array = media_name(request.headers.get("accept", "")) == JSON
-        return Streamed(
+        return StreamedResponse(
             self._acknowledged(target, lines, is_array=is_array),
             media_type=JSON if is_array else DELIMITED,
             reads=True,
         )
 
     def _target(self, name: str) -> SourceInfo:
-        inserting = self._engine.inserting(self._engine.state, Session())
-        return inserting.target(_column_name(name))
+        record_builder = self._engine.record_builder(self._engine.state, Session())
+        return record_builder.target(_column_name(name))
 
     async def _acknowledged(
         self, target: SourceInfo, lines: AsyncIterator[bytes], *, is_array: bool

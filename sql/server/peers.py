@@ -11,19 +11,19 @@ from sql.analyse.type_names import data_type
 from sql.errors import StatementFailed
 from sql.parse import parse_type
 from sql.server.answers import DELIMITED
-from sql.server.asked import SKIP_FORWARDING
+from sql.server.sql_request import SKIP_FORWARDING
 from sql.server.typed_values import typed_value
 
 TIMEOUT_SECONDS = 20.0
 # Servers close idle connections after five seconds, as httpx does: who is first must not be chance.
-KEPT = httpx.Limits(keepalive_expiry=2.0)
+KEEPALIVE = httpx.Limits(keepalive_expiry=2.0)
 
 
 class HttpPeers:
     """Asks other servers over HTTP; see PullPeers. Any thread may call it."""
 
     def __init__(self) -> None:
-        self._client = httpx.Client(timeout=TIMEOUT_SECONDS, limits=KEPT)
+        self._client = httpx.Client(timeout=TIMEOUT_SECONDS, limits=KEEPALIVE)
 
     def close(self) -> None:
         """Close the connections."""

@@ -10,10 +10,10 @@ from sql.engine.fields import column_fields
 from sql.engine.messages import plain_json
 from sql.engine.printed_topic import PrintedTopic
 from sql.server.answers import BAD_REQUEST, SERVER_ERROR, Refused, error_json
-from sql.server.asked import SqlRequest, json_object, sql_request
-from sql.server.forms import RowObjects
-from sql.server.querying import Querying
+from sql.server.query_service import QueryService
+from sql.server.response_formats import RowObjects
 from sql.server.rows import json_line
+from sql.server.sql_request import SqlRequest, json_object, sql_request
 
 PATH = "/ws/query"
 PARAMETERS_MAX = 20
@@ -23,8 +23,8 @@ DONE, NOT_ACCEPTED, FAILED = 1000, 1003, 1011
 class Sockets:
     """Answers queries over WebSockets."""
 
-    def __init__(self, querying: Querying) -> None:
-        self._querying = querying
+    def __init__(self, queries: QueryService) -> None:
+        self._queries = queries
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection, until the query has ended or the client is gone."""
@@ -60,10 +60,10 @@ class Sockets:
             await send({"type": "websocket.close", "code": DONE, "reason": "done"})
 
     async def _texts(self, asked: SqlRequest) -> AsyncGenerator[bytes, None]:
-        querying = self._querying
-        begun = await querying.in_thread(lambda: querying.begin(asked, RowObjects))
+        queries = self._queries
+        begun = await queries.in_thread(lambda: queries.begin(asked, RowObjects))
         if isinstance(begun, PrintedTopic):
-            async for lines in querying.printed(begun):
+            async for lines in queries.printed(begun):
                 yield lines.rstrip(b"\n")
             return
         reader, rows, form = begun
@@ -73,10 +73,10 @@ class Sockets:
             while rows is not None:
                 for each in rows:
                     yield form.rows([each]).strip(b",\n")
-                rows = await querying.in_thread(reader.take)
-            querying.check_whole(reader.result)
+                rows = await queries.in_thread(reader.take)
+            queries.check_whole(reader.result)
         finally:
-            await querying.in_thread(lambda: querying.drop(reader.result))
+            await queries.in_thread(lambda: queries.drop(reader.result))
 
 
 def _asked(query_string: bytes) -> SqlRequest:

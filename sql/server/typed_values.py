@@ -24,7 +24,7 @@ from sql.datatypes import (
     MapType,
     StructType,
 )
-from sql.engine.inserting import NotCoercible, coerced
+from sql.engine.insert_records import NotCoercible, coerced
 
 INT_LIMIT = 1 << 31
 BIGINT_LIMIT = 1 << 63

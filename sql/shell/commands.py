@@ -10,8 +10,8 @@ from sql.errors import StatementFailed
 from sql.shell.help import help_lines
 from sql.shell.remote import RemoteSession
 from sql.shell.screen import OutputFormat
-from sql.shell.shell import Leave, Shell
-from sql.shell.statements import Said
+from sql.shell.shell import ExitShell, Shell
+from sql.shell.statements import ShellInput
 
 SCRIPT_DEPTH_MAX = 10
 COLUMN_WIDTH_MAX = 10_000
@@ -19,7 +19,7 @@ ON_OFF = {"ON": True, "OFF": False}
 depth: ContextVar[int] = ContextVar("depth", default=0)
 
 
-def run_command(shell: Shell, asked: Said) -> None:
+def run_command(shell: Shell, asked: ShellInput) -> None:
     """Execute a command."""
     COMMANDS[asked.words[0]](shell, asked.argument)
 
@@ -30,7 +30,7 @@ def _help(shell: Shell, argument: str) -> None:
 
 
 def _exit(shell: Shell, argument: str) -> None:
-    raise Leave
+    raise ExitShell
 
 
 def _clear(shell: Shell, argument: str) -> None:

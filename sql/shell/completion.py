@@ -43,7 +43,7 @@ class KnownSource:
 
 
 @dataclass(slots=True)
-class Catalog:
+class SourceNames:
     """What streams and tables there are; asked for again after it has changed."""
 
     execute: Callable[[str], list[EntityJson]]
@@ -80,7 +80,7 @@ class Catalog:
 class SqlCompleter(Completer):
     """Completes the word before the cursor by what stands before it."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: SourceNames) -> None:
         self._catalog = catalog
         self._functions = [
             (each.name, str(each.overloads[0].signature)) for each in builtin_functions()

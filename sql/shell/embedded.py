@@ -25,7 +25,7 @@ from sql.engine.row_values import row_preparation
 from sql.engine.session import Session as EngineSession
 from sql.engine.settings import SqlConfig
 from sql.shell.deadline import Deadline
-from sql.shell.session import EntityJson, Scope, ShownColumn
+from sql.shell.session import EntityJson, SessionScope, ShownColumn
 
 logger = logging.getLogger(__name__)
 
@@ -136,7 +136,7 @@ def _in_use(service_id: str, why: str) -> ServiceInUse:
 def _discard(engine: Engine) -> None:
     """Terminate the queries of a temporary service, and delete their internal topics."""
     try:
-        engine.asking.close()
+        engine.transient_queries.close()
         engine.commands.terminate_cluster([])
     except MillstreamError as error:
         logger.warning("could not delete all topics of a temporary SQL service: %s", error)
@@ -158,17 +158,17 @@ class EmbeddedSession:
         """Ours."""
         return version("millstream")
 
-    def execute(self, text: str, scope: Scope) -> list[EntityJson]:
+    def execute(self, text: str, scope: SessionScope) -> list[EntityJson]:
         """Execute a statement that is not a query."""
         found = self.engine.execute(text, scope.properties, scope.variables)
         return [entity_json(each) for each in found]
 
-    def query(self, text: str, scope: Scope, timeout_ms: int | None) -> "EngineRows":
+    def query(self, text: str, scope: SessionScope, timeout_ms: int | None) -> "EngineRows":
         """Begin a query."""
         result = self.engine.query(text, scope.properties, scope.variables)
         return EngineRows(result, Deadline(self._clock, timeout_ms))
 
-    def print_topic(self, text: str, scope: Scope, timeout_ms: int | None) -> "EngineLines":
+    def print_topic(self, text: str, scope: SessionScope, timeout_ms: int | None) -> "EngineLines":
         """Begin a PRINT."""
         printed = self.engine.print_topic(text, scope.variables)
         return EngineLines(printed, Deadline(self._clock, timeout_ms))

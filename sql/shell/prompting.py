@@ -11,9 +11,9 @@ from prompt_toolkit.input import Input
 from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.output import Output
 
-from sql.shell.completion import Catalog, SqlCompleter
-from sql.shell.session import Scope
-from sql.shell.shell import Leave, Shell
+from sql.shell.completion import SourceNames, SqlCompleter
+from sql.shell.session import SessionScope
+from sql.shell.shell import ExitShell, Shell
 from sql.shell.statements import is_finished
 
 PROMPT = "sql> "
@@ -45,7 +45,7 @@ class Prompt:
     ) -> None:
         """On the terminal, or on another input and output."""
         self._shell = shell
-        catalog = Catalog(lambda text: shell.session.execute(text, Scope()))
+        catalog = SourceNames(lambda text: shell.session.execute(text, SessionScope()))
         shell.interactive = True
         shell.on_catalog_change = catalog.forget
         shell.history = lambda: history.get_strings()
@@ -73,5 +73,5 @@ class Prompt:
                 return
             try:
                 self._shell.attempt(text)
-            except Leave:
+            except ExitShell:
                 return

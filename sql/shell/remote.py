@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from broker.clock import Clock, SystemClock
 from sql.client import SqlClient, StreamedLines, StreamedRows
 from sql.shell.deadline import Deadline
-from sql.shell.session import EntityJson, Scope, ShownColumn
+from sql.shell.session import EntityJson, SessionScope, ShownColumn
 
 
 class RemoteRows:
@@ -74,17 +74,17 @@ class RemoteSession:
         """What the server says."""
         return str(self._info.get("version", "unknown"))
 
-    def execute(self, text: str, scope: Scope) -> list[EntityJson]:
+    def execute(self, text: str, scope: SessionScope) -> list[EntityJson]:
         """Execute a statement that is not a query."""
         return self._client.execute(text, scope.properties, scope.variables)
 
-    def query(self, text: str, scope: Scope, timeout_ms: int | None) -> RemoteRows:
+    def query(self, text: str, scope: SessionScope, timeout_ms: int | None) -> RemoteRows:
         """Begin a query."""
         deadline = Deadline(self._clock, timeout_ms)
         found = self._client.query(text, scope.properties, scope.variables, timeout_ms=timeout_ms)
         return RemoteRows(found, deadline)
 
-    def print_topic(self, text: str, scope: Scope, timeout_ms: int | None) -> RemoteLines:
+    def print_topic(self, text: str, scope: SessionScope, timeout_ms: int | None) -> RemoteLines:
         """Begin a PRINT."""
         deadline = Deadline(self._clock, timeout_ms)
         found = self._client.print_topic(

@@ -27,7 +27,7 @@ def failed(entity: EntityJson) -> bool:
 
 def rendered(entity: EntityJson, *, plain: bool) -> RenderableType:
     """What is shown of an entity; `plain`: with lines of ASCII."""
-    shape = Shapes(box.ASCII if plain else box.ROUNDED)
+    shape = TableStyle(box.ASCII if plain else box.ROUNDED)
     tag = entity.get("@type", "")
     rule = LISTS.get(tag)
     parts: list[RenderableType]
@@ -46,7 +46,7 @@ def _warned(entity: EntityJson) -> Sequence[Json]:
 
 
 @dataclass(frozen=True, slots=True)
-class Shapes:
+class TableStyle:
     """Tables with one kind of lines."""
 
     box: box.Box
@@ -146,17 +146,17 @@ def _field_type(field: Json) -> str:
 # --- entities with a rule of their own ---------------------------------------------------------
 
 
-def _status(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
+def _status(entity: EntityJson, shape: TableStyle) -> Iterator[RenderableType]:
     status = entity.get("commandStatus") or {}
     message = str(status.get("message") or status.get("status") or "")
     yield _text(message, "red" if failed(entity) else "green")
 
 
-def _warning(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
+def _warning(entity: EntityJson, shape: TableStyle) -> Iterator[RenderableType]:
     yield _text(f"warning: {entity.get('message', '')}", "yellow")
 
 
-def _source(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
+def _source(entity: EntityJson, shape: TableStyle) -> Iterator[RenderableType]:
     source = entity.get("sourceDescription") or {}
     yield from _source_parts(source, shape)
     if not source.get("extended"):
@@ -164,7 +164,7 @@ def _source(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
         yield _text(f"For its topic and queries: DESCRIBE {name} EXTENDED;", "dim")
 
 
-def _sources_described(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
+def _sources_described(entity: EntityJson, shape: TableStyle) -> Iterator[RenderableType]:
     found = entity.get("sourceDescriptions") or ()
     if not found:
         yield _text("there is nothing to describe", "dim")
@@ -172,7 +172,7 @@ def _sources_described(entity: EntityJson, shape: Shapes) -> Iterator[Renderable
         yield from _source_parts(each, shape)
 
 
-def _source_parts(source: Json, shape: Shapes) -> Iterator[RenderableType]:
+def _source_parts(source: Json, shape: TableStyle) -> Iterator[RenderableType]:
     facts: list[tuple[str, object]] = [("Name", source.get("name"))]
     if source.get("extended"):
         facts += [
@@ -205,7 +205,7 @@ def _source_parts(source: Json, shape: Shapes) -> Iterator[RenderableType]:
         yield _text(f"(of this server, for topic {source.get('topic')})")
 
 
-def _offsets(group: Json, shape: Shapes) -> Iterator[RenderableType]:
+def _offsets(group: Json, shape: TableStyle) -> Iterator[RenderableType]:
     yield _text(f"Consumer group {group.get('groupId')}", "bold")
     rows = [
         (
@@ -222,11 +222,11 @@ def _offsets(group: Json, shape: Shapes) -> Iterator[RenderableType]:
     yield shape.table(("Kafka topic", "Partition", "Start", "End", "Offset", "Lag"), rows)
 
 
-def _query(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
+def _query(entity: EntityJson, shape: TableStyle) -> Iterator[RenderableType]:
     yield from _query_parts(entity.get("queryDescription") or {}, shape)
 
 
-def _queries_described(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
+def _queries_described(entity: EntityJson, shape: TableStyle) -> Iterator[RenderableType]:
     found = entity.get("queryDescriptions") or ()
     if not found:
         yield _text(LISTS["queries"].empty, "dim")
@@ -234,7 +234,7 @@ def _queries_described(entity: EntityJson, shape: Shapes) -> Iterator[Renderable
         yield from _query_parts(each, shape)
 
 
-def _query_parts(query: Json, shape: Shapes) -> Iterator[RenderableType]:
+def _query_parts(query: Json, shape: TableStyle) -> Iterator[RenderableType]:
     yield shape.facts(
         [
             ("ID", query.get("id")),
@@ -261,7 +261,7 @@ def _query_parts(query: Json, shape: Shapes) -> Iterator[RenderableType]:
         yield _text(f"{each.get('type')} error: {each.get('errorMessage')}", "red")
 
 
-def _function(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
+def _function(entity: EntityJson, shape: TableStyle) -> Iterator[RenderableType]:
     name = entity.get("name", "")
     yield shape.facts(
         [
@@ -287,7 +287,7 @@ def _argument(argument: Json) -> str:
     return f"{argument.get('name', '')} {argument.get('type', '')}{more}".strip()
 
 
-def _types(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
+def _types(entity: EntityJson, shape: TableStyle) -> Iterator[RenderableType]:
     types = entity.get("types") or {}
     if not types:
         yield _text("there are no types", "dim")
@@ -295,32 +295,32 @@ def _types(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
     yield shape.table(("Type", "Stands for"), [(name, type_text(types[name])) for name in types])
 
 
-def _terminated(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
+def _terminated(entity: EntityJson, shape: TableStyle) -> Iterator[RenderableType]:
     ended = "was terminated" if entity.get("wasTerminated") else "could not be terminated"
     yield _text(f"Query {entity.get('queryId')} {ended}")
 
 
-def _asserted_topic(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
+def _asserted_topic(entity: EntityJson, shape: TableStyle) -> Iterator[RenderableType]:
     there = "exists" if entity.get("exists") else "does not exist"
     yield _text(f"Topic {entity.get('topicName')} {there}", "green")
 
 
-def _asserted_schema(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
+def _asserted_schema(entity: EntityJson, shape: TableStyle) -> Iterator[RenderableType]:
     subject, schema_id = entity.get("subject"), entity.get("id")
     named = ([f"of {subject}"] if subject else []) + ([f"with id {schema_id}"] if schema_id else [])
     there = "exists" if entity.get("exists") else "does not exist"
     yield _text(f"A schema {' '.join(named)} {there}", "green")
 
 
-def _created_connector(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
+def _created_connector(entity: EntityJson, shape: TableStyle) -> Iterator[RenderableType]:
     yield _text(f"Created connector {(entity.get('info') or {}).get('name')}", "green")
 
 
-def _dropped_connector(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
+def _dropped_connector(entity: EntityJson, shape: TableStyle) -> Iterator[RenderableType]:
     yield _text(f"Dropped connector {entity.get('connectorName')}", "green")
 
 
-def _connector(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
+def _connector(entity: EntityJson, shape: TableStyle) -> Iterator[RenderableType]:
     status = entity.get("status") or {}
     state = status.get("connector") or {}
     yield shape.facts(
@@ -343,7 +343,7 @@ def _connector(entity: EntityJson, shape: Shapes) -> Iterator[RenderableType]:
         yield from _source_parts(each, shape)
 
 
-RULES: Mapping[str, Callable[[EntityJson, Shapes], Iterator[RenderableType]]] = {
+RULES: Mapping[str, Callable[[EntityJson, TableStyle], Iterator[RenderableType]]] = {
     "currentStatus": _status,
     "warning_entity": _warning,
     "sourceDescription": _source,

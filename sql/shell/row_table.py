@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from sql.functions.json_documents import document_text
-from sql.shell.screen import Look, clean
+from sql.shell.screen import DisplaySettings, clean
 
 NARROWEST = 6
 CUT = "..."
@@ -30,14 +30,14 @@ def row_json(names: Sequence[str], row: Sequence[object]) -> str:
     return document_text(dict(zip(names, row, strict=True)), plain=True)
 
 
-def shared_widths(count: int, width: int, look: Look) -> list[int]:
+def shared_widths(count: int, width: int, look: DisplaySettings) -> list[int]:
     """Columns of equal width that fill the screen."""
     if look.column_width:
         return [look.column_width] * count
     return [max(NARROWEST, (width - 1) // max(count, 1) - 1)] * count
 
 
-def fitted_widths(rows: Sequence[Sequence[str]], width: int, look: Look) -> list[int]:
+def fitted_widths(rows: Sequence[Sequence[str]], width: int, look: DisplaySettings) -> list[int]:
     """Columns as wide as their values; the widest shrink until all fit the screen."""
     wanted = [max(1, *map(_longest_line, column)) for column in zip(*rows, strict=True)]
     if look.column_width:

@@ -24,7 +24,7 @@ class OutputFormat(Enum):
 
 
 @dataclass(slots=True)
-class Look:
+class DisplaySettings:
     """What `output` and `set cli` change."""
 
     format: OutputFormat = OutputFormat.TABULAR
@@ -44,13 +44,13 @@ class Screen:
     """Writes answers. One thread uses it."""
 
     def __init__(
-        self, console: Console, look: Look | None = None, *, is_bounded: bool = True
+        self, console: Console, look: DisplaySettings | None = None, *, is_bounded: bool = True
     ) -> None:
         """To a console; what is spooled has its width, and no colours."""
         self.console = console
         # Whether lines must fit: those of a file or a pipe need not.
         self.is_bounded = is_bounded
-        self.look = look or Look()
+        self.look = look or DisplaySettings()
         self._spool: IO[str] | None = None
         self._spool_console: Console | None = None
 

@@ -1,4 +1,4 @@
-"""Session: executes the shell's statements on an engine in this process or on a server.
+"""ShellSession: executes the shell's statements on an engine in this process or on a server.
 
 Both give responses as JSON of ksqlDB's REST API, so the shell need not know which one it uses.
 """
@@ -12,7 +12,7 @@ EntityJson = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Scope:
+class SessionScope:
     """Properties of SET and variables of DEFINE; names of variables are in upper case."""
 
     properties: dict[str, object] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class ShownColumn:
     type: str
 
 
-class Rows(Protocol):
+class QueryRows(Protocol):
     """The result of a query; the caller closes it."""
 
     @property
@@ -49,7 +49,7 @@ class Rows(Protocol):
         ...
 
 
-class Lines(Protocol):
+class PrintedLines(Protocol):
     """The answer of a PRINT."""
 
     def lines(self) -> Iterator[str]:
@@ -61,7 +61,7 @@ class Lines(Protocol):
         ...
 
 
-class Session(Protocol):
+class ShellSession(Protocol):
     """Executes statements, one at a time."""
 
     @property
@@ -73,15 +73,15 @@ class Session(Protocol):
         """The version of the engine or server."""
         ...
 
-    def execute(self, text: str, scope: Scope) -> list[EntityJson]:
+    def execute(self, text: str, scope: SessionScope) -> list[EntityJson]:
         """Execute a statement that is not a query."""
         ...
 
-    def query(self, text: str, scope: Scope, timeout_ms: int | None) -> Rows:
+    def query(self, text: str, scope: SessionScope, timeout_ms: int | None) -> QueryRows:
         """Begin a query."""
         ...
 
-    def print_topic(self, text: str, scope: Scope, timeout_ms: int | None) -> Lines:
+    def print_topic(self, text: str, scope: SessionScope, timeout_ms: int | None) -> PrintedLines:
         """Begin a PRINT."""
         ...
 

@@ -16,8 +16,8 @@ from sql.parse import parse_statement
 from sql.shell.rendering import failed, rendered
 from sql.shell.row_table import RowTable, cell_text, fitted_widths, row_json, shared_widths
 from sql.shell.screen import Screen
-from sql.shell.session import EntityJson, Rows, Scope, Session
-from sql.shell.statements import Said, ended, said
+from sql.shell.session import EntityJson, QueryRows, SessionScope, ShellSession
+from sql.shell.statements import ShellInput, ended, said
 from sql.syntax.statements import DefineVariable, SetProperty, UndefineVariable, UnsetProperty
 from sql.variables import split_statements, substitute
 
@@ -29,7 +29,7 @@ CATALOG_WORDS = frozenset({"CREATE", "DROP", "ALTER"})
 SIZED_ROWS = 1_000
 
 
-class Leave(Exception):
+class ExitShell(Exception):
     """`exit`."""
 
 
@@ -49,12 +49,12 @@ class QueryLimits:
 class Shell:
     """One user's statements. One thread uses it."""
 
-    session: Session
+    session: ShellSession
     screen: Screen
     # Executes shell commands, which are not statements.
-    command: Callable[["Shell", Said], None]
+    command: Callable[["Shell", ShellInput], None]
     limits: QueryLimits = QueryLimits()
-    scope: Scope = field(default_factory=Scope)
+    scope: SessionScope = field(default_factory=SessionScope)
     clock: Clock = field(default_factory=SystemClock)
     # Whether Ctrl-C ends only the query that runs.
     interactive: bool = False
@@ -78,14 +78,14 @@ class Shell:
             self.screen.line(f"error: {error}", "red")
         except KeyboardInterrupt:
             self.screen.line("interrupted", "yellow")
-        except Leave:
+        except ExitShell:
             raise
         except Exception as error:
             # A mistake of ours: the user keeps the shell, and what runs in it.
             logger.exception("a statement failed unexpectedly")
             self.screen.line(f"error: {type(error).__name__}: {error}", "red")
 
-    def _run(self, asked: Said) -> None:
+    def _run(self, asked: ShellInput) -> None:
         if asked.is_command:
             self.command(self, asked)
             return
@@ -94,9 +94,9 @@ class Shell:
         except SqlError as error:
             if not error.line:
                 raise
-            raise _Shown(error, asked.text) from error
+            raise _LocatedError(error, asked.text) from error
 
-    def _carry_out(self, asked: Said) -> None:
+    def _carry_out(self, asked: ShellInput) -> None:
         first = asked.words[0] if asked.words else ""
         if first in SESSION_WORDS:
             self._change_scope(asked.text)
@@ -151,7 +151,7 @@ class Shell:
 
     # --- queries ------------------------------------------------------------------------------
 
-    def _query(self, asked: Said) -> None:
+    def _query(self, asked: ShellInput) -> None:
         started_ms = self.clock.monotonic_ms()
         count = 0
         stopped = False
@@ -169,10 +169,10 @@ class Shell:
             message = answer.final_message
         self._end(count, message, started_ms, stopped=stopped)
 
-    def _begin(self, text: str) -> Rows:
+    def _begin(self, text: str) -> QueryRows:
         return self.session.query(text, self.scope, self.limits.timeout_ms)
 
-    def _shown_rows(self, answer: Rows, *, push: bool) -> Iterator[Iterator[str]]:
+    def _shown_rows(self, answer: QueryRows, *, push: bool) -> Iterator[Iterator[str]]:
         """The lines of each row; the header is shown on the way."""
         names = [each.name for each in answer.columns]
         rows = islice(answer.rows(), self.limits.rows)
@@ -218,7 +218,7 @@ class Shell:
                 self._say("PRINT stopped")
 
 
-class _Shown(StatementFailed):
+class _LocatedError(StatementFailed):
     """An error that shows the place in the statement."""
 
     def __init__(self, error: SqlError, text: str) -> None:

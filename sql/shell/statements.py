@@ -18,7 +18,7 @@ WORDS_MAX = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ShellInput:
     """A statement or command without comments before it, and its first words in upper case."""
 
     text: str
@@ -44,13 +44,13 @@ class Said:
         return any(pair in (("EMIT", "CHANGES"), ("EMIT", "FINAL")) for pair in pairs)
 
 
-def said(text: str) -> Said:
+def said(text: str) -> ShellInput:
     """What a part of a script begins with."""
     for match in TOKEN.finditer(text):
         if match.lastgroup != "space":
             plain = text[match.start() :]
-            return Said(plain, tuple(_words(plain, WORDS_MAX)))
-    return Said("", ())
+            return ShellInput(plain, tuple(_words(plain, WORDS_MAX)))
+    return ShellInput("", ())
 
 
 def ended(text: str) -> str:

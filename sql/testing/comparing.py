@@ -12,7 +12,7 @@ RELATIVE_DIFFERENCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class KeyWindow:
     """The window of a key; `kind` is "time" or "session"."""
 
     start: int
@@ -27,7 +27,7 @@ class TypedRecord:
     key: object
     value: object
     timestamp_ms: int
-    window: Window | None = None
+    window: KeyWindow | None = None
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
@@ -127,10 +127,10 @@ def _has_fraction(number: Decimal) -> bool:
     return isinstance(exponent, int) and exponent < 0
 
 
-def _window(expected: Mapping[str, Any] | None) -> Window | None:
+def _window(expected: Mapping[str, Any] | None) -> KeyWindow | None:
     if expected is None:
         return None
-    return Window(int(expected["start"]), int(expected["end"]), expected["type"].lower())
+    return KeyWindow(int(expected["start"]), int(expected["end"]), expected["type"].lower())
 
 
 def _headers(

@@ -31,7 +31,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class BuiltQuery:
     """A persistent query that was built, and writes to a topic."""
 
     query_id: str
@@ -57,7 +57,7 @@ class TestEngine:
         self.settings = dict(settings)
         self.registry = MemoryRegistry()
         self.topics: dict[str, Topic] = {}
-        self.queries: dict[str, Query] = {}
+        self.queries: dict[str, BuiltQuery] = {}
         self.now_ms = 0
         self._state = State()
         self._next_query = 0
@@ -123,7 +123,7 @@ class TestEngine:
         for query_id in change.ended:
             self.queries.pop(query_id, None)
         if query is not None and isinstance(query.planned.plan, Sink):
-            self.queries[query.id] = Query(query.id, query.planned.plan, query.properties)
+            self.queries[query.id] = BuiltQuery(query.id, query.planned.plan, query.properties)
         if change.dropped is not None and change.delete_topic:
             self.topics.pop(change.dropped.topic, None)
 

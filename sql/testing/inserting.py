@@ -9,7 +9,7 @@ from sql.analyse.scope import Columns
 from sql.backends.native.evaluating import row_function
 from sql.catalog import Catalog
 from sql.datatypes import Column
-from sql.engine.inserting import Inserting
+from sql.engine.insert_records import RecordBuilder
 from sql.engine.settings import SqlConfig
 from sql.errors import StatementFailed
 from sql.functions.registry import FunctionRegistry
@@ -28,8 +28,8 @@ def inserted(
     """The record that a statement writes, and its topic."""
     if statement.target not in catalog.sources:
         raise _unknown(statement.target, catalog)
-    inserting = Inserting(catalog, functions, SqlConfig(), registry)
-    record = inserting.record(statement, now_ms)
+    record_builder = RecordBuilder(catalog, functions, SqlConfig(), registry)
+    record = record_builder.record(statement, now_ms)
     return record.topic, TopicRecord(record.key, record.value, record.timestamp_ms)
 
 

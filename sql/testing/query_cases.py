@@ -11,13 +11,13 @@ from sql.functions.registry import FunctionRegistry
 from sql.parse import ParsedStatement, parse
 from sql.syntax.queries import WindowKind
 from sql.testing.cases import Case
-from sql.testing.comparing import TypedRecord, Window, difference, headers_of
+from sql.testing.comparing import KeyWindow, TypedRecord, difference, headers_of
 from sql.testing.engine import TestEngine
 from sql.testing.failures import CaseFailed
 from sql.testing.post_checks import check_post
 from sql.testing.query_runs import QueryRun, TopicRecord
-from sql.testing.records import Side, decode, encode
-from sql.testing.topic_setup import Surroundings, set_up_topics
+from sql.testing.records import TopicSide, decode, encode
+from sql.testing.topic_setup import CaseEnvironment, set_up_topics
 
 TIME_BYTES = 8
 STATEMENT, PROCESSING = "statement", "processing"
@@ -149,7 +149,9 @@ def _process(engine: TestEngine, data: Mapping[str, Any]) -> list[str]:
     return internal
 
 
-def encoded_inputs(engine: Surroundings, data: Mapping[str, Any]) -> list[tuple[str, TopicRecord]]:
+def encoded_inputs(
+    engine: CaseEnvironment, data: Mapping[str, Any]
+) -> list[tuple[str, TopicRecord]]:
     """The input records of a case as bytes, with their topics."""
     return [(each["topic"], _encoded(engine, each)) for each in data.get("inputs") or ()]
 
@@ -167,22 +169,22 @@ def records_for(
             yield from ((topic, record) for record in engine.topic(topic).records)
 
 
-def source_of_topic(engine: Surroundings, topic: str) -> SourceInfo | None:
+def source_of_topic(engine: CaseEnvironment, topic: str) -> SourceInfo | None:
     """The stream or table that a topic belongs to; the last one if there are several."""
     found = [each for each in engine.catalog.sources.values() if each.topic == topic]
     return found[-1] if found else None
 
 
-def _sides(engine: Surroundings, topic: str) -> tuple[Side, Side, SourceInfo]:
+def _sides(engine: CaseEnvironment, topic: str) -> tuple[TopicSide, TopicSide, SourceInfo]:
     source = source_of_topic(engine, topic)
     if source is None:
         raise CaseFailed(f'no stream or table has topic "{topic}"')
-    key = Side(topic, source.key_format, source.schema.key, is_key=True)
-    value = Side(topic, source.value_format, source.schema.value, is_key=False)
+    key = TopicSide(topic, source.key_format, source.schema.key, is_key=True)
+    value = TopicSide(topic, source.value_format, source.schema.value, is_key=False)
     return key, value, source
 
 
-def _encoded(engine: Surroundings, given: Mapping[str, Any]) -> TopicRecord:
+def _encoded(engine: CaseEnvironment, given: Mapping[str, Any]) -> TopicRecord:
     key_side, value_side, _ = _sides(engine, given["topic"])
     key = encode(key_side, given.get("key"), engine.registry)
     window = given.get("window")
@@ -198,7 +200,7 @@ def _encoded(engine: Surroundings, given: Mapping[str, Any]) -> TopicRecord:
     )
 
 
-def typed_record(engine: Surroundings, topic: str, record: TopicRecord) -> TypedRecord:
+def typed_record(engine: CaseEnvironment, topic: str, record: TopicRecord) -> TypedRecord:
     """A record of a topic as plain values."""
     key_side, value_side, source = _sides(engine, topic)
     key, window = record.key, None
@@ -206,11 +208,11 @@ def typed_record(engine: Surroundings, topic: str, record: TopicRecord) -> Typed
         if source.window.kind is WindowKind.SESSION:
             end = int.from_bytes(key[-16:-8], "big")
             start = int.from_bytes(key[-8:], "big")
-            key, window = key[:-16], Window(start, end, "session")
+            key, window = key[:-16], KeyWindow(start, end, "session")
         else:
             start = int.from_bytes(key[-8:], "big")
             size_ms = source.window.size_ms or 0
-            key, window = key[:-8], Window(start, start + size_ms, "time")
+            key, window = key[:-8], KeyWindow(start, start + size_ms, "time")
     return TypedRecord(
         decode(key_side, key, engine.registry),
         decode(value_side, record.value, engine.registry),

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from broker.client.registry.api import SchemaRegistry
 from broker.client.serde import BytesSerde
-from sql.backends.native.steps import ProcessingLog, QueryContext, ignore_errors
+from sql.backends.native.steps import ProcessingLog, StepContext, ignore_errors
 from sql.backends.native.topology import add_query, application_id, topics_read
 from sql.plan import Sink
 from streams.config import StreamsConfig
@@ -46,7 +46,7 @@ class QueryRun:
         log: ProcessingLog = ignore_errors,
     ) -> None:
         builder = StreamsBuilder()
-        context = QueryContext(builder, registry, log, dict(settings))
+        context = StepContext(builder, registry, log, dict(settings))
         add_query(plan, context)
         self.source_topics = topics_read(plan)
         self.sink_topic = plan.topic

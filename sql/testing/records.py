@@ -42,7 +42,7 @@ ALWAYS_OBJECTS = ("PROTOBUF", "PROTOBUF_NOSR")
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class TopicSide:
     """The keys or the values of a topic: how they are bytes, and what they hold."""
 
     topic: str
@@ -62,7 +62,7 @@ class Side:
         return self.is_key or self.format.wrapped is False or self.format.name == "KAFKA"
 
 
-def encode(side: Side, given: object, registry: SchemaRegistry) -> bytes | None:
+def encode(side: TopicSide, given: object, registry: SchemaRegistry) -> bytes | None:
     """The bytes of a key or value as a case writes it."""
     if given is None or side.format.name == "NONE":
         return None
@@ -79,7 +79,7 @@ def encode(side: Side, given: object, registry: SchemaRegistry) -> bytes | None:
     return serde.serialize(side.topic, _row(side, columns, given))
 
 
-def decode(side: Side, data: bytes | None, registry: SchemaRegistry) -> object:
+def decode(side: TopicSide, data: bytes | None, registry: SchemaRegistry) -> object:
     """A key or value as plain values, to be compared with a case's."""
     if data is None or side.format.name == "NONE":
         return None
@@ -108,12 +108,12 @@ def decode(side: Side, data: bytes | None, registry: SchemaRegistry) -> object:
     }
 
 
-def _is_empty(side: Side, value: object) -> bool:
+def _is_empty(side: TopicSide, value: object) -> bool:
     """An empty BYTES column counts as null in formats with schemas."""
     return value == b"" and side.format.name in ("AVRO", "PROTOBUF", "PROTOBUF_NOSR")
 
 
-def _read_json(side: Side, data: bytes) -> object:
+def _read_json(side: TopicSide, data: bytes) -> object:
     """JSON as it is; only numbers of DOUBLE columns are floats, others keep their digits."""
     try:
         found = json.loads(data, parse_float=Decimal)
@@ -148,7 +148,7 @@ def _typed_json(value: object, type_: DataType) -> object:
             return value
 
 
-def _encode_kafka(side: Side, given: object) -> bytes | None:
+def _encode_kafka(side: TopicSide, given: object) -> bytes | None:
     text = given if isinstance(given, str) else json_text(given)
     if len(side.columns) != 1:
         return text.encode()
@@ -164,7 +164,7 @@ def _encode_kafka(side: Side, given: object) -> bytes | None:
         return text.encode()  # a case may want bytes that are no value
 
 
-def _written_columns(side: Side, registry: SchemaRegistry) -> tuple[Column, ...]:
+def _written_columns(side: TopicSide, registry: SchemaRegistry) -> tuple[Column, ...]:
     """The columns that records of a topic have: those of its schema if it has one."""
     if side.format.name not in REGISTERED:
         return side.columns
@@ -176,7 +176,7 @@ def _written_columns(side: Side, registry: SchemaRegistry) -> tuple[Column, ...]
 
 
 def _registered_columns(
-    side: Side, registry: SchemaRegistry, schema_id: int
+    side: TopicSide, registry: SchemaRegistry, schema_id: int
 ) -> tuple[Column, ...] | None:
     try:
         schema = registry.schema(schema_id)
@@ -185,7 +185,9 @@ def _registered_columns(
     return _columns_of(side, registry, schema)
 
 
-def _columns_of(side: Side, registry: SchemaRegistry, schema: Schema) -> tuple[Column, ...] | None:
+def _columns_of(
+    side: TopicSide, registry: SchemaRegistry, schema: Schema
+) -> tuple[Column, ...] | None:
     parsed: ParsedSchema = parse_schema(schema, resolve_references(registry, schema))
     options = row_options(side.format, is_key=side.is_key)
     try:
@@ -197,7 +199,7 @@ def _columns_of(side: Side, registry: SchemaRegistry, schema: Schema) -> tuple[C
     return columns
 
 
-def _row(side: Side, columns: Sequence[Column], given: object) -> Row:
+def _row(side: TopicSide, columns: Sequence[Column], given: object) -> Row:
     if side.is_alone(columns):
         return (as_typed(given, columns[0].type),)
     if not isinstance(given, dict):

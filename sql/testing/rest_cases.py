@@ -18,7 +18,7 @@ from sql.testing.comparing import TypedRecord, difference
 from sql.testing.failures import CaseFailed
 from sql.testing.query_cases import encoded_inputs, typed_record
 from sql.testing.rest_answers import check_answer
-from sql.testing.rest_surroundings import RestSurroundings, service
+from sql.testing.rest_environment import RestEnvironment, service
 from sql.testing.topic_setup import set_up_topics
 
 ERROR_TAGS = {
@@ -59,7 +59,7 @@ def run_rest_case(case: Case, functions: FunctionRegistry) -> None:
             check_answer(answer, response, f"answer {number}")
 
 
-def _asked(surroundings: RestSurroundings, data: Mapping[str, Any]) -> Iterator[Any]:
+def _asked(surroundings: RestEnvironment, data: Mapping[str, Any]) -> Iterator[Any]:
     """What the server answers: entities, then the results of queries."""
     statements: list[str] = data["statements"]
     first = data["first_query"]
@@ -92,7 +92,7 @@ def _parsed(statements: Sequence[str]) -> list[Statement]:
 
 # Any: whatever JSON may hold.
 def _opened_before_inputs(
-    surroundings: RestSurroundings, data: Mapping[str, Any], statement: str
+    surroundings: RestEnvironment, data: Mapping[str, Any], statement: str
 ) -> Any:
     with surroundings.stream("/query", statement) as response:
         parts = response.iter_bytes()
@@ -135,7 +135,7 @@ def _check_error(failed: RequestFailed, expected: Mapping[str, Any], statement: 
             raise CaseFailed(f"the error is of statement {found!r}, expected {statement!r}")
 
 
-def _check_outputs(surroundings: RestSurroundings, data: Mapping[str, Any]) -> None:
+def _check_outputs(surroundings: RestEnvironment, data: Mapping[str, Any]) -> None:
     """Each topic has just the expected records, those of each partition in their order."""
     expected: dict[str, list[Mapping[str, Any]]] = {}
     for each in data.get("outputs") or ():

@@ -25,7 +25,7 @@ class CaseResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CaseReport:
     """The results of a run."""
 
     results: tuple[CaseResult, ...]

@@ -25,7 +25,7 @@ from sql.plan import (
 )
 from sql.planner import plan_to_json
 from sql.testing.cases import Case, CaseKind
-from sql.testing.engine import Query, TestEngine
+from sql.testing.engine import BuiltQuery, TestEngine
 from sql.testing.failures import CaseFailed
 from sql.testing.query_cases import (
     PROCESSING,
@@ -40,7 +40,7 @@ from sql.testing.query_runs import TopicRecord
 from sql.testing.results import CaseResult, Status
 from sql.testing.running import TestFunctions, functions_with, outcome, quiet
 from sql.testing.served_registry import topic_prefix
-from sql.testing.spark_surroundings import SparkSurroundings, spark_surroundings
+from sql.testing.spark_environment import SparkEnvironment, spark_environment
 
 GROUP = 150  # a batch costs seconds, a case in it milliseconds
 ATTEMPTS = 3  # Spark gives a query up when a machine is so busy that a process comes too late
@@ -67,7 +67,7 @@ class CaseRun:
 
     case: Case
     engine: TestEngine
-    queries: list[Query]
+    queries: list[BuiltQuery]
     given: list[Fed]
     internal: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)  # of its jobs
@@ -99,8 +99,8 @@ def run_cases_on_spark(
     """The results of cases, in their order; see run_cases."""
     known = functions_with(functions)
     places = () if functions is None else (functions,)
-    with quiet(), spark_surroundings(jobs) as around:
-        running = SparkCases(around, known, places)
+    with quiet(), spark_environment(jobs) as environment:
+        running = SparkCases(environment, known, places)
         for start in range(0, len(cases), GROUP):
             yield from running.results(cases[start : start + GROUP])
 
@@ -109,10 +109,10 @@ class SparkCases:
     """Runs groups of cases."""
 
     def __init__(
-        self, around: SparkSurroundings, functions: TestFunctions, places: tuple[str, ...]
+        self, environment: SparkEnvironment, functions: TestFunctions, places: tuple[str, ...]
     ) -> None:
         """`places` are where workers find functions that are not built in."""
-        self._around = around
+        self._environment = environment
         self._functions = functions
         self._places = places
 
@@ -191,13 +191,13 @@ class SparkCases:
                 self._run([each for each in stage if each.rounds])
             finally:
                 for name in names:
-                    self._around.forget(name)
+                    self._environment.forget(name)
 
     def _query(self, run: CaseRun, place: int) -> StageQuery:
         from sql.backends.spark.task_work import work_of
 
         query = run.queries[place]
-        name = self._around.new_name("c")
+        name = self._environment.new_name("c")
         run.names.append(name)
         prefix = topic_prefix(name)
         sources = topics_read(query.plan)
@@ -206,7 +206,7 @@ class SparkCases:
             plan_to_json(_prefixed(query.plan, prefix)),
             {f"{prefix}{topic}": 1 for topic in (*sources, query.plan.topic)},
             dict(query.settings),
-            self._around.serve(name, run.engine.registry),
+            self._environment.serve(name, run.engine.registry),
             self._places,
         )
         try:
@@ -226,26 +226,26 @@ class SparkCases:
         """Feed all queries of a stage, round by round, and keep what they write."""
         if not stage:
             return
-        around = self._around
-        around.create({topic for each in stage for topic in each.job.partition_counts})
+        environment = self._environment
+        environment.create({topic for each in stage for topic in each.job.partition_counts})
         read = {topic for each in stage for topic in each.read}
-        query = around.query([each.job for each in stage])
+        query = environment.query([each.job for each in stage])
         try:
             for number, records in enumerate(zip_longest(*(each.rounds for each in stage))):
-                around.produce(record for part in records if part for record in part)
+                environment.produce(record for part in records if part for record in part)
                 if not number:
                     query.start()
-                around.process_all(query, read)
+                environment.process_all(query, read)
         except Exception as error:  # whatever Spark raises
             raise _group_failed(error) from error
         finally:
             query.stop()
             query.discard_state()
-        written = around.records({f"{topic_prefix(each.name)}{each.sink}" for each in stage})
+        written = environment.records({f"{topic_prefix(each.name)}{each.sink}" for each in stage})
         for each in stage:
             for record in written[f"{topic_prefix(each.name)}{each.sink}"]:
                 each.run.engine.append(each.sink, record)
-        around.delete_all(tuple(topic_prefix(each.name) for each in stage))
+        environment.delete_all(tuple(topic_prefix(each.name) for each in stage))
 
 
 def _group_failed(error: Exception) -> GroupFailed:

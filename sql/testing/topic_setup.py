@@ -24,7 +24,7 @@ KINDS = {
 FIRST_REFERENCE_ID = 1_000_000
 
 
-class Surroundings(Protocol):
+class CaseEnvironment(Protocol):
     """Where a case runs: what its topics and schemas are made in."""
 
     @property
@@ -48,7 +48,7 @@ class Surroundings(Protocol):
 
 
 def set_up_topics(
-    engine: Surroundings, data: Mapping[str, Any], statements: Sequence[Statement]
+    engine: CaseEnvironment, data: Mapping[str, Any], statements: Sequence[Statement]
 ) -> None:
     """Make the topics of a case, and register the schemas of columns, then those of topics."""
     given = {topic["name"] for topic in data.get("topics") or ()}
@@ -66,7 +66,7 @@ def set_up_topics(
 
 
 def _register_columns(
-    engine: Surroundings, statement: CreateSource, given: Collection[str]
+    engine: CaseEnvironment, statement: CreateSource, given: Collection[str]
 ) -> None:
     """The schemas of columns that a statement names; one that fails here fails again later."""
     analyser = SourceAnalyser(Catalog(), engine.settings, NoSchemas())
@@ -78,7 +78,7 @@ def _register_columns(
         register_schemas(info, engine.registry)
 
 
-def _register(engine: Surroundings, topic: Mapping[str, Any], side: str) -> None:
+def _register(engine: CaseEnvironment, topic: Mapping[str, Any], side: str) -> None:
     kind = KINDS[(topic.get(f"{side}_format") or "AVRO").upper()]
     references: list[Reference] = []
     for each in topic.get(f"{side}_schema_references") or ():

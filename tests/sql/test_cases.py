@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sql.testing.cases import Case, load_cases
-from sql.testing.results import Report, Status
+from sql.testing.results import CaseReport, Status
 from sql.testing.running import functions_with, run_case, run_cases
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ def test_as_many_shared_cases_pass_as_before(place: str) -> None:
         pytest.skip("the shared cases are not beside the repository")
     wanted = json.loads(FIGURES.read_text())[place]
     cases = load_cases([SHARED / place], scripts=[OWN])
-    report = Report(tuple(run_cases(cases, functions="tests.support.sql_test_functions")))
+    report = CaseReport(tuple(run_cases(cases, functions="tests.support.sql_test_functions")))
     failed = [each.id for each in report.results if each.status is Status.FAILED]
     assert report.count(Status.PASSED) >= wanted, f"these fail: {failed}"
 

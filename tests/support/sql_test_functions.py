@@ -7,7 +7,7 @@ from typing import Any
 from broker.schema.java_numbers import double_text
 from sql.datatypes import BIGINT, DOUBLE, INT, DataType
 from sql.errors import StatementFailed
-from sql.functions.aggregates import Summing
+from sql.functions.aggregates import Sum
 from sql.functions.registry import Aggregator, Family, Settings
 from sql.functions.user import family_of, udaf, udf, udtf
 
@@ -23,7 +23,7 @@ def _sum(
     return _SummingFrom(types[0], settings.get("ksql.functions.test_udaf.init", 0))
 
 
-class _SummingFrom(Summing):
+class _SummingFrom(Sum):
     """INT is summed as BIGINT, and from a start that may be set."""
 
     def __init__(self, type_: DataType, start: object) -> None:

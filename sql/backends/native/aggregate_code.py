@@ -3,21 +3,21 @@
 from collections.abc import Sequence
 
 from sql.datatypes import DOUBLE
-from sql.functions.aggregates import Counting, CountingRows, Summing
+from sql.functions.aggregates import Count, CountRows, Sum
 from sql.functions.registry import Aggregator
 
 # Their results are their states.
-_PLAIN = (Counting, CountingRows, Summing)
+_PLAIN = (Count, CountRows, Sum)
 
 
 def add_code(aggregator: Aggregator, state: str, values: Sequence[str]) -> str | None:
     """What `add` computes of a state and the values of a row; None: it must be called."""
     match aggregator:
-        case CountingRows():
+        case CountRows():
             return f"{state} + 1"
-        case Counting():
+        case Count():
             return f"{state} if {values[0]} is None else {state} + 1"
-        case Summing(state_type=type_) if type(aggregator) is Summing and type_ is DOUBLE:
+        case Sum(state_type=type_) if type(aggregator) is Sum and type_ is DOUBLE:
             return f"{state} if {values[0]} is None else {state} + {values[0]}"
         case _:
             return None

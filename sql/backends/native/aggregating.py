@@ -12,8 +12,8 @@ from sql.backends.native.copies import Copy, copying
 from sql.backends.native.evaluating import group_function, row_function
 from sql.backends.native.row_run import RowRun
 from sql.backends.native.rows import StoredRowSerde, internal_key_serde, stored_rows
-from sql.backends.native.source_code import Code, Columns
-from sql.backends.native.steps import QueryContext, RowTable
+from sql.backends.native.source_code import ColumnSource, PythonCode
+from sql.backends.native.steps import RowTable, StepContext
 from sql.functions.registry import Aggregator, UndoableAggregator
 from sql.plan import Aggregate, WindowSpec
 from sql.schema import WINDOW_BOUNDS
@@ -28,17 +28,17 @@ DAY_MS = 86_400_000
 BOUND_NAMES = tuple(each.name for each in WINDOW_BOUNDS)
 
 
-def aggregated(step: Aggregate, groups: RowTable, context: QueryContext) -> RowTable:
+def aggregated(step: Aggregate, groups: RowTable, context: StepContext) -> RowTable:
     """The groups of rows, each with its aggregates."""
     return groups.map_values(group_row(step, context), with_key=True)
 
 
-def changed_groups(step: Aggregate, groups: RowTable, context: QueryContext) -> RowRun:
+def changed_groups(step: Aggregate, groups: RowTable, context: StepContext) -> RowRun:
     """The changes of groups, as a stream that steps can be added to."""
     return RowRun(groups.to_stream(), GroupStates(step, context))
 
 
-def grouped_table(step: Aggregate, rows: RowTable, context: QueryContext) -> RowTable:
+def grouped_table(step: Aggregate, rows: RowTable, context: StepContext) -> RowTable:
     """The states of groups of a table's rows."""
     states, undo = States.of(step, context), _undo(step, context)
     return _grouped_table(step, rows, context).aggregate(
@@ -46,7 +46,7 @@ def grouped_table(step: Aggregate, rows: RowTable, context: QueryContext) -> Row
     )
 
 
-def grouped_stream(step: Aggregate, rows: RowRun, context: QueryContext) -> RowTable:
+def grouped_stream(step: Aggregate, rows: RowRun, context: StepContext) -> RowTable:
     """The states of groups of a stream's rows; what is in no group, or null, is dropped."""
     if step.by_key and not rows.stream.node.needs_repartition:
         # Nothing else of a row is needed before it is in its group.
@@ -66,7 +66,7 @@ def grouped_stream(step: Aggregate, rows: RowRun, context: QueryContext) -> RowT
     return _aggregated_stream(step, grouped, states, _stored(step, states, context))
 
 
-def _stored(step: Aggregate, states: "States", context: QueryContext) -> StoreOptions:
+def _stored(step: Aggregate, states: "States", context: StepContext) -> StoreOptions:
     return {
         "store": context.name_of(step, "-Aggregate-Materialize"),
         "key": stored_rows(step.shape.key),
@@ -106,9 +106,7 @@ def _grace_ms(window: WindowSpec) -> int:
     return max(DAY_MS - window.size_ms, 0) if window.grace_ms is None else window.grace_ms
 
 
-def _grouped_table(
-    step: Aggregate, rows: RowTable, context: QueryContext
-) -> GroupedTable[Any, Any]:
+def _grouped_table(step: Aggregate, rows: RowTable, context: StepContext) -> GroupedTable[Any, Any]:
     group = group_function(step.grouping, context.log_of(step.name))
     return rows.group_by(
         lambda key, row: (group(row), row),
@@ -128,7 +126,7 @@ class States:
     serde: StoredRowSerde
 
     @staticmethod
-    def of(step: Aggregate, context: QueryContext, *, computed: bool = False) -> "States":
+    def of(step: Aggregate, context: StepContext, *, computed: bool = False) -> "States":
         """What an aggregation needs; `computed`: rows are the values of the arguments already."""
         aggregators = _aggregators(step, context)
         copies = [copying(each.state_type) for each in aggregators]
@@ -146,12 +144,12 @@ class States:
         )
 
 
-def _aggregators(step: Aggregate, context: QueryContext) -> list[Aggregator]:
+def _aggregators(step: Aggregate, context: StepContext) -> list[Aggregator]:
     settings = context.settings
     return [each.function.make(each.types, each.constants, settings) for each in step.calls]
 
 
-def _undo(step: Aggregate, context: QueryContext) -> Callable[[Row, Row, Row], Row]:
+def _undo(step: Aggregate, context: StepContext) -> Callable[[Row, Row, Row], Row]:
     """What takes a row out of the states of its group."""
     aggregators = [cast("UndoableAggregator", each) for each in _aggregators(step, context)]
     copies = [copying(each.state_type) for each in aggregators]
@@ -159,7 +157,7 @@ def _undo(step: Aggregate, context: QueryContext) -> Callable[[Row, Row, Row], R
 
 
 def _of_rows(
-    change: Callable[[Row, Row, Row], Row], step: Aggregate, context: QueryContext
+    change: Callable[[Row, Row, Row], Row], step: Aggregate, context: StepContext
 ) -> Callable[[Row, Row, Row], Row]:
     """A change by a row, from one by the values of the arguments."""
     log = context.log_of(step.name)
@@ -235,14 +233,14 @@ def _merge_of_copies(
     return lambda left, right: merge(copy(left), copy(right))
 
 
-def group_row(step: Aggregate, context: QueryContext) -> Callable[[object, Row], Row]:
+def group_row(step: Aggregate, context: StepContext) -> Callable[[object, Row], Row]:
     """The row of a group: aggregates, then window bounds and key as the plan says."""
     names, parts = _group_columns(step, context)
     code = f"lambda key, value: {_tuple(parts)}"
     return cast("Callable[[object, Row], Row]", _generated(code, names))
 
 
-def _group_columns(step: Aggregate, context: QueryContext) -> tuple[dict[str, object], list[str]]:
+def _group_columns(step: Aggregate, context: StepContext) -> tuple[dict[str, object], list[str]]:
     """The source of the columns of a group, of its key and its states, and the names in it."""
     aggregators = _aggregators(step, context)
     names: dict[str, object] = {f"r{place}": each.result for place, each in enumerate(aggregators)}
@@ -265,7 +263,7 @@ class GroupStates:
     """Records of groups: rows have the results of their states, the bounds of windows, the key."""
 
     step: Aggregate
-    context: QueryContext
+    context: StepContext
     before: ClassVar[tuple[str, ...]] = ()
     row: ClassVar[str] = "group_row(key, value)"
     read: ClassVar[str] = "group_row(key, value)"
@@ -275,7 +273,7 @@ class GroupStates:
         """The results of the aggregates, and what makes the whole row."""
         return ("group_row", *(f"r{place}" for place in range(len(self.step.calls))))
 
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnSource:
         """Results, and places of the key."""
         return _GroupColumns(_group_columns(self.step, self.context)[1])
 
@@ -292,7 +290,7 @@ class _GroupColumns:
     parts: list[str]
     parameters: str = "key, value"
 
-    def code(self, index: int) -> Code:
+    def code(self, index: int) -> PythonCode:
         """The result of an aggregate is computed; the rest is there."""
         text = self.parts[index]
-        return Code(text, atom=not text.endswith(")"))
+        return PythonCode(text, atom=not text.endswith(")"))

@@ -4,23 +4,25 @@ from collections.abc import Callable
 from decimal import Context
 
 from sql.backends.native import values
-from sql.backends.native.source_code import Code, Names
+from sql.backends.native.source_code import Names, PythonCode
 from sql.datatypes import BIGINT, DOUBLE, INT, STRING, DecimalType
 from sql.expressions import Calculation, Constant, Convert, Negation, TypedExpression
 
-Write = Callable[[TypedExpression], Code]
+Write = Callable[[TypedExpression], PythonCode]
 
 
 class CalculationWriter:
     """Writes calculations; the owner writes their operands."""
 
-    def __init__(self, names: Names, write: Write, shorten: Callable[[Code], Code]) -> None:
+    def __init__(
+        self, names: Names, write: Write, shorten: Callable[[PythonCode], PythonCode]
+    ) -> None:
         """`names` are shared with the parts; `shorten` is for code that is nested deeply."""
         self._names = names
         self._write = write
         self._shorten = shorten
 
-    def code(self, node: Calculation | Negation) -> Code:
+    def code(self, node: Calculation | Negation) -> PythonCode:
         """The source of a calculation; it is never None."""
         if node.type in (INT, BIGINT):
             return self._whole(node)
@@ -31,7 +33,7 @@ class CalculationWriter:
             return self._text(node)
         return self._decimal(node)
 
-    def _whole(self, node: Calculation | Negation) -> Code:
+    def _whole(self, node: Calculation | Negation) -> PythonCode:
         """A chain of operations; sums and products wrap alike, so they are wrapped at the end."""
         spine: list[Calculation] = []
         start: TypedExpression = node
@@ -45,7 +47,7 @@ class CalculationWriter:
                 right = self._raw_part(outer.right, node)
                 left = f"({found.text})" if is_sum and outer.operator == "*" else found.text
                 text = f"{left} {outer.operator} {right.text}"
-                found = Code(text, nullable=False, constant=found.constant and right.constant)
+                found = PythonCode(text, nullable=False, constant=found.constant and right.constant)
                 is_sum, is_raw = outer.operator != "*", True
             else:
                 found = self._wrapped(found, node) if is_raw else found
@@ -54,31 +56,33 @@ class CalculationWriter:
                 is_sum, is_raw = False, outer.operator == "/" and _positive(outer.right) is None
         return self._wrapped(found, node) if is_raw else found
 
-    def _wrapped(self, raw: Code, node: TypedExpression) -> Code:
+    def _wrapped(self, raw: PythonCode, node: TypedExpression) -> PythonCode:
         low, high, wrap = (
             (values.INT_MIN, values.INT_MAX, values.wrap_int)
             if node.type is INT
             else (values.BIGINT_MIN, values.BIGINT_MAX, values.wrap_bigint)
         )
         name, again = self._names.fresh("t"), self._names.constant(wrap)
-        return Code(
+        return PythonCode(
             f"({name} if {low} <= ({name} := {raw.text}) <= {high} else {again}({name}))",
             nullable=False,
             constant=raw.constant,
         )
 
-    def _raw_part(self, node: TypedExpression, whole: TypedExpression) -> Code:
+    def _raw_part(self, node: TypedExpression, whole: TypedExpression) -> PythonCode:
         """A part that may leave the type's range."""
         if isinstance(node, Negation) and node.type == whole.type:
             value = self._raw_part(node.value, whole)
-            return Code(f"(-{value.text})", nullable=False, constant=value.constant)
+            return PythonCode(f"(-{value.text})", nullable=False, constant=value.constant)
         if isinstance(node, Calculation) and node.type == whole.type and node.operator in "+-*":
             left, right = self._raw_part(node.left, whole), self._raw_part(node.right, whole)
             constant = left.constant and right.constant
-            return Code(f"({left.text} {node.operator} {right.text})", False, constant=constant)
+            return PythonCode(
+                f"({left.text} {node.operator} {right.text})", False, constant=constant
+            )
         return self._write(node)
 
-    def _divided(self, node: Calculation, left: Code) -> Code:
+    def _divided(self, node: Calculation, left: PythonCode) -> PythonCode:
         """The quotient or remainder of what is written already."""
         sign = "//" if node.operator == "/" else "%"
         right, divisor = self._write(node.right), _positive(node.right)
@@ -91,12 +95,12 @@ class CalculationWriter:
                 values.divide_whole if node.operator == "/" else values.remainder_whole
             )
             text = f"{call}({left.text}, {right.text})"
-        return Code(text, nullable=False, constant=constant)
+        return PythonCode(text, nullable=False, constant=constant)
 
-    def _double(self, node: Calculation | Negation) -> Code:
+    def _double(self, node: Calculation | Negation) -> PythonCode:
         if isinstance(node, Negation):
             value = self._write(node.value)
-            return Code(f"(-{value.text})", nullable=False, constant=value.constant)
+            return PythonCode(f"(-{value.text})", nullable=False, constant=value.constant)
         left, right = self._sides(node)
         constant = left.constant and right.constant
         if node.operator == "%":
@@ -114,9 +118,9 @@ class CalculationWriter:
             text = f"({numerator} / {divisor} if {test} else {zero}({numerator}, {divisor}))"
         else:
             text = f"({left.text} {node.operator} {right.text})"
-        return Code(text, nullable=False, constant=constant)
+        return PythonCode(text, nullable=False, constant=constant)
 
-    def _sides(self, node: Calculation) -> tuple[Code, Code]:
+    def _sides(self, node: Calculation) -> tuple[PythonCode, PythonCode]:
         """Both sides; beside a double Python converts a whole number itself."""
         left, right = node.left, node.right
         if _is_widened(left) and not _is_widened(right):
@@ -127,21 +131,21 @@ class CalculationWriter:
             right = right.value
         return self._write(left), self._write(right)
 
-    def _text(self, node: Calculation) -> Code:
+    def _text(self, node: Calculation) -> PythonCode:
         left, right = self._write(node.left), self._write(node.right)
         constant = left.constant and right.constant
         if not left.nullable and not right.nullable:
-            return Code(f"({left.text} + {right.text})", nullable=False, constant=constant)
+            return PythonCode(f"({left.text} + {right.text})", nullable=False, constant=constant)
         join = self._names.constant(values.joined_texts)
-        return Code(f"{join}({left.text}, {right.text})", nullable=False, constant=constant)
+        return PythonCode(f"{join}({left.text}, {right.text})", nullable=False, constant=constant)
 
-    def _decimal(self, node: Calculation | Negation) -> Code:
+    def _decimal(self, node: Calculation | Negation) -> PythonCode:
         assert isinstance(node.type, DecimalType)
         context = values.exact_context(node.type)
         if isinstance(node, Negation):
             value = self._write(node.value)
             minus = self._names.constant(context.minus)
-            return Code(f"{minus}({value.text})", nullable=False, constant=value.constant)
+            return PythonCode(f"{minus}({value.text})", nullable=False, constant=value.constant)
         left, right = self._write(node.left), self._write(node.right)
         call = self._names.constant(_decimal_operation(node, context))
         text = f"{call}({left.text}, {right.text})"
@@ -149,7 +153,7 @@ class CalculationWriter:
             # Java's decimals have no negative zero.
             name = self._names.fresh("t")
             text = f"({name} if ({name} := {text}) else {name}.copy_abs())"
-        return Code(text, nullable=False, constant=left.constant and right.constant)
+        return PythonCode(text, nullable=False, constant=left.constant and right.constant)
 
 
 def _positive(node: TypedExpression) -> int | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from sql.backends.native import values
-from sql.backends.native.source_code import Code, Names, is_plain
+from sql.backends.native.source_code import Names, PythonCode, is_plain
 from sql.datatypes import BYTES, DOUBLE, STRING, DecimalType
 from sql.expressions import (
     Among,
@@ -15,7 +15,7 @@ from sql.expressions import (
     TypedExpression,
 )
 
-Write = Callable[[TypedExpression], Code]
+Write = Callable[[TypedExpression], PythonCode]
 
 # Strings of characters below this one have the same order as code points and as UTF-16.
 SURROGATES = "\ud800"
@@ -51,7 +51,7 @@ def _has_common_order(node: TypedExpression) -> bool:
     )
 
 
-def _is_known(code: Code) -> bool:
+def _is_known(code: PythonCode) -> bool:
     return code.atom and not code.nullable
 
 
@@ -71,7 +71,7 @@ class ComparisonWriter:
         self._names = names
         self._write = write
 
-    def compared(self, node: Comparing, left: Code | None = None) -> Code:
+    def compared(self, node: Comparing, left: PythonCode | None = None) -> PythonCode:
         """The source of a comparison, never None; `left` is the left side if it was written."""
         left = left or self._side(node.left, node.right)
         right = self._side(node.right, node.left)
@@ -81,9 +81,9 @@ class ComparisonWriter:
             text = self._equal(left, right)
         else:
             text = self._ordered(node, left, right)
-        return Code(text, nullable=False, constant=left.constant and right.constant)
+        return PythonCode(text, nullable=False, constant=left.constant and right.constant)
 
-    def between(self, node: Both) -> Code:
+    def between(self, node: Both) -> PythonCode:
         """value BETWEEN low AND high; the upper bound is only computed if the lower one is met."""
         low, high = node.left, node.right
         assert isinstance(low, Comparing)
@@ -92,7 +92,7 @@ class ComparisonWriter:
         first, then = self._names.once(value)
         # What is known not to be null needs no test, unless it is to be computed there.
         tests = [] if first == then and not value.nullable else [f"{first} is not None"]
-        known = Code(then, nullable=False, atom=True)
+        known = PythonCode(then, nullable=False, atom=True)
         bounds = self._side(low.right, low.left), self._side(high.right, high.left)
         if _is_plain_order(low) and _is_plain_order(high) and all(map(_is_known, bounds)):
             tests.append(f"{bounds[0].text} <= {then} <= {bounds[1].text}")
@@ -100,9 +100,9 @@ class ComparisonWriter:
             tests.append(self._ordered(low, known, bounds[0]))
             tests.append(self._ordered(high, known, bounds[1]))
         constant = value.constant and bounds[0].constant and bounds[1].constant
-        return Code(f"({' and '.join(tests)})", nullable=False, constant=constant)
+        return PythonCode(f"({' and '.join(tests)})", nullable=False, constant=constant)
 
-    def among(self, node: Among) -> Code:
+    def among(self, node: Among) -> PythonCode:
         """value IN (choices)."""
         value = self._write(node.value)
         choices = [self._write(each) for each in node.choices]
@@ -110,27 +110,29 @@ class ComparisonWriter:
             known = [eval(each.text, self._names.namespace) for each in choices]
             if all(map(is_plain, known)):
                 found = self._names.constant(frozenset(each for each in known if each is not None))
-                return Code(f"({value.text} in {found})", nullable=False, constant=value.constant)
+                return PythonCode(
+                    f"({value.text} in {found})", nullable=False, constant=value.constant
+                )
         listed = "".join(f"{each.text}, " for each in choices)
         if not all(each.atom for each in choices):
             # All choices are computed, even if the value is null.
             call = self._names.constant(values.among)
-            return Code(f"{call}({value.text}, ({listed}))", nullable=False)
+            return PythonCode(f"{call}({value.text}, ({listed}))", nullable=False)
         if not value.nullable:
-            return Code(f"({value.text} in ({listed}))", nullable=False)
+            return PythonCode(f"({value.text} in ({listed}))", nullable=False)
         first, then = self._names.once(value)
-        return Code(f"({first} is not None and {then} in ({listed}))", nullable=False)
+        return PythonCode(f"({first} is not None and {then} in ({listed}))", nullable=False)
 
-    def matching(self, node: Matching) -> Code:
+    def matching(self, node: Matching) -> PythonCode:
         """value LIKE pattern."""
         value = self._write(node.value)
         if isinstance(node.pattern, Constant) and isinstance(node.pattern.value, str):
             return self._known_pattern(value, node.pattern.value, node.escape)
         pattern = self._write(node.pattern)
         like, escape = self._names.constant(values.like), self._names.value(node.escape)
-        return Code(f"{like}({value.text}, {pattern.text}, {escape.text})", nullable=False)
+        return PythonCode(f"{like}({value.text}, {pattern.text}, {escape.text})", nullable=False)
 
-    def _known_pattern(self, value: Code, pattern: str, escape: str | None) -> Code:
+    def _known_pattern(self, value: PythonCode, pattern: str, escape: str | None) -> PythonCode:
         inner = pattern.strip("%")
         plain = "%" not in inner and "_" not in inner and (escape is None or escape not in pattern)
         text = self._names.value(inner).text
@@ -148,29 +150,31 @@ class ComparisonWriter:
             return self._regular_expression(value, pattern, escape)
         else:
             test = f"({value.text} == {text})"
-        return Code(test, nullable=False, constant=value.constant)
+        return PythonCode(test, nullable=False, constant=value.constant)
 
-    def _regular_expression(self, value: Code, pattern: str, escape: str | None) -> Code:
+    def _regular_expression(
+        self, value: PythonCode, pattern: str, escape: str | None
+    ) -> PythonCode:
         try:
             found = values.like_pattern(pattern, escape)
         except ValueError:
             # Each row says then what is wrong with the pattern.
             like, known = self._names.constant(values.like), self._names.value(pattern)
             sign = self._names.value(escape)
-            return Code(f"{like}({value.text}, {known.text}, {sign.text})", nullable=False)
+            return PythonCode(f"{like}({value.text}, {known.text}, {sign.text})", nullable=False)
         plain, length = found.quick
         quick, match = map(self._names.constant, (plain.fullmatch, found.fullmatch))
         first, then = self._names.once(value)
         test = f"(({quick} if len({first}) <= {length} else {match})({then}) is not None)"
-        return Code(test, nullable=False, constant=value.constant)
+        return PythonCode(test, nullable=False, constant=value.constant)
 
-    def _side(self, side: TypedExpression, other: TypedExpression) -> Code:
+    def _side(self, side: TypedExpression, other: TypedExpression) -> PythonCode:
         """A known number is a double beside doubles: Python compares two of one type faster."""
         if other.type is DOUBLE and isinstance(side, Constant) and isinstance(side.value, int):
             return self._names.value(float(side.value))
         return self._write(side)
 
-    def _distinct(self, node: Comparing, left: Code, right: Code) -> str:
+    def _distinct(self, node: Comparing, left: PythonCode, right: PythonCode) -> str:
         if DOUBLE in (node.left.type, node.right.type):
             call = self._names.constant(
                 values.distinct_decimals if _is_mixed(node) else values.distinct_doubles
@@ -180,14 +184,14 @@ class ComparisonWriter:
         operator = "!=" if node.operator == "IS DISTINCT FROM" else "=="
         return f"({left.text} {operator} {right.text})"
 
-    def _equal(self, left: Code, right: Code) -> str:
+    def _equal(self, left: PythonCode, right: PythonCode) -> str:
         """A right side that may raise is not computed if the left one is null."""
         if not left.nullable or (not right.nullable and right.atom):
             return f"({left.text} == {right.text})"
         first, then = self._names.once(left)
         return f"({first} is not None and {then} == {right.text})"
 
-    def _ordered(self, node: Comparing, left: Code, right: Code) -> str:
+    def _ordered(self, node: Comparing, left: PythonCode, right: PythonCode) -> str:
         """With a test of each side that may be None; the left side is computed first."""
         tests, sides = [], []
         for side, tested in (

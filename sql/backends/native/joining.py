@@ -7,7 +7,7 @@ from broker.client.serde.rows.row_format import Row
 from sql.backends.native.evaluating import row_function
 from sql.backends.native.rows import AnySerde, internal_key_serde, stored_rows, windowed
 from sql.backends.native.stateless import as_key
-from sql.backends.native.steps import QueryContext, RowStream, RowTable
+from sql.backends.native.steps import RowStream, RowTable, StepContext
 from sql.catalog import FormatInfo
 from sql.plan import ForeignKeyJoin, Shape, StreamJoin, StreamTableJoin, TableJoin
 from sql.syntax.queries import JoinKind
@@ -22,7 +22,7 @@ Joiner = Callable[[object, Row | None, Row | None], Row]
 
 
 def joined_streams(
-    step: StreamJoin, left: RowStream, right: RowStream, context: QueryContext
+    step: StreamJoin, left: RowStream, right: RowStream, context: StepContext
 ) -> RowStream:
     """Two streams; without a grace period, unmatched rows are emitted at once."""
     grace_ms = DAY_MS if step.grace_ms is None else step.grace_ms
@@ -55,7 +55,7 @@ def joined_streams(
 
 
 def joined_with_table(
-    step: StreamTableJoin, left: RowStream, right: RowTable, context: QueryContext
+    step: StreamTableJoin, left: RowStream, right: RowTable, context: StepContext
 ) -> RowStream:
     """A stream with a table."""
     options: JoinOptions = {
@@ -72,7 +72,7 @@ def joined_with_table(
 
 
 def joined_tables(
-    step: TableJoin, left: RowTable, right: RowTable, context: QueryContext
+    step: TableJoin, left: RowTable, right: RowTable, context: StepContext
 ) -> RowTable:
     """Two tables by their keys."""
     joiner = row_joiner(step)
@@ -86,7 +86,7 @@ def joined_tables(
 
 
 def joined_by_foreign_key(
-    step: ForeignKeyJoin, left: RowTable, right: RowTable, context: QueryContext
+    step: ForeignKeyJoin, left: RowTable, right: RowTable, context: StepContext
 ) -> RowTable:
     """Two tables by a value of the left one."""
     evaluate = row_function([step.foreign_key], context.log_of(step.name))

@@ -13,7 +13,7 @@ from sql.backends.native.aggregating import group_row
 from sql.backends.native.evaluating import predicate, row_function
 from sql.backends.native.rows import stored_rows, windowed
 from sql.backends.native.sinks import written
-from sql.backends.native.steps import QueryContext, RowTable, then
+from sql.backends.native.steps import RowTable, StepContext, then
 from sql.backends.native.tap import Tap
 from sql.backends.native.topology import look_at_columns, lower, lower_result
 from sql.plan import Aggregate, Filter, PlanNode, Project, Scan, Shape, Sink
@@ -23,7 +23,7 @@ from streams.record import Windowed
 
 FOREVER_MS = (1 << 63) - 1
 TAP = "SQL-TAP-"
-KEPT = "-Materialize"  # ends the name of a store that only a result needs
+MATERIALIZED_SUFFIX = "-Materialize"  # ends the name of a store that only a result needs
 
 # The row of a key and what is stored of it; None if the table has no such row.
 RowOf = Callable[[object, Row], Row | None]
@@ -98,7 +98,7 @@ def _windows_of(key: Row, store: Any, size_ms: int) -> Iterator[tuple[Windowed[R
         yield Windowed(key, start_ms, start_ms + size_ms), found
 
 
-def materialized(step: PlanNode, context: QueryContext) -> Materialized | None:
+def materialized(step: PlanNode, context: StepContext) -> Materialized | None:
     """Where the rows of a table's step are; None if no store has them."""
     match step:
         case Scan():
@@ -118,7 +118,7 @@ def materialized(step: PlanNode, context: QueryContext) -> Materialized | None:
             return None
 
 
-def _filtered(step: Filter, context: QueryContext) -> Materialized | None:
+def _filtered(step: Filter, context: StepContext) -> Materialized | None:
     below = materialized(step.input, context)
     if below is None:
         return None
@@ -131,7 +131,7 @@ def _filtered(step: Filter, context: QueryContext) -> Materialized | None:
     return Materialized(below.store, step.shape, row_of, below.windows)
 
 
-def _projected(step: Project, context: QueryContext) -> Materialized | None:
+def _projected(step: Project, context: StepContext) -> Materialized | None:
     below = materialized(step.input, context)
     if below is None:
         return None
@@ -145,7 +145,7 @@ def _projected(step: Project, context: QueryContext) -> Materialized | None:
     return Materialized(below.store, step.shape, row_of, below.windows)
 
 
-def where_rows_are(plan: PlanNode, context: QueryContext) -> Materialized | None:
+def where_rows_are(plan: PlanNode, context: StepContext) -> Materialized | None:
     """Where the rows of a query are that `add_queryable` adds, if it is a table."""
     if not isinstance(plan, Sink):
         return materialized(plan, context)
@@ -153,13 +153,13 @@ def where_rows_are(plan: PlanNode, context: QueryContext) -> Materialized | None
         return None
     found = materialized(plan.input, context)
     if found is None:
-        store = context.name_of(plan, KEPT)
+        store = context.name_of(plan, MATERIALIZED_SUFFIX)
         found = Materialized(store, plan.input.shape, lambda key, row: row)
     return found
 
 
 def add_queryable(
-    plan: PlanNode, context: QueryContext, tap: Tap | None = None
+    plan: PlanNode, context: StepContext, tap: Tap | None = None
 ) -> Materialized | None:
     """Add a persistent query to the topology; where its table's rows are, if it is a table."""
     found = where_rows_are(plan, context)
@@ -168,15 +168,15 @@ def add_queryable(
         lower(plan, context)
         return found
     look_at_columns(plan, context)
-    if found is not None and found.store == context.name_of(plan, KEPT):
-        changes = _kept(plan, found, context).to_stream()
+    if found is not None and found.store == context.name_of(plan, MATERIALIZED_SUFFIX):
+        changes = _stored_table(plan, found, context).to_stream()
         written(plan, changes if tap is None else then(changes, TAP, tap), context)
     else:
         written(plan, lower_result(plan.input, context, tap), context)
     return found
 
 
-def _kept(plan: Sink, found: Materialized, context: QueryContext) -> RowTable:
+def _stored_table(plan: Sink, found: Materialized, context: StepContext) -> RowTable:
     """The table in a store of its own."""
     rows, shape = lower(plan.input, context), found.shape
     assert isinstance(rows, Table), "a table's step gives a table"

@@ -40,7 +40,7 @@ from sql.backends.native.expressions import (
     compiled,
     refusing_depth,
 )
-from sql.backends.native.source_code import Code, Columns, ColumnsOf, Names
+from sql.backends.native.source_code import ColumnsOf, ColumnSource, Names, PythonCode
 from sql.backends.native.steps import RowStream, then
 from sql.backends.native.tap import Tap
 from sql.expressions import TypedExpression
@@ -54,7 +54,7 @@ SKIP, FORWARD = "return", "forward"
 class RowOrigin(Protocol):
     """What records are before the first step: how the columns of their rows are found."""
 
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnSource:
         """The source of columns, of the variables key, value, timestamp_ms and headers."""
         ...
 
@@ -92,7 +92,7 @@ class ValueIsRow:
     read: str = "value"
     objects_named: tuple[str, ...] = ()
 
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnSource:
         """Places of the value."""
         return ColumnsOf("value")
 
@@ -102,7 +102,7 @@ class ValueIsRow:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Filtered:
     """Only rows for which a condition is true."""
 
     condition: TypedExpression
@@ -110,7 +110,7 @@ class _Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class _Selected:
+class _Projected:
     """Other values instead of the row."""
 
     expressions: tuple[TypedExpression, ...]
@@ -123,18 +123,18 @@ class RowRun:
 
     stream: RowStream
     origin: RowOrigin
-    steps: tuple[_Kept | _Selected, ...] = ()
-    key: _Selected | None = None
+    steps: tuple[_Filtered | _Projected, ...] = ()
+    key: _Projected | None = None
     drops_nulls: bool = False
     tap: Tap | None = None
 
     def kept(self, condition: TypedExpression, log: Log) -> "RowRun":
         """Only rows for which a condition is true; null rows are not."""
-        return replace(self, steps=(*self.steps, _Kept(condition, log)), drops_nulls=True)
+        return replace(self, steps=(*self.steps, _Filtered(condition, log)), drops_nulls=True)
 
     def selected(self, expressions: Sequence[TypedExpression], log: Log) -> "RowRun":
         """The values of some expressions; null rows stay null."""
-        return replace(self, steps=(*self.steps, _Selected(tuple(expressions), log)))
+        return replace(self, steps=(*self.steps, _Projected(tuple(expressions), log)))
 
     def present(self) -> "RowRun":
         """No null rows."""
@@ -142,7 +142,7 @@ class RowRun:
 
     def grouped(self, expressions: Sequence[TypedExpression], log: Log) -> "RowRun":
         """Rows under the key of their group; null rows, and those with a null in it, have none."""
-        return replace(self, key=_Selected(tuple(expressions), log), drops_nulls=True)
+        return replace(self, key=_Projected(tuple(expressions), log), drops_nulls=True)
 
     def tapped(self, tap: Tap) -> "RowRun":
         """Rows that can be watched."""
@@ -154,7 +154,7 @@ class RowRun:
         if isinstance(self.origin, ValueIsRow) and nothing and not self.drops_nulls:
             return self.stream
         with refusing_depth():
-            operator = _Writing(self).operator()
+            operator = _RunWriter(self).operator()
         return then(self.stream, ROWS, operator, new_key=self.key is not None)
 
 
@@ -163,7 +163,7 @@ _Make = Callable[[Process, Tap | None, dict[str, object]], tuple[Process, Proces
 
 
 @dataclass(frozen=True, slots=True)
-class _RunRows:
+class _RunOperator:
     """The operator of a run."""
 
     make: _Make
@@ -179,7 +179,7 @@ class _RunRows:
         return self.make(context.forward, self.tap, self.origin.objects(context))[1]
 
 
-class _Writing:
+class _RunWriter:
     """The source of one run."""
 
     def __init__(self, run: RowRun) -> None:
@@ -189,10 +189,10 @@ class _Writing:
         self._row, self._read = run.origin.row, run.origin.read
         self._lines: list[str] = []
 
-    def operator(self) -> _RunRows:
+    def operator(self) -> _RunOperator:
         run = self._run
         for step in run.steps:
-            if isinstance(step, _Kept):
+            if isinstance(step, _Filtered):
                 self._keep(step)
             else:
                 self._row = self._read = self._select(step, self._names.fresh("row"))
@@ -202,7 +202,7 @@ class _Writing:
             key = self._select(run.key, "group")
             self._lines += ["if None in group:", f"    {SKIP}"]
         self._forward(key, self._row)
-        return _RunRows(self._made(), run.origin, run.tap)
+        return _RunOperator(self._made(), run.origin, run.tap)
 
     def _made(self) -> _Make:
         objects = self._run.origin.objects_named
@@ -230,7 +230,7 @@ class _Writing:
         nothing, self._lines = self._lines, lines
         return ["if value is None:", *(f"    {line}" for line in [*nothing, SKIP])]
 
-    def _keep(self, step: _Kept) -> None:
+    def _keep(self, step: _Filtered) -> None:
         code = self._written([step.condition])[0]
         careful = self._names.constant(careful_predicate(step.condition, step.log))
         refused = f"{code.text} is not True" if code.nullable else f"not {code.text}"
@@ -243,7 +243,7 @@ class _Writing:
             f"        {SKIP}",
         ]
 
-    def _select(self, step: _Selected, name: str) -> str:
+    def _select(self, step: _Projected, name: str) -> str:
         values = "".join(f"{code.text}, " for code in self._written(step.expressions))
         careful = self._names.constant(careful_row_function(step.expressions, step.log))
         self._lines += [
@@ -254,7 +254,7 @@ class _Writing:
         ]
         return name
 
-    def _written(self, expressions: Sequence[TypedExpression]) -> list[Code]:
+    def _written(self, expressions: Sequence[TypedExpression]) -> list[PythonCode]:
         writer = ExpressionWriter(self._names, columns=self._columns)
         return [writer.code(each) for each in expressions]
 

@@ -7,7 +7,7 @@ from typing import cast
 from broker.client.serde.rows.row_format import Row
 from sql.backends.native.row_times import time_reader
 from sql.backends.native.rows import key_serde, value_serde
-from sql.backends.native.steps import QueryContext, RowStream, then
+from sql.backends.native.steps import RowStream, StepContext, then
 from sql.errors import ProcessingFailed
 from sql.plan import Sink
 from streams.processor import NodeContext, Process
@@ -17,7 +17,7 @@ SET_TIME = "SQL-SET-TIME-"
 THROW_ON_INVALID = "ksql.timestamp.throw.on.invalid"
 
 
-def written(step: Sink, stream: RowStream, context: QueryContext) -> None:
+def written(step: Sink, stream: RowStream, context: StepContext) -> None:
     """Write rows to a topic."""
     shape = step.shape
     if step.timestamp is not None:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class PythonCode:
     """The source of an expression, safe to stand anywhere: in parentheses, or a single thing."""
 
     text: str
@@ -28,10 +28,10 @@ class Code:
         return self.text == "None"
 
 
-NULL = Code("None", nullable=True, atom=True, constant=True)
+NULL = PythonCode("None", nullable=True, atom=True, constant=True)
 
 
-class Columns(Protocol):
+class ColumnSource(Protocol):
     """Where generated source finds the columns of a row."""
 
     @property
@@ -39,7 +39,7 @@ class Columns(Protocol):
         """The variables that the source uses."""
         ...
 
-    def code(self, index: int) -> Code:
+    def code(self, index: int) -> PythonCode:
         """The source of a column."""
         ...
 
@@ -55,9 +55,9 @@ class ColumnsOf:
         """The variable."""
         return self.variable
 
-    def code(self, index: int) -> Code:
+    def code(self, index: int) -> PythonCode:
         """A place of the row."""
-        return Code(f"{self.variable}[{index}]", atom=True)
+        return PythonCode(f"{self.variable}[{index}]", atom=True)
 
 
 class Names:
@@ -85,7 +85,7 @@ class Names:
             self.namespace[name] = value
         return name
 
-    def value(self, value: object) -> Code:
+    def value(self, value: object) -> PythonCode:
         """A value of SQL, the same for all rows."""
         if value is None:
             return NULL
@@ -93,20 +93,20 @@ class Names:
         text = repr(value) if written else self.constant(value)
         if text.startswith("-"):
             text = f"({text})"
-        return Code(text, nullable=False, atom=True, constant=True)
+        return PythonCode(text, nullable=False, atom=True, constant=True)
 
-    def once(self, code: Code) -> tuple[str, str]:
+    def once(self, code: PythonCode) -> tuple[str, str]:
         """Source for the first use of a value, and for all that come after it."""
         if code.atom and not code.text.endswith("]"):
             return code.text, code.text
         name = self.fresh("t")
         return f"({name} := {code.text})", name
 
-    def function(self, parameters: str, code: Code) -> Code:
+    def function(self, parameters: str, code: PythonCode) -> PythonCode:
         """Source as a call of a function of its own."""
         name = self.fresh("f")
         self.functions.append(f"def {name}({parameters}):\n    return {code.text}")
-        return Code(f"{name}({parameters})", nullable=code.nullable)
+        return PythonCode(f"{name}({parameters})", nullable=code.nullable)
 
 
 def nesting(text: str) -> int:

@@ -10,8 +10,8 @@ from broker.errors import SerdeError
 from sql.backends.native.row_run import RowRun
 from sql.backends.native.row_times import time_reader
 from sql.backends.native.rows import AnySerde, key_serde, stored_rows, value_serde, windowed
-from sql.backends.native.source_code import Code, Columns, ColumnsOf
-from sql.backends.native.steps import QueryContext, RowStream, RowTable, then
+from sql.backends.native.source_code import ColumnsOf, ColumnSource, PythonCode
+from sql.backends.native.steps import RowStream, RowTable, StepContext, then
 from sql.errors import ProcessingFailed
 from sql.plan import Scan
 from sql.schema import HeaderColumn
@@ -29,13 +29,13 @@ READ = "read(key, value, timestamp_ms, headers)"
 PLACES = 2  # ROWPARTITION and ROWOFFSET, in a Position after the topic
 
 
-def scanned_rows(step: Scan, context: QueryContext) -> RowRun:
+def scanned_rows(step: Scan, context: StepContext) -> RowRun:
     """The rows of a topic, as a stream that steps can be added to."""
     stream = _records(step, context)
     return RowRun(stream, TopicRecords(step, has_place=context.needs_place))
 
 
-def scanned_table(step: Scan, context: QueryContext) -> RowTable:
+def scanned_table(step: Scan, context: StepContext) -> RowTable:
     """The rows of a topic, as a table."""
     shape = step.shape
     read = RowRun(_records(step, context), TopicRecords(step)).added()
@@ -50,7 +50,7 @@ def scanned_table(step: Scan, context: QueryContext) -> RowTable:
     return table
 
 
-def _records(step: Scan, context: QueryContext) -> RowStream:
+def _records(step: Scan, context: StepContext) -> RowStream:
     """The records of a topic: keys, and values without what else a row has."""
     shape = step.shape
     topic_key = key_serde(step.key_format, shape.key, context.registry, shape.window)
@@ -131,7 +131,7 @@ class TopicRecords:
         """The whole row, with its place."""
         return READ if self._is_plain else "row"
 
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnSource:
         """Columns of plain rows, where they are; of others, in the row."""
         return _PlainColumns(len(self.scan.value)) if self._is_plain else ColumnsOf("row")
 
@@ -185,16 +185,16 @@ class _PlainColumns:
     values: int
     parameters: str = "key, value, timestamp_ms"
 
-    def code(self, index: int) -> Code:
+    def code(self, index: int) -> PythonCode:
         """Of the value, the time, the place or the key."""
         after = index - self.values
         if after < 0:
-            return Code(f"value[{index}]", atom=True)
+            return PythonCode(f"value[{index}]", atom=True)
         if after == 0:
-            return Code("timestamp_ms", nullable=False, atom=True)
+            return PythonCode("timestamp_ms", nullable=False, atom=True)
         if after <= PLACES:
-            return Code(f"place()[{after}]", nullable=False)
-        return Code(f"(None if key is None else key[{after - PLACES - 1}])")
+            return PythonCode(f"place()[{after}]", nullable=False)
+        return PythonCode(f"(None if key is None else key[{after - PLACES - 1}])")
 
 
 def header_reader(column: HeaderColumn) -> Callable[[Headers], object]:
@@ -208,7 +208,7 @@ def header_reader(column: HeaderColumn) -> Callable[[Headers], object]:
     return last
 
 
-def extractor_of(step: Scan, context: QueryContext) -> TimestampExtractor | None:
+def extractor_of(step: Scan, context: StepContext) -> TimestampExtractor | None:
     """The time of a row by its TIMESTAMP column; what has none is dropped, and logged."""
     if step.timestamp is None:
         return None

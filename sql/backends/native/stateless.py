@@ -14,7 +14,7 @@ from sql.backends.native.evaluating import (
 from sql.backends.native.expressions import Log
 from sql.backends.native.row_run import RowRun
 from sql.backends.native.rows import internal_key_serde, stored_rows
-from sql.backends.native.steps import QueryContext, RowStream, RowTable, then
+from sql.backends.native.steps import RowStream, RowTable, StepContext, then
 from sql.expressions import Constant
 from sql.plan import Explode, Filter, Project, Rekey
 from streams.dsl.table import Table
@@ -24,20 +24,20 @@ from streams.record import Headers, Windowed
 REKEY = "SQL-REKEY-"
 
 
-def filtered_table(step: Filter, rows: RowTable, context: QueryContext) -> RowTable:
+def filtered_table(step: Filter, rows: RowTable, context: StepContext) -> RowTable:
     """Rows for which the condition is true."""
     condition = predicate(step.condition, context.log_of(step.name))
     return rows.filter(lambda key, row: condition(row))
 
 
-def projected_table(step: Project, rows: RowTable, context: QueryContext) -> RowTable:
+def projected_table(step: Project, rows: RowTable, context: StepContext) -> RowTable:
     """Other columns."""
     return rows.map_values(
         row_function([each for _, each in step.columns], context.log_of(step.name))
     )
 
 
-def with_step(run: RowRun, step: Filter | Project, context: QueryContext) -> RowRun:
+def with_step(run: RowRun, step: Filter | Project, context: StepContext) -> RowRun:
     """A stream's rows for which a condition is true, or their other columns."""
     log = context.log_of(step.name)
     if isinstance(step, Filter):
@@ -45,7 +45,7 @@ def with_step(run: RowRun, step: Filter | Project, context: QueryContext) -> Row
     return run.selected([each for _, each in step.columns], log)
 
 
-def exploded(step: Explode, rows: RowStream, context: QueryContext) -> RowStream:
+def exploded(step: Explode, rows: RowStream, context: StepContext) -> RowStream:
     """One row for each of the table functions' rows; short ones are filled with nulls."""
     log = context.log_of(step.name)
     calls = [table_function(overload, given, log) for overload, given in step.calls]
@@ -60,7 +60,7 @@ def exploded(step: Explode, rows: RowStream, context: QueryContext) -> RowStream
     return rows.flat_map_values(explode)
 
 
-def rekeyed(step: Rekey, rows: RowStream | RowTable, context: QueryContext) -> RowStream | RowTable:
+def rekeyed(step: Rekey, rows: RowStream | RowTable, context: StepContext) -> RowStream | RowTable:
     """Rows under another key; what of it was no column before becomes one."""
     key = internal_key_serde(step.key_format, step.shape.key, context.registry)
     operator = rekeying(step, context.log_of(step.name))

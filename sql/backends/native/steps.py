@@ -27,7 +27,7 @@ def ignore_errors(step: str, error: Exception, row: Row | None) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryContext:
+class StepContext:
     """What the steps of one query share."""
 
     builder: StreamsBuilder

@@ -13,19 +13,19 @@ Watch = Callable[[object, Row | None, int], None]
 
 
 class Tap:
-    """The watchers of one query; results go on whether anybody watches or not. Any thread."""
+    """The watchers of one query; results are written whether it is watched or not. Thread-safe."""
 
     def __init__(self) -> None:
         self.watchers: tuple[Watch, ...] = ()
         self._lock = concurrency.Lock()
 
     def add(self, watch: Watch) -> None:
-        """Tell a function of results from now on; it is called in the query's threads."""
+        """Call a function with each result from now on, in the query's threads."""
         with self._lock:
             self.watchers = (*self.watchers, watch)
 
     def remove(self, watch: Watch) -> None:
-        """Tell it no more."""
+        """Stop calling a function."""
         with self._lock:
             self.watchers = tuple(each for each in self.watchers if each is not watch)
 

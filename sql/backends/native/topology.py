@@ -28,7 +28,7 @@ from sql.backends.native.stateless import (
     rekeyed,
     with_step,
 )
-from sql.backends.native.steps import QueryContext, RowStream, RowTable
+from sql.backends.native.steps import RowStream, RowTable, StepContext
 from sql.backends.native.tap import Tap
 from sql.plan import (
     Aggregate,
@@ -63,19 +63,19 @@ def is_internal(failure: Failure, application_id: str) -> bool:
     )
 
 
-def add_query(plan: Sink, context: QueryContext) -> None:
+def add_query(plan: Sink, context: StepContext) -> None:
     """Add a persistent query to the topology that the context's builder makes."""
     look_at_columns(plan, context)
     written(plan, lower_result(plan.input, context), context)
 
 
-def look_at_columns(plan: PlanNode, context: QueryContext) -> None:
+def look_at_columns(plan: PlanNode, context: StepContext) -> None:
     """Let steps leave out what no expression of a query asks for."""
     with refusing_depth():
         context.columns_used.update(columns_of(plan) or {""})
 
 
-def lower_result(step: PlanNode, context: QueryContext, tap: Tap | None = None) -> RowStream:
+def lower_result(step: PlanNode, context: StepContext, tap: Tap | None = None) -> RowStream:
     """The stream of a query's results, or of its table's changes; `tap` lets them be watched."""
     run = _run_of_groups(step, context)
     if run is None and not step.shape.is_table:
@@ -85,7 +85,7 @@ def lower_result(step: PlanNode, context: QueryContext, tap: Tap | None = None) 
     return (run if tap is None else run.tapped(tap)).added()
 
 
-def lower(step: PlanNode, context: QueryContext) -> RowStream | RowTable:
+def lower(step: PlanNode, context: StepContext) -> RowStream | RowTable:
     """The stream or table of a step's rows."""
     match step:
         case Scan() | Filter() | Project():
@@ -106,7 +106,7 @@ def lower(step: PlanNode, context: QueryContext) -> RowStream | RowTable:
             assert_never(step)
 
 
-def _lower_table(step: Scan | Filter | Project, context: QueryContext) -> RowTable:
+def _lower_table(step: Scan | Filter | Project, context: StepContext) -> RowTable:
     match step:
         case Scan():
             return scanned_table(step, context)
@@ -116,7 +116,7 @@ def _lower_table(step: Scan | Filter | Project, context: QueryContext) -> RowTab
             return projected_table(step, _table(step.input, context), context)
 
 
-def _run(step: PlanNode, context: QueryContext) -> RowRun:
+def _run(step: PlanNode, context: StepContext) -> RowRun:
     """The rows of a stream's step, with all steps before it that look at one row alone."""
     match step:
         case Filter() | Project():
@@ -127,14 +127,14 @@ def _run(step: PlanNode, context: QueryContext) -> RowRun:
             return RowRun(_stream(step, context), ValueIsRow())
 
 
-def _groups(step: Aggregate, context: QueryContext) -> RowTable:
+def _groups(step: Aggregate, context: StepContext) -> RowTable:
     """The states of groups."""
     if step.input.shape.is_table:
         return grouped_table(step, _table(step.input, context), context)
     return grouped_stream(step, _run(step.input, context), context)
 
 
-def _run_of_groups(step: PlanNode, context: QueryContext) -> RowRun | None:
+def _run_of_groups(step: PlanNode, context: StepContext) -> RowRun | None:
     """The changes of groups, if only their columns are chosen before they are a query's results."""
     match step:
         case Project():
@@ -147,7 +147,7 @@ def _run_of_groups(step: PlanNode, context: QueryContext) -> RowRun | None:
 
 
 def _joined(
-    step: StreamJoin | StreamTableJoin | TableJoin | ForeignKeyJoin, context: QueryContext
+    step: StreamJoin | StreamTableJoin | TableJoin | ForeignKeyJoin, context: StepContext
 ) -> RowStream | RowTable:
     counts = Counter(_all_topics(step))
     context.shared_topics.update(topic for topic, count in counts.items() if count > 1)
@@ -166,13 +166,13 @@ def _joined(
             return joined_by_foreign_key(step, *tables, context)
 
 
-def _stream(step: PlanNode, context: QueryContext) -> RowStream:
+def _stream(step: PlanNode, context: StepContext) -> RowStream:
     rows = lower(step, context)
     assert isinstance(rows, Stream), f"step {step.name} is not a stream"
     return rows
 
 
-def _table(step: PlanNode, context: QueryContext) -> RowTable:
+def _table(step: PlanNode, context: StepContext) -> RowTable:
     rows = lower(step, context)
     assert isinstance(rows, Table), f"step {step.name} is not a table"
     return rows

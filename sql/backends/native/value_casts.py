@@ -14,7 +14,7 @@ from broker.schema.java_numbers import (
     parse_integer,
 )
 from broker.schema.java_times import DAY_MS, parse_date, parse_time, parse_timestamp
-from sql.backends.native.value_texts import cast_text
+from sql.backends.native.value_strings import cast_text
 from sql.backends.native.values import (
     BIGINT_MAX,
     BIGINT_MIN,
@@ -70,7 +70,7 @@ def cast_function(given: DataType, wanted: DataType) -> Cast | None:
     return found
 
 
-def _kept(value: object) -> object:
+def _unchanged(value: object) -> object:
     return value
 
 
@@ -83,7 +83,7 @@ def _array_cast(cast: Cast | None) -> Cast | None:
 def _map_cast(keys: Cast | None, values: Cast | None) -> Cast | None:
     if keys is None and values is None:
         return None
-    key_cast, value_cast = keys or _kept, values or _kept
+    key_cast, value_cast = keys or _unchanged, values or _unchanged
 
     def cast(entries: dict[object, object]) -> dict[object, object]:
         return {
@@ -97,7 +97,7 @@ def _map_cast(keys: Cast | None, values: Cast | None) -> Cast | None:
 def _struct_cast(given: StructType, wanted: StructType) -> Cast:
     types = {each.name: each.type for each in given.fields}
     casts = [
-        (each.name, (cast_function(types[each.name], each.type) or _kept) if each.name in types
+        (each.name, (cast_function(types[each.name], each.type) or _unchanged) if each.name in types
          else None)
         for each in wanted.fields
     ]  # fmt: skip

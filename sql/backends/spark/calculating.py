@@ -8,18 +8,18 @@ chain of operations, so that its parts are written twice, and not twice for each
 
 from collections.abc import Callable
 
-from sql.backends.spark.spark_code import Code, NotNative, double_literal, failing, known_type
+from sql.backends.spark.spark_code import NotNative, SqlCode, double_literal, failing, known_type
 from sql.datatypes import BIGINT, DOUBLE, INT, STRING, DecimalType
 from sql.expressions import Calculation, Negation, TypedExpression
 
-Write = Callable[[TypedExpression], Code]
+Write = Callable[[TypedExpression], SqlCode]
 
 TRIED = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
 LOWEST = "CAST('-9223372036854775808' AS BIGINT)"
 INFINITY, NAN, ZERO = double_literal(float("inf")), double_literal(float("nan")), "0D"
 
 
-def calculated(node: Calculation | Negation, write: Write) -> Code:
+def calculated(node: Calculation | Negation, write: Write) -> SqlCode:
     """The text of a calculation; null where it fails."""
     if node.type is INT:
         return failing(_int(node, write))
@@ -61,11 +61,11 @@ def _int(node: Calculation | Negation, write: Write) -> str:
     return f"({left.text} % {_divisor(right)})"
 
 
-def _long(code: Code) -> str:
+def _long(code: SqlCode) -> str:
     return f"CAST({code.text} AS BIGINT)"
 
 
-def _divisor(code: Code) -> str:
+def _divisor(code: SqlCode) -> str:
     """What one may divide by: null instead of zero."""
     if code.is_constant and code.value != 0:
         return code.text
@@ -137,14 +137,14 @@ def _decimal(node: Calculation | Negation, write: Write) -> str:
     return f"try_cast({call}({write(node.left).text}, {write(node.right).text}) AS {type_})"
 
 
-def _joined(left: Code, right: Code) -> Code:
+def _joined(left: SqlCode, right: SqlCode) -> SqlCode:
     """left + right, where null reads as Java prints it."""
     sides = [_text_side(left), _text_side(right)]
     text = f"concat({', '.join(sides)})"
-    return Code(text, nullable=False, can_fail=left.can_fail or right.can_fail)
+    return SqlCode(text, nullable=False, can_fail=left.can_fail or right.can_fail)
 
 
-def _text_side(code: Code) -> str:
+def _text_side(code: SqlCode) -> str:
     if not code.nullable:
         return code.text
     shown = f"coalesce({code.text}, 'null')"

@@ -7,7 +7,14 @@ decimals have special rules: those are not here.
 from collections.abc import Callable
 
 from sql.backends.spark.calculating import wrapped_int
-from sql.backends.spark.spark_code import Code, NotNative, any_of, known_type, text_literal, unless
+from sql.backends.spark.spark_code import (
+    NotNative,
+    SqlCode,
+    any_of,
+    known_type,
+    text_literal,
+    unless,
+)
 from sql.datatypes import (
     BIGINT,
     BOOLEAN,
@@ -34,17 +41,17 @@ DAY_MS = 86_400_000
 WHOLE_DIGITS_MAX = 18
 
 
-def cast(code: Code, given: DataType, wanted: DataType, *, strict: bool) -> Code:
+def cast(code: SqlCode, given: DataType, wanted: DataType, *, strict: bool) -> SqlCode:
     """A value as one of another type; what cannot be cast is null, or fails if `strict`."""
     text = _text(code.text, given, wanted)
     if not strict:
-        return Code(text, nullable=code.nullable or code.can_fail or _may_refuse(given, wanted))
+        return SqlCode(text, nullable=code.nullable or code.can_fail or _may_refuse(given, wanted))
     if not _may_refuse(given, wanted):
-        return Code(text, code.nullable, code.can_fail, code.failure)
+        return SqlCode(text, code.nullable, code.can_fail, code.failure)
     failure = any_of((code.failed, f"({code.text} IS NOT NULL AND {text} IS NULL)"))
     if not code.nullable:
-        return Code(text, nullable=False, can_fail=True)
-    return Code(unless(code.failed, text), can_fail=True, failure=failure)
+        return SqlCode(text, nullable=False, can_fail=True)
+    return SqlCode(unless(code.failed, text), can_fail=True, failure=failure)
 
 
 def _may_refuse(given: DataType, wanted: DataType) -> bool:

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from sql.backends.spark.spark_code import (
-    Code,
     NotNative,
+    SqlCode,
     any_of,
     certain,
     constant,
@@ -29,7 +29,7 @@ from sql.datatypes import (
 from sql.expressions import Among, Comparing, Matching, TypedExpression
 from sql.functions.matching import wider_decimal
 
-Write = Callable[[TypedExpression], Code]
+Write = Callable[[TypedExpression], SqlCode]
 
 # Strings of characters below this one have the same order as code points and as UTF-16.
 SURROGATES = "\ud800"
@@ -39,7 +39,7 @@ ORDERED = (INT, BIGINT, BOOLEAN, DATE, TIME, TIMESTAMP)
 ESCAPES = "!#$&*+-/:;<=>?@^|~" + "".join(map(chr, range(ord("a"), ord("z") + 1)))
 
 
-def compared(node: Comparing, write: Write) -> Code:
+def compared(node: Comparing, write: Write) -> SqlCode:
     """left op right; a right side is not computed if the left one is null."""
     left, right = _sides(node, write)
     if node.operator in DISTINCT:
@@ -64,7 +64,7 @@ def _cases(condition: str | None, result: str) -> list[str]:
     return [] if condition is None else [f"WHEN {condition} THEN {result}"]
 
 
-def _sides(node: Comparing, write: Write) -> tuple[Code, Code]:
+def _sides(node: Comparing, write: Write) -> tuple[SqlCode, SqlCode]:
     """Both sides, as values of one type."""
     left, right = write(node.left), write(node.right)
     types = (node.left.type, node.right.type)
@@ -75,7 +75,7 @@ def _sides(node: Comparing, write: Write) -> tuple[Code, Code]:
     return _as_wider(left, right, types)
 
 
-def _as_double(code: Code, type_: DataType | None) -> Code:
+def _as_double(code: SqlCode, type_: DataType | None) -> SqlCode:
     if type_ is DOUBLE:
         return code
     if code.is_constant and isinstance(code.value, int):
@@ -86,8 +86,8 @@ def _as_double(code: Code, type_: DataType | None) -> Code:
 
 
 def _as_wider(
-    left: Code, right: Code, types: tuple[DataType | None, DataType | None]
-) -> tuple[Code, Code]:
+    left: SqlCode, right: SqlCode, types: tuple[DataType | None, DataType | None]
+) -> tuple[SqlCode, SqlCode]:
     numbers = [each for each in types if each in (INT, BIGINT) or isinstance(each, DecimalType)]
     if len(numbers) < 2:
         raise NotNative(f"{types[0]} beside {types[1]}")
@@ -96,11 +96,11 @@ def _as_wider(
     return _changed(left, f"CAST({left.text} {cast}"), _changed(right, f"CAST({right.text} {cast}")
 
 
-def _changed(code: Code, text: str) -> Code:
-    return Code(text, code.nullable, code.can_fail, code.failure)
+def _changed(code: SqlCode, text: str) -> SqlCode:
+    return SqlCode(text, code.nullable, code.can_fail, code.failure)
 
 
-def _test(node: Comparing, left: Code, right: Code) -> str:
+def _test(node: Comparing, left: SqlCode, right: SqlCode) -> str:
     """The comparison of values that are there."""
     type_, operator = node.left.type or node.right.type, node.operator
     if DOUBLE in (node.left.type, node.right.type):
@@ -118,27 +118,27 @@ def _test(node: Comparing, left: Code, right: Code) -> str:
     raise NotNative(f"the order of {type_}")
 
 
-def _has_common_order(code: Code) -> bool:
+def _has_common_order(code: SqlCode) -> bool:
     return isinstance(code.value, str) and all(sign < SURROGATES for sign in code.value)
 
 
-def _units(code: Code) -> str:
+def _units(code: SqlCode) -> str:
     """A string as bytes that have its order in Java."""
     return f"encode({code.text}, 'UTF-16BE')"
 
 
-def _double_test(operator: str, left: Code, right: Code) -> str:
+def _double_test(operator: str, left: SqlCode, right: SqlCode) -> str:
     """NaN is neither equal, less nor more in Java; to Spark it is equal to itself, and the most."""
     tests = [f"{left.text} {operator} {right.text}"]
     tests += [f"NOT isnan({each.text})" for each in (left, right) if not _is_number(each)]
     return f"({' AND '.join(tests)})"
 
 
-def _is_number(code: Code) -> bool:
+def _is_number(code: SqlCode) -> bool:
     return isinstance(code.value, float) and code.value == code.value
 
 
-def _distinct(node: Comparing, left: Code, right: Code) -> Code:
+def _distinct(node: Comparing, left: SqlCode, right: SqlCode) -> SqlCode:
     if DOUBLE in (node.left.type, node.right.type):
         same = (
             f"(({left.text} <=> {right.text}) OR coalesce("
@@ -156,7 +156,7 @@ def _distinct(node: Comparing, left: Code, right: Code) -> Code:
     return certain(test) if failed is None else failing(unless(failed, test))
 
 
-def among(node: Among, write: Write) -> Code:
+def among(node: Among, write: Write) -> SqlCode:
     """value IN (choices); all choices are computed."""
     value = write(node.value)
     choices = [write(each) for each in node.choices]
@@ -179,7 +179,7 @@ def among(node: Among, write: Write) -> Code:
     return certain(test) if failed is None else failing(unless(failed, test))
 
 
-def matched(node: Matching, write: Write) -> Code:
+def matched(node: Matching, write: Write) -> SqlCode:
     """value LIKE pattern; null as a value fails."""
     value, pattern = write(node.value), write(node.pattern)
     if not isinstance(pattern.value, str):

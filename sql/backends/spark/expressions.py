@@ -14,12 +14,12 @@ from sql.backends.spark.calculating import calculated
 from sql.backends.spark.casting import cast
 from sql.backends.spark.column_types import quoted_name
 from sql.backends.spark.comparing import among, compared, matched
-from sql.backends.spark.functions import Call, called
+from sql.backends.spark.functions import SparkCall, called
 from sql.backends.spark.spark_code import (
     INT_MAX,
     TEXT_MAX,
-    Code,
     NotNative,
+    SqlCode,
     any_of,
     certain,
     constant,
@@ -88,27 +88,27 @@ class _Writer:
         self._variables: dict[str, str] = {}
         self._count = 0
 
-    def code(self, expression: TypedExpression) -> Code:
+    def code(self, expression: TypedExpression) -> SqlCode:
         """The text of an expression."""
         if not isinstance(expression, Constant) and _is_constant(expression):
             return _computed(expression)
-        found: Code = self._writers[type(expression)](self, expression)
+        found: SqlCode = self._writers[type(expression)](self, expression)
         if len(found.text) > TEXT_MAX:
             raise NotNative("the expression is too large")
         return found
 
-    def _constant(self, node: Constant) -> Code:
+    def _constant(self, node: Constant) -> SqlCode:
         return constant(node.value, node.type)
 
-    def _column(self, node: ColumnValue) -> Code:
+    def _column(self, node: ColumnValue) -> SqlCode:
         known_type(node.type)
         name = f"c{node.index}" if self._names is None else self._names[node.index]
-        return Code(quoted_name(name))
+        return SqlCode(quoted_name(name))
 
-    def _variable(self, node: LambdaVariable) -> Code:
-        return Code(self._variables[node.name])
+    def _variable(self, node: LambdaVariable) -> SqlCode:
+        return SqlCode(self._variables[node.name])
 
-    def _field(self, node: FieldValue) -> Code:
+    def _field(self, node: FieldValue) -> SqlCode:
         assert isinstance(node.struct.type, StructType)
         alike = [
             each for each in node.struct.type.fields if each.name.lower() == node.field.lower()
@@ -117,22 +117,22 @@ class _Writer:
             raise NotNative("names that differ only in case")
         struct = self.code(node.struct)
         text = f"({struct.text}).{quoted_name(node.field)}"
-        return Code(text, can_fail=struct.can_fail, failure=struct.failed)
+        return SqlCode(text, can_fail=struct.can_fail, failure=struct.failed)
 
-    def _entry(self, node: EntryValue) -> Code:
+    def _entry(self, node: EntryValue) -> SqlCode:
         if node.key.type not in (INT, BIGINT, STRING):
             raise NotNative(f"keys of {node.key.type}")
         entries, key = self.code(node.map), self.code(node.key)
         later = None if key.failed is None else f"({entries.text} IS NOT NULL AND {key.failed})"
         failed = any_of((entries.failed, later))
         text = f"try_element_at({entries.text}, {key.text})"
-        return Code(text, can_fail=failed is not None, failure=failed)
+        return SqlCode(text, can_fail=failed is not None, failure=failed)
 
-    def _element(self, node: ElementValue) -> Code:
+    def _element(self, node: ElementValue) -> SqlCode:
         array, index = self.code(node.array), self.code(node.index)
         if index.is_constant and isinstance(index.value, int) and 0 < index.value <= INT_MAX:
             text = f"get({array.text}, {index.value - 1})"
-            return Code(text, can_fail=array.can_fail, failure=array.failed)
+            return SqlCode(text, can_fail=array.can_fail, failure=array.failed)
         if node.index.type is not INT:
             raise NotNative("an index that is not an INT")
         unknown = any_of((index.failed, f"({index.text} IS NULL)" if index.nullable else None))
@@ -140,9 +140,9 @@ class _Writer:
         failed = any_of((array.failed, later))
         place = f"if({index.text} >= 0, {index.text} - 1, array_size({array.text}) + {index.text})"
         text = f"get({array.text}, {place})"
-        return Code(text, can_fail=failed is not None, failure=failed)
+        return SqlCode(text, can_fail=failed is not None, failure=failed)
 
-    def _function(self, node: FunctionValue) -> Code:
+    def _function(self, node: FunctionValue) -> SqlCode:
         arguments, failure = [], None
         for each in node.arguments:
             if isinstance(each, LambdaFunction):
@@ -150,16 +150,16 @@ class _Writer:
             else:
                 code = self._argument(each)
             arguments.append(code)
-        return called(Call(node, arguments, failure))
+        return called(SparkCall(node, arguments, failure))
 
-    def _argument(self, node: TypedExpression) -> Code:
+    def _argument(self, node: TypedExpression) -> SqlCode:
         """A function or field that fails is null as an argument."""
         if isinstance(node, Constant) and node.type is None and node.value is not None:
-            return Code("NULL", is_constant=True, value=node.value)  # a unit of time
+            return SqlCode("NULL", is_constant=True, value=node.value)  # a unit of time
         code = self.code(node)
-        return Code(code.text) if isinstance(node, FunctionValue | FieldValue) else code
+        return SqlCode(code.text) if isinstance(node, FunctionValue | FieldValue) else code
 
-    def _lambda(self, node: LambdaFunction) -> tuple[Code, str | None]:
+    def _lambda(self, node: LambdaFunction) -> tuple[SqlCode, str | None]:
         """A lambda, and another one that says when it fails, if it can."""
         outside, inside = self._variables, {}
         for each in node.variables:
@@ -174,39 +174,39 @@ class _Writer:
         names = ", ".join(inside.values())
         start = f"({names}) ->" if len(inside) > 1 else f"{names} ->"
         failure = None if body.failed is None else f"{start} {body.failed}"
-        return Code(f"{start} {body.text}", nullable=body.nullable), failure
+        return SqlCode(f"{start} {body.text}", nullable=body.nullable), failure
 
-    def _convert(self, node: Convert) -> Code:
+    def _convert(self, node: Convert) -> SqlCode:
         if node.value.type is None:
             return constant(None, node.type)
         return cast(self.code(node.value), node.value.type, node.type, strict=node.strict)
 
-    def _calculation(self, node: Calculation | Negation) -> Code:
+    def _calculation(self, node: Calculation | Negation) -> SqlCode:
         return calculated(node, self.code)
 
-    def _comparing(self, node: Comparing) -> Code:
+    def _comparing(self, node: Comparing) -> SqlCode:
         return compared(node, self.code)
 
-    def _among(self, node: Among) -> Code:
+    def _among(self, node: Among) -> SqlCode:
         return among(node, self.code)
 
-    def _matching(self, node: Matching) -> Code:
+    def _matching(self, node: Matching) -> SqlCode:
         return matched(node, self.code)
 
-    def _truth(self, node: TypedExpression) -> Code:
+    def _truth(self, node: TypedExpression) -> SqlCode:
         """A condition; NULL is none and fails."""
         code = self.code(node)
         return failing(code.text) if code.nullable or code.can_fail else code
 
-    def _both(self, node: Both) -> Code:
+    def _both(self, node: Both) -> SqlCode:
         return self._connected(node, Both, "AND", "FALSE")
 
-    def _either(self, node: Either) -> Code:
+    def _either(self, node: Either) -> SqlCode:
         return self._connected(node, Either, "OR", "TRUE")
 
     def _connected(
         self, node: Both | Either, kind: type[Both] | type[Either], word: str, end: str
-    ) -> Code:
+    ) -> SqlCode:
         """A chain of conditions; those after the one that decides are not computed."""
         parts: list[TypedExpression] = []
         left: TypedExpression = node
@@ -216,7 +216,7 @@ class _Writer:
         *first, last = [self._truth(each) for each in (left, *reversed(parts))]
         if not any(each.can_fail for each in first):
             text = f"({f' {word} '.join(each.text for each in (*first, last))})"
-            return Code(text, nullable=False, can_fail=last.can_fail)
+            return SqlCode(text, nullable=False, can_fail=last.can_fail)
         cases = ""
         for each in first:
             cases += f"WHEN {each.failed} THEN NULL " if each.can_fail else ""
@@ -224,16 +224,16 @@ class _Writer:
             cases += f"WHEN {decides} THEN {end} "
         return failing(f"CASE {cases}ELSE {last.text} END")
 
-    def _opposite(self, node: Opposite) -> Code:
+    def _opposite(self, node: Opposite) -> SqlCode:
         value = self._truth(node.value)
-        return Code(f"(NOT {value.text})", nullable=False, can_fail=value.can_fail)
+        return SqlCode(f"(NOT {value.text})", nullable=False, can_fail=value.can_fail)
 
-    def _null_test(self, node: NullTest) -> Code:
+    def _null_test(self, node: NullTest) -> SqlCode:
         value = self.code(node.value)
         test = f"({value.text} IS NULL)"
         return certain(test) if value.failed is None else failing(unless(value.failed, test))
 
-    def _choosing(self, node: Choosing) -> Code:
+    def _choosing(self, node: Choosing) -> SqlCode:
         conditions = [self._truth(condition) for condition, _ in node.branches]
         results = [self._typed(result, node.type) for _, result in node.branches]
         default = self._typed(node.default, node.type)
@@ -241,14 +241,14 @@ class _Writer:
         parts = (*conditions, *results, default)
         nullable = any(each.nullable for each in (*results, default))
         if not any(each.can_fail for each in parts):
-            return Code(text, nullable=nullable)
+            return SqlCode(text, nullable=nullable)
         if not nullable:
             return failing(text)
         failures = [each.failed or "FALSE" for each in results]
         failure = _cases(conditions, failures, default.failed or "FALSE", "TRUE")
-        return Code(text, can_fail=True, failure=f"({failure})")
+        return SqlCode(text, can_fail=True, failure=f"({failure})")
 
-    def _typed(self, node: TypedExpression, wanted: DataType) -> Code:
+    def _typed(self, node: TypedExpression, wanted: DataType) -> SqlCode:
         """A part of something whose parts have one type."""
         if node.type is None:
             return constant(None, wanted)
@@ -259,15 +259,15 @@ class _Writer:
             return cast(code, INT, BIGINT, strict=True)
         raise NotNative(f"{node.type} is not {wanted}")
 
-    def _array(self, node: NewArray) -> Code:
+    def _array(self, node: NewArray) -> SqlCode:
         assert isinstance(node.type, ArrayType)
         parts = [self._typed(each, node.type.element).text for each in node.elements]
         return certain(f"CAST(array({', '.join(parts)}) AS {known_type(node.type)})")
 
-    def _map(self, node: NewMap) -> Code:
+    def _map(self, node: NewMap) -> SqlCode:
         raise NotNative("keys of a map may be null or occur twice")
 
-    def _struct(self, node: NewStruct) -> Code:
+    def _struct(self, node: NewStruct) -> SqlCode:
         known_type(node.type)
         types = {each.name: each.type for each in node.type.fields}
         parts = [
@@ -277,7 +277,7 @@ class _Writer:
         return certain(f"struct({', '.join(parts)})")
 
     # mypy cannot know that a method under a type takes an expression of this type.
-    _writers: ClassVar[dict[type, Callable[..., Code]]] = {
+    _writers: ClassVar[dict[type, Callable[..., SqlCode]]] = {
         Constant: _constant,
         ColumnValue: _column,
         LambdaVariable: _variable,
@@ -302,7 +302,7 @@ class _Writer:
     }
 
 
-def _cases(conditions: Sequence[Code], results: Sequence[str], default: str, failed: str) -> str:
+def _cases(conditions: Sequence[SqlCode], results: Sequence[str], default: str, failed: str) -> str:
     cases = ""
     for condition, result in zip(conditions, results, strict=True):
         cases += f"WHEN {condition.failed} THEN {failed} " if condition.can_fail else ""
@@ -324,7 +324,7 @@ def _is_constant(expression: object) -> bool:
     return all(_is_constant(getattr(expression, each.name)) for each in fields(expression))
 
 
-def _computed(expression: TypedExpression) -> Code:
+def _computed(expression: TypedExpression) -> SqlCode:
     """The value of what is the same for all rows, by our own functions."""
     if expression.type is None:
         raise NotNative("a constant without a type")
@@ -334,5 +334,5 @@ def _computed(expression: TypedExpression) -> Code:
 
     is_null, value = row_function([NullTest(expression), expression], forget)(())
     if is_null is None:
-        return Code(null_of(expression.type), nullable=False, can_fail=True, failure="TRUE")
+        return SqlCode(null_of(expression.type), nullable=False, can_fail=True, failure="TRUE")
     return constant(value, expression.type)

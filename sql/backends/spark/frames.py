@@ -11,10 +11,10 @@ from sql.backends.spark.records import parts
 from sql.backends.spark.row_decoding import (
     FAIL_ON_ERROR,
     THROW_ON_INVALID,
-    Reading,
+    DecoderSpec,
     decoder_of,
 )
-from sql.backends.spark.row_encoding import WRITTEN, Writing, encoder_of
+from sql.backends.spark.row_encoding import WRITTEN, EncoderSpec, encoder_of
 from sql.backends.spark.stages import Staged
 from sql.plan import Scan, Sink
 
@@ -22,14 +22,14 @@ from sql.plan import Scan, Sink
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class FrameContext:
     """What rows need besides their plan."""
 
     registry_url: str | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, job: Job) -> "Surroundings":
+    def of(cls, job: Job) -> "FrameContext":
         """Those of a query."""
         return cls(job.registry_url, job.settings)
 
@@ -42,7 +42,7 @@ class Surroundings:
 class Decoding:
     """The stage that makes rows of a source's records."""
 
-    reading: Reading
+    reading: DecoderSpec
 
     def run(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Records of other topics are left out."""
@@ -54,7 +54,7 @@ class Decoding:
 
 
 def decoding(
-    scan: Scan, surroundings: Surroundings | None = None, *, used: frozenset[int] | None = None
+    scan: Scan, context: FrameContext | None = None, *, used: frozenset[int] | None = None
 ) -> Staged:
     """The rows of a source, of records as the "millstream" source gives them.
 
@@ -64,8 +64,8 @@ def decoding(
     has one. Records of other topics, and those that cannot be read, are left out.
     `used` are the places of columns that are needed; others are null.
     """
-    about = surroundings or Surroundings()
-    reading = Reading(
+    about = context or FrameContext()
+    reading = DecoderSpec(
         scan,
         about.registry_url,
         used,
@@ -75,17 +75,15 @@ def decoding(
     return Staged(Decoding(reading), from_arrow_schema(decoder_of(reading).schema))
 
 
-def encoded(
-    sink: Sink, rows: Any, partitions: int, surroundings: Surroundings | None = None
-) -> Any:
+def encoded(sink: Sink, rows: Any, partitions: int, context: FrameContext | None = None) -> Any:
     """The records of rows, with the columns that the "millstream" sink takes.
 
     Columns: c0 .. cn as sink.shape.row has them, k0 .. km as sink.shape.key, timestamp; with
     windows windowstart and windowend; and if there are any, present, keyed and headers as `decoded`
     gives them. `partitions` are those of the topic.
     """
-    about = surroundings or Surroundings()
-    writing = Writing(
+    about = context or FrameContext()
+    writing = EncoderSpec(
         sink.topic,
         partitions,
         sink.shape,

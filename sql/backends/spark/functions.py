@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from sql.backends.spark.calculating import added_bigint
 from sql.backends.spark.casting import double_to_bigint, trimmed
 from sql.backends.spark.spark_code import (
-    Code,
     NotNative,
+    SqlCode,
     any_of,
     constant,
     double_literal,
@@ -56,11 +56,11 @@ MILLISECONDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class SparkCall:
     """A function call with its arguments as SQL."""
 
     node: FunctionValue
-    arguments: Sequence[Code]
+    arguments: Sequence[SqlCode]
     # A lambda that says when the call's lambda fails, if it can.
     lambda_failure: str | None = None
 
@@ -82,7 +82,7 @@ class Call:
         return value
 
 
-Build = Callable[[Call], str]
+Build = Callable[[SparkCall], str]
 Fits = Callable[[tuple[DataType | None, ...]], bool]
 
 
@@ -95,7 +95,7 @@ class Rule:
     never_null: bool = False
 
 
-def called(call: Call) -> Code:
+def called(call: SparkCall) -> SqlCode:
     """A call as SQL."""
     node = call.node
     function = node.function
@@ -115,19 +115,19 @@ def _is_builtin(node: FunctionValue) -> bool:
     return any(signature is each.signature for each in known)
 
 
-def _written(call: Call, rule: Rule) -> Code:
+def _written(call: SparkCall, rule: Rule) -> SqlCode:
     known_type(call.node.type)
     text = rule.build(call)
     failed = any_of((*(each.failed for each in call.arguments), _failure_of_lambda(call)))
     if failed is None:
-        return Code(text, nullable=not rule.never_null)
+        return SqlCode(text, nullable=not rule.never_null)
     text = unless(failed, text)
     if rule.never_null:
-        return Code(text, nullable=False, can_fail=True)
-    return Code(text, can_fail=True, failure=failed)
+        return SqlCode(text, nullable=False, can_fail=True)
+    return SqlCode(text, can_fail=True, failure=failed)
 
 
-def _failure_of_lambda(call: Call) -> str | None:
+def _failure_of_lambda(call: SparkCall) -> str | None:
     """A lambda that fails for one element fails for all."""
     if call.lambda_failure is None:
         return None
@@ -223,14 +223,14 @@ def _listed(template: str) -> Build:
     return lambda call: template.format(", ".join(call.sql_arguments))
 
 
-def _absolute(call: Call) -> str:
+def _absolute(call: SparkCall) -> str:
     """The lowest number has no opposite and stays."""
     value = call.sql_arguments[0]
     bits, type_ = (31, "INT") if call.types[0] is INT else (63, "BIGINT")
     return f"if({value} = CAST('{-(2**bits)}' AS {type_}), {value}, abs({value}))"
 
 
-def _whole_double(call: Call, function: str) -> str:
+def _whole_double(call: SparkCall, function: str) -> str:
     """The next whole number as a double; large ones and zero stay, and so does the sign of zero."""
     value = call.sql_arguments[0]
     zero = f" WHEN {value} < 0D AND {value} > -1D THEN -0D" if function == "ceil" else ""
@@ -240,7 +240,7 @@ def _whole_double(call: Call, function: str) -> str:
     )
 
 
-def _rounded(call: Call) -> str:
+def _rounded(call: SparkCall) -> str:
     """Halves become the larger number."""
     value = call.sql_arguments[0]
     up = f"if({value} - CAST(floor({value}) AS DOUBLE) >= 0.5D, 1L, 0L)"
@@ -250,7 +250,7 @@ def _rounded(call: Call) -> str:
     )
 
 
-def _sign(call: Call) -> str:
+def _sign(call: SparkCall) -> str:
     value = call.sql_arguments[0]
     nan = f" WHEN isnan({value}) THEN 0" if call.types[0] is DOUBLE else ""
     return (
@@ -259,7 +259,7 @@ def _sign(call: Call) -> str:
     )
 
 
-def _replaced(call: Call) -> str:
+def _replaced(call: SparkCall) -> str:
     """Nothing is replaced in Spark by an empty text; and a string must not grow without end."""
     old, new = call.known_text(1), call.known_text(2)
     if not old or len(new) > GROWTH_MAX * len(old):
@@ -267,7 +267,7 @@ def _replaced(call: Call) -> str:
     return f"replace({', '.join(call.sql_arguments)})"
 
 
-def _split(call: Call) -> str:
+def _split(call: SparkCall) -> str:
     delimiter = call.known_text(1)
     if not delimiter:
         raise NotNative("a string split into its characters")
@@ -277,24 +277,24 @@ def _split(call: Call) -> str:
     return f"split({call.sql_arguments[0]}, {text_literal(pattern)}, -1)"
 
 
-def _element(call: Call) -> str:
+def _element(call: SparkCall) -> str:
     position, *choices = call.sql_arguments
     cases = " ".join(f"WHEN {position} = {n} THEN {each}" for n, each in enumerate(choices, 1))
     return f"CASE {cases} END" if choices else "CAST(NULL AS STRING)"
 
 
-def _position(call: Call) -> str:
+def _position(call: SparkCall) -> str:
     value, *choices = call.sql_arguments
     cases = " ".join(f"WHEN {value} = {each} THEN {n}" for n, each in enumerate(choices, 1))
     return f"CASE {cases} ELSE 0 END" if choices else "0"
 
 
-def _substring(call: Call) -> str:
+def _substring(call: SparkCall) -> str:
     text, position, *count = call.sql_arguments
     return part(text, position, count[0] if count else None)
 
 
-def _contains(call: Call) -> str:
+def _contains(call: SparkCall) -> str:
     array, value = call.sql_arguments
     null = f"exists({array}, each -> each IS NULL)"
     if call.arguments[1].is_null:
@@ -305,7 +305,7 @@ def _contains(call: Call) -> str:
     )
 
 
-def _array_concat(call: Call) -> str:
+def _array_concat(call: SparkCall) -> str:
     """A null array is an empty one."""
     known = [each.text for each in call.arguments if not each.is_null]
     if len(known) < 2:
@@ -313,7 +313,7 @@ def _array_concat(call: Call) -> str:
     return f"coalesce(concat({known[0]}, {known[1]}), {known[0]}, {known[1]})"
 
 
-def _sorted(call: Call) -> str:
+def _sorted(call: SparkCall) -> str:
     order = call.known_text(1).upper()
     if order in ("ASC", "ASCENDING"):
         return f"array_sort({call.sql_arguments[0]})"
@@ -322,14 +322,14 @@ def _sorted(call: Call) -> str:
     raise NotNative("an unknown sort order")
 
 
-def _array_join(call: Call) -> str:
+def _array_join(call: SparkCall) -> str:
     array, *delimiter = call.sql_arguments
     between = f"coalesce({delimiter[0]}, '')" if delimiter else "','"
     return f"array_join(CAST({array} AS array<string>), {between}, 'null')"
 
 
 def _encoding(names: dict[str, str]) -> Build:
-    def build(call: Call) -> str:
+    def build(call: SparkCall) -> str:
         template = names.get(call.known_text(1).lower())
         if template is None:
             raise NotNative("an encoding that Spark does not have")
@@ -341,7 +341,7 @@ def _encoding(names: dict[str, str]) -> Build:
 def _later(sign: str) -> Build:
     """A timestamp some units later or earlier."""
 
-    def build(call: Call) -> str:
+    def build(call: SparkCall) -> str:
         unit = call.known_text(0)
         size = MILLISECONDS.get(unit) or MILLISECONDS.get(f"{unit}S")
         if size is None:

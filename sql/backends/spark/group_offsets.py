@@ -1,4 +1,4 @@
-"""GroupOffsets: commits for a group what Spark's own connector has read, so that its lag is seen.
+"""OffsetCommitter: commits the offsets that Spark's own connector has read, so tools show its lag.
 
 It also deletes what was read of repartition topics. Our source does both itself. The connector
 keeps its place in the checkpoint alone.
@@ -19,7 +19,7 @@ from sql.backends.spark.purging import Purge
 LOG = logging.getLogger(__name__)
 
 
-class GroupOffsets(StreamingQueryListener):  # type: ignore[misc]  # Any: PySpark has no types here
+class OffsetCommitter(StreamingQueryListener):  # type: ignore[misc]  # Any: PySpark has no types here
     """Listens to one query, which has the group's name."""
 
     def __init__(
@@ -37,7 +37,7 @@ class GroupOffsets(StreamingQueryListener):  # type: ignore[misc]  # Any: PySpar
         """Nothing was read."""
 
     def onQueryProgress(self, event: Any) -> None:
-        """A batch is done: tell the group."""
+        """A batch is done: commit its offsets."""
         if event.progress.name == self._group_id:
             for source in event.progress.sources:
                 self._commit(source.endOffset)
@@ -55,9 +55,9 @@ class GroupOffsets(StreamingQueryListener):  # type: ignore[misc]  # Any: PySpar
         ends = of_text(place, "endOffset")
         offsets = {tp: OffsetAndMetadata(at) for tp, at in ends.items()}
         try:
-            with admin(self._servers) as asking:
-                asking.alter_group_offsets(self._group_id, offsets).all()
+            with admin(self._servers) as administration:
+                administration.alter_group_offsets(self._group_id, offsets).all()
                 self._purge.done(ends)
-                self._purge.run_when_due(asking)
+                self._purge.run_when_due(administration)
         except MillstreamError as error:
             LOG.warning("could not commit the offsets of group %s: %s", self._group_id, error)

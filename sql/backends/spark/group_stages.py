@@ -25,11 +25,11 @@ from sql.backends.spark.per_batch_rules import function_name, scan_of, stateful_
 from sql.backends.spark.row_decoding import (
     FAIL_ON_ERROR,
     THROW_ON_INVALID,
-    Reading,
+    DecoderSpec,
     Record,
     RowDecoder,
 )
-from sql.backends.spark.row_encoding import RowEncoder, Rows, Writing
+from sql.backends.spark.row_encoding import EncoderSpec, OutputRows, RowEncoder
 from sql.backends.spark.row_steps import steps_between
 from sql.backends.spark.writing import binary_list
 from sql.datatypes import INT, DataType
@@ -62,7 +62,7 @@ class Stages:
     def rows_of(self, last: PlanNode) -> Callable[[Any], list[Record]]:
         """From batches of a topic's records to the rows of a step."""
         scan = scan_of(last)
-        reading = Reading(
+        reading = DecoderSpec(
             scan,
             fail_on_error=self._flag(FAIL_ON_ERROR),
             throw_on_invalid_time=self._flag(THROW_ON_INVALID),
@@ -73,7 +73,7 @@ class Stages:
     def encoder(self) -> RowEncoder:
         """What writes the results."""
         sink = self.sink
-        writing = Writing(
+        writing = EncoderSpec(
             sink.topic,
             self._job.partition_counts[sink.topic],
             sink.shape,
@@ -178,7 +178,7 @@ class GroupOutput:
             records.append((group, row, time_ms))
         done = self._steps(records)
         keys, rows, ends = _columns(done)
-        return self._encoder.encode_rows(Rows(keys, rows, ends, windows))
+        return self._encoder.encode_rows(OutputRows(keys, rows, ends, windows))
 
 
 def _result_of(place: int, call: AggregateCall) -> Callable[[Any], list[object]]:
@@ -259,7 +259,7 @@ class JoinOutput:
             time_ms = max(each for each in (left_ms, right_ms) if each is not None)
             records.append((key, row, time_ms))
         keys, rows, times = _columns(self._steps(records))
-        return self._encoder.encode_rows(Rows(keys, rows, times))
+        return self._encoder.encode_rows(OutputRows(keys, rows, times))
 
 
 def _columns(records: list[Record]) -> tuple[list[Row | None], list[Row | None], list[int]]:

@@ -69,7 +69,7 @@ OFFSETS_PER_TRIGGER = 500_000
 Where = str | int | Mapping[TopicPartition, int]  # earliest or latest, a time in ms, or offsets
 
 
-class Given(Protocol):
+class SparkOptions(Protocol):
     """Options as Spark gives them: a dict that forgets the case of names."""
 
     def items(self) -> Iterable[tuple[str, str]]:
@@ -117,7 +117,7 @@ class SinkOptions:
     packing: str | None = None
 
 
-def source_options(given: Given, *, streaming: bool) -> SourceOptions:
+def source_options(given: SparkOptions, *, streaming: bool) -> SourceOptions:
     """Read the options of a source."""
     options = _lowered(given)
     servers = _servers(options)
@@ -150,7 +150,7 @@ def source_options(given: Given, *, streaming: bool) -> SourceOptions:
     )
 
 
-def sink_options(given: Given) -> SinkOptions:
+def sink_options(given: SparkOptions) -> SinkOptions:
     """Read the options of a sink."""
     options = _lowered(given)
     servers = _servers(options)
@@ -175,7 +175,7 @@ def sink_options(given: Given) -> SinkOptions:
     )
 
 
-def _lowered(given: Given) -> dict[str, str]:
+def _lowered(given: SparkOptions) -> dict[str, str]:
     return {name.lower(): value for name, value in given.items() if name.lower() not in SPARK_OWN}
 
 

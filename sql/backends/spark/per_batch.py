@@ -167,7 +167,7 @@ class _Batches:
         self._begun = threading.Event()
 
     def begin(self, query_id: str) -> None:
-        """Tell the query's id, which is the checkpoint's."""
+        """Set the query's id, which is the checkpoint's."""
         self._query_id = str(query_id)
         self._begun.set()
 

@@ -32,7 +32,7 @@ from sql.backends.spark.connectors import (
     packing,
     records,
 )
-from sql.backends.spark.frames import Surroundings
+from sql.backends.spark.frames import FrameContext
 from sql.backends.spark.job import Job, packed
 from sql.backends.spark.options import EARLIEST, LATEST
 from sql.backends.spark.per_batch import PerBatchQuery, runs_per_batch, topics_of
@@ -77,7 +77,7 @@ class SparkPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedJob:
     """A job whose topics are there, and how its tasks lie on them."""
 
     job: Job
@@ -168,9 +168,9 @@ class SparkQuery:
 
     def _listen(self) -> None:
         """Commit what the connector reads, which does not do so itself."""
-        from sql.backends.spark.group_offsets import GroupOffsets
+        from sql.backends.spark.group_offsets import OffsetCommitter
 
-        self._listener = GroupOffsets(self._place.servers, self._name, self._purged_topics)
+        self._listener = OffsetCommitter(self._place.servers, self._name, self._purged_topics)
         self._place.session.streams.addListener(self._listener)
 
     def _wait_for_processes(self) -> None:
@@ -249,7 +249,7 @@ class SparkQuery:
 
     # --- inside -------------------------------------------------------------------------------
 
-    def _prepared(self, administration: Admin) -> list[Prepared]:
+    def _prepared(self, administration: Admin) -> list[PreparedJob]:
         """The jobs over the topics as they are, with the internal ones."""
         counts = self._counts(administration)
         return [_prepared(administration, job, counts) for job in self._jobs]
@@ -263,7 +263,7 @@ class SparkQuery:
             raise SqlError(f"topics do not exist: {', '.join(missing)}")
         return counts
 
-    def _starting_offsets(self, administration: Admin, prepared: Sequence[Prepared]) -> Offsets:
+    def _starting_offsets(self, administration: Admin, prepared: Sequence[PreparedJob]) -> Offsets:
         """Where to read from without a checkpoint."""
         policies = {
             tp: EARLIEST if tp.topic in layout.repartition_topics else self._starting
@@ -296,14 +296,14 @@ class SparkQuery:
             tuple(name for name in names if name in self._purged_topics),
         )
 
-    def _results(self, prepared: Sequence[Prepared], read: Read) -> Any:
+    def _results(self, prepared: Sequence[PreparedJob], read: Read) -> Any:
         """What all tasks write; those with stores and those without read their own topics."""
         plan = plan_of_columns(prepared[0].job) if len(prepared) == 1 else None
         if plan is not None:
             job = prepared[0].job
             partitions = job.partition_counts[plan.topic]
             topics = prepared[0].layout.subscription()
-            return written_records(plan, partial(read, topics), partitions, Surroundings.of(job))
+            return written_records(plan, partial(read, topics), partitions, FrameContext.of(job))
         jobs = packed(each.job for each in prepared)
         frames = []
         readers = _readers(prepared, has_stores=False)
@@ -331,12 +331,12 @@ def _counted(job: Job, counts: Mapping[str, int]) -> Job:
     return replace(job, partition_counts={name: counts[name] for name in job.partition_counts})
 
 
-def _prepared(administration: Admin, job: Job, counts: Mapping[str, int]) -> Prepared:
+def _prepared(administration: Admin, job: Job, counts: Mapping[str, int]) -> PreparedJob:
     """A job with the partitions that its topics have; its internal topics are made."""
     found = _counted(job, counts)
     work = work_of(found.to_text())
     if not work.layout.repartition_topics:
-        return Prepared(found, work.layout)
+        return PreparedJob(found, work.layout)
     layout = prepare_topics(
         administration,
         # Stores are in Spark's checkpoint: changelogs are not read.
@@ -344,14 +344,14 @@ def _prepared(administration: Admin, job: Job, counts: Mapping[str, int]) -> Pre
         job.application_id,
         window_retention_extra_ms=0,
     )
-    return Prepared(found, layout)
+    return PreparedJob(found, layout)
 
 
-def _repartition_topics(prepared: Sequence[Prepared]) -> tuple[str, ...]:
+def _repartition_topics(prepared: Sequence[PreparedJob]) -> tuple[str, ...]:
     return tuple(sorted({name for each in prepared for name in each.layout.repartition_topics}))
 
 
-def _readers(prepared: Sequence[Prepared], *, has_stores: bool) -> dict[str, list[str]]:
+def _readers(prepared: Sequence[PreparedJob], *, has_stores: bool) -> dict[str, list[str]]:
     """The sub-topologies that read each topic: those with stores, or those without."""
     found: dict[str, list[str]] = {}
     for each in prepared:

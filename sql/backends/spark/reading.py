@@ -21,16 +21,16 @@ from sql.backends.spark.options import SourceOptions
 from sql.backends.spark.records import arrow_batch
 
 POLL_MS = 1_000
-STILL_POLLS_MAX = 120  # so many polls that bring nothing new are given up
-KEPT_MAX = 4
+STILL_POLLS_MAX = 120  # give up after this many polls without records
+IDLE_MAX = 4
 ROWS_JOINED = 10_000
 READING = {
-    "fetch_max_wait_ms": 10,  # everything asked for is there: nothing to wait for
+    "fetch_max_wait_ms": 10,  # the records exist already: there is nothing to wait for
     "max_partition_fetch_bytes": 4 * 1024 * 1024,
 }
 
-_Kept = dict[tuple[int, str], list[RecordConsumer]]
-_kept: _Kept = {}
+_Consumers = dict[tuple[int, str], list[RecordConsumer]]
+_idle_consumers: _Consumers = {}
 
 
 def read_spans(spans: Iterable[Span], options: SourceOptions) -> Iterator[Any]:
@@ -150,7 +150,7 @@ def _name(options: SourceOptions) -> tuple[int, str]:
 
 
 def _borrow(options: SourceOptions) -> RecordConsumer:
-    idle = _kept.get(_name(options))
+    idle = _idle_consumers.get(_name(options))
     if idle:
         return idle.pop()
     settings = READING | dict(options.client)
@@ -166,18 +166,18 @@ def _borrow(options: SourceOptions) -> RecordConsumer:
 
 def _give_back(reader: RecordConsumer, options: SourceOptions) -> None:
     reader.unsubscribe()
-    idle = _kept.setdefault(_name(options), [])
-    if len(idle) < KEPT_MAX:
+    idle = _idle_consumers.setdefault(_name(options), [])
+    if len(idle) < IDLE_MAX:
         idle.append(reader)
     else:
         reader.close()
 
 
 @atexit.register
-def close_kept() -> None:
+def close_idle() -> None:
     """Close the consumers that wait for another task."""
-    for (process, _), idle in _kept.items():
+    for (process, _), idle in _idle_consumers.items():
         if process == os.getpid():
             for reader in idle:
                 reader.close()
-    _kept.clear()
+    _idle_consumers.clear()

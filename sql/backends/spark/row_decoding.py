@@ -23,7 +23,7 @@ from broker.client.serde.serde import ChunkSerde
 from broker.errors import SerdeError
 from sql.backends.native.rows import key_serde, value_serde
 from sql.backends.native.sources import extractor_of, header_reader
-from sql.backends.native.steps import QueryContext
+from sql.backends.native.steps import StepContext
 from sql.backends.spark.arrow_values import ColumnValues
 from sql.backends.spark.records import HEADERS_TYPE
 from sql.backends.spark.writing import binary_list
@@ -51,7 +51,7 @@ Record = tuple[Row | None, Row | None, int]  # key, row, timestamp_ms
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class DecoderSpec:
     """What rows are read from, as data: a worker makes its decoder of it."""
 
     scan: Scan
@@ -63,7 +63,7 @@ class Reading:
 
 
 @lru_cache(maxsize=64)
-def decoder_of(reading: Reading) -> "RowDecoder":
+def decoder_of(reading: DecoderSpec) -> "RowDecoder":
     """The decoder of some rows, made once for a process."""
     url = reading.registry_url
     return RowDecoder(reading, None if url is None else HttpSchemaRegistry(url))
@@ -82,14 +82,14 @@ class _Decoded:
 class RowDecoder:
     """Decodes the records of one source."""
 
-    def __init__(self, reading: Reading, registry: SchemaRegistry | None = None) -> None:
+    def __init__(self, reading: DecoderSpec, registry: SchemaRegistry | None = None) -> None:
         scan = self._scan = reading.scan
         self._key = key_serde(scan.key_format, scan.shape.key, registry, scan.shape.window)
         self._value = value_serde(scan.value_format, scan.value, registry)
         self._decode_keys = _chunk_decoder(self._key, scan.topic)
         self._decode_values = _chunk_decoder(self._value, scan.topic)
         settings: dict[str, object] = {THROW_ON_INVALID: str(reading.throw_on_invalid_time).lower()}
-        self._extract = extractor_of(scan, QueryContext(StreamsBuilder(), settings=settings))
+        self._extract = extractor_of(scan, StepContext(StreamsBuilder(), settings=settings))
         self._fail_on_error = reading.fail_on_error
         self._headers = [header_reader(each) for each in scan.headers]
         self._columns = [ColumnValues(each.type) for each in scan.shape.row]

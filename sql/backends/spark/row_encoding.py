@@ -47,7 +47,7 @@ Encode = Callable[[Any], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class EncoderSpec:
     """What rows are written as, as data: a worker makes its encoder of it."""
 
     topic: str
@@ -61,7 +61,7 @@ class Writing:
 
 
 @lru_cache(maxsize=64)
-def encoder_of(writing: Writing) -> "RowEncoder":
+def encoder_of(writing: EncoderSpec) -> "RowEncoder":
     """The encoder of some rows, made once for a process."""
     url = writing.registry_url
     return RowEncoder(writing, None if url is None else HttpSchemaRegistry(url))
@@ -70,7 +70,7 @@ def encoder_of(writing: Writing) -> "RowEncoder":
 class RowEncoder:
     """Encodes the rows of one sink."""
 
-    def __init__(self, writing: Writing, registry: SchemaRegistry | None = None) -> None:
+    def __init__(self, writing: EncoderSpec, registry: SchemaRegistry | None = None) -> None:
         shape = writing.shape
         self._topic, self._partitions = writing.topic, writing.partitions
         self._key = key_serde(writing.key_format, shape.key, registry, shape.window)
@@ -101,9 +101,9 @@ class RowEncoder:
             bounds = batch.column(START).to_pylist(), batch.column(END).to_pylist()
             windows = list(zip(*bounds, strict=True))
         headers = batch.column("headers") if "headers" in names else None
-        return self.encode_rows(Rows(keys, rows, times, windows, headers))
+        return self.encode_rows(OutputRows(keys, rows, times, windows, headers))
 
-    def encode_rows(self, given: "Rows") -> Any:
+    def encode_rows(self, given: "OutputRows") -> Any:
         """The same of Python values."""
         found = given if self._time is None else self._timed(given)
         partitions, raw_keys = self._key_bytes(found)
@@ -119,7 +119,7 @@ class RowEncoder:
         ]
         return pa.RecordBatch.from_arrays(columns, schema=WRITTEN)
 
-    def _timed(self, given: "Rows") -> "Rows":
+    def _timed(self, given: "OutputRows") -> "OutputRows":
         """Only rows that have a time, with it; a deletion has that of its record."""
         read = self._time
         assert read is not None
@@ -139,7 +139,7 @@ class RowEncoder:
             times.append(time_ms)
         return given.taken(kept, times)
 
-    def _key_bytes(self, given: "Rows") -> tuple[Any, Any]:
+    def _key_bytes(self, given: "OutputRows") -> tuple[Any, Any]:
         """Partitions and keys; a key with a window lies where it would without."""
         keys = [None if each is None or _is_no_key(each) else each for each in given.keys]
         if not self._has_window:
@@ -160,7 +160,7 @@ class RowEncoder:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class OutputRows:
     """Rows as Python values, to be written as records; None is a missing key or a tombstone."""
 
     keys: list[Row | None]
@@ -169,9 +169,9 @@ class Rows:
     windows: list[tuple[int, int]] | None = None
     headers: Any = None
 
-    def taken(self, places: list[int], times: list[int]) -> "Rows":
+    def taken(self, places: list[int], times: list[int]) -> "OutputRows":
         """Some of them, with other times."""
-        return Rows(
+        return OutputRows(
             [self.keys[place] for place in places],
             [self.rows[place] for place in places],
             times,

@@ -47,7 +47,7 @@ COLUMNS = {
 
 
 @dataclass
-class Written(WriterCommitMessage):  # type: ignore[misc]
+class TaskCommit(WriterCommitMessage):  # type: ignore[misc]
     """The commit message of a task to the driver."""
 
     records: int
@@ -62,7 +62,7 @@ class RecordStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         check_topic(options)
         self._options = options
 
-    def write(self, iterator: Iterator[Any]) -> Written:
+    def write(self, iterator: Iterator[Any]) -> TaskCommit:
         """Write one task's part of a micro-batch."""
         context = TaskContext.get()
         assert context is not None, "a sink writes inside a task"
@@ -97,7 +97,7 @@ class RecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
         self._options = options
         self._run = uuid.uuid4().hex
 
-    def write(self, iterator: Iterator[Any]) -> Written:
+    def write(self, iterator: Iterator[Any]) -> TaskCommit:
         """Write one task's part."""
         context = TaskContext.get()
         assert context is not None, "a sink writes inside a task"
@@ -116,29 +116,29 @@ class RecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
         return TaskBatch(f"{given.sink_id or 'millstream'}-{self._run}", task, self._run, 0)
 
 
-def _write_plain(batches: Iterator[Any], options: SinkOptions) -> Written:
+def _write_plain(batches: Iterator[Any], options: SinkOptions) -> TaskCommit:
     filled = not_empty(batches)
     first = next(filled, None)
     if first is None:
-        return Written(0)
+        return TaskCommit(0)
     with producer(options.servers, **options.client) as opened:
         return _write_all(opened, chain([first], filled), options)
 
 
 def _write_once(
     batches: Iterator[Any], options: SinkOptions, part: TaskBatch, digest: RowDigest | None
-) -> Written:
+) -> TaskCommit:
     """Write what is not written yet; the digest is of all rows, if rows tell what a task had."""
     filled = not_empty(batches)
     first = next(filled, None)
     if first is None:
-        return Written(0)  # done again, there is nothing either
+        return TaskCommit(0)  # done again, there is nothing either
     topic = first_topic(first, options.topic)
     opened = begin(part, options, topic)
     if isinstance(opened, Mark):
         found = digest_of(chain([first], filled))
         part.check_rows(opened, found)
-        return Written(found.rows)
+        return TaskCommit(found.rows)
     began_ms = CLOCK.monotonic_ms()
     try:
         written = _write_all(opened, chain([first], filled), options, digest)
@@ -155,7 +155,7 @@ def _write_all(
     batches: Iterator[Any],
     options: SinkOptions,
     digest: RowDigest | None = None,
-) -> Written:
+) -> TaskCommit:
     config = ProducerConfig()
     output = RecordOutput(
         opened,
@@ -167,7 +167,7 @@ def _write_all(
     for batch in batches:
         output.write(batch)
     output.finish()
-    return Written(output.written)
+    return TaskCommit(output.written)
 
 
 def check_topic(options: SinkOptions) -> None:

@@ -118,7 +118,7 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  
         self._options = options
         self._ends: LogEnds | None = None
         self._target: dict[TopicPartition, int] | None = None
-        self._told: Offsets = {}
+        self._committed: Offsets = {}
 
     def __getstate__(self) -> dict[str, object]:
         """Connections stay in the driver."""
@@ -160,7 +160,7 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, dict[str, int]]:
         """Where the next micro-batch ends."""
         begin = of_tree(start, CHECKPOINT)
-        self._tell(begin)
+        self._commit(begin)
         end = self._log_ends.ends_after(begin)
         if self._target is not None:
             end = {tp: min(at, self._target[tp]) for tp, at in end.items() if tp in self._target}
@@ -181,14 +181,14 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  
         return _tasks(spans(first, last), packing_of(end) or _packing(self._options))
 
     def commit(self, end: dict[str, Any]) -> None:
-        """A micro-batch is done: tell the group."""
-        self._tell(of_tree(end, CHECKPOINT))
+        """A micro-batch is done: commit its offsets for the group."""
+        self._commit(of_tree(end, CHECKPOINT))
 
-    def _tell(self, done: Offsets) -> None:
+    def _commit(self, done: Offsets) -> None:
         """Commit for the group. Spark calls `commit` for no last batch, but asks what follows."""
-        if done != self._told:
+        if done != self._committed:
             self._log_ends.commit(done)
-            self._told = done
+            self._committed = done
 
     def stop(self) -> None:
         """The query ends."""

@@ -40,7 +40,7 @@ class NotNative(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class SqlCode:
     """A piece of SQL, safe to stand anywhere."""
 
     text: str
@@ -69,14 +69,14 @@ class Code:
         return self.is_constant and self.value is None
 
 
-def certain(text: str) -> Code:
+def certain(text: str) -> SqlCode:
     """What is never null."""
-    return Code(text, nullable=False)
+    return SqlCode(text, nullable=False)
 
 
-def failing(text: str) -> Code:
+def failing(text: str) -> SqlCode:
     """What is null where it fails, and only there."""
-    return Code(text, nullable=False, can_fail=True)
+    return SqlCode(text, nullable=False, can_fail=True)
 
 
 def any_of(conditions: Iterable[str | None]) -> str | None:
@@ -104,13 +104,13 @@ def known_type(type_: DataType) -> str:
     return type_text(type_)
 
 
-def constant(value: object, type_: DataType | None) -> Code:
+def constant(value: object, type_: DataType | None) -> SqlCode:
     """A value that is the same for all rows."""
     if value is None:
-        return Code(null_of(type_), is_constant=True)
+        return SqlCode(null_of(type_), is_constant=True)
     if type_ is None:
         raise NotNative("a constant without a type")
-    return Code(literal(value, type_), nullable=False, is_constant=True, value=value)
+    return SqlCode(literal(value, type_), nullable=False, is_constant=True, value=value)
 
 
 def literal(value: object, type_: DataType) -> str:

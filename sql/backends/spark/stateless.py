@@ -12,7 +12,7 @@ from typing import Any
 
 from sql.backends.spark.column_types import has_spark_type
 from sql.backends.spark.expressions import is_native, spark_text
-from sql.backends.spark.frames import Surroundings, decoding, encoded
+from sql.backends.spark.frames import FrameContext, decoding, encoded
 from sql.backends.spark.job import Job
 from sql.backends.spark.row_functions import is_builtin, own_condition, own_values, used_places
 from sql.backends.spark.stages import Staged
@@ -24,7 +24,7 @@ from sql.planner import plan_from_json
 
 SETTING = "spark.expressions"
 SPARK = "spark"
-KEPT = ("present", "keyed", "timestamp", "headers")
+PASSED_COLUMNS = ("present", "keyed", "timestamp", "headers")
 
 # Spark's frames are Any in this module: PySpark has no types here.
 
@@ -83,7 +83,7 @@ def written_records(
     sink: Sink,
     read: Callable[[Staged], Any],
     partitions: int,
-    surroundings: Surroundings | None = None,
+    context: FrameContext | None = None,
 ) -> Any:
     """The records that a stateless query writes; `read` gives its source's after a stage."""
     steps: list[Filter | Project] = []
@@ -92,7 +92,7 @@ def written_records(
         steps.insert(0, step)
         step = step.input
     assert isinstance(step, Scan), "a stateless plan begins with a scan"
-    frame = read(decoding(step, surroundings, used=_used(steps, step)))
+    frame = read(decoding(step, context, used=_used(steps, step)))
     keys = len(step.shape.key)
     first = len(step.shape.row) - keys
     key = [f"c{first + place} AS k{place}" for place in range(keys)]
@@ -101,7 +101,7 @@ def written_records(
         frame = frame.where("present")  # a row that is not there meets no condition
     for each in steps:
         frame = _filtered(each, frame) if isinstance(each, Filter) else _selected(each, frame, keys)
-    return encoded(sink, frame, partitions, surroundings)
+    return encoded(sink, frame, partitions, context)
 
 
 def _names(step: PlanNode) -> list[str]:
@@ -126,7 +126,7 @@ def _selected(step: Project, frame: Any, keys: int) -> Any:
         expr(f"own.f{place}" if place in own else spark_text(each, names)).alias(f"c{place}")
         for place, (_, each) in enumerate(step.columns)
     ]
-    return frame.select(*columns, *(f"k{place}" for place in range(keys)), *KEPT)
+    return frame.select(*columns, *(f"k{place}" for place in range(keys)), *PASSED_COLUMNS)
 
 
 def _used(steps: list[Filter | Project], scan: Scan) -> frozenset[int] | None:

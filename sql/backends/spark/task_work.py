@@ -21,7 +21,7 @@ from broker.client.registry.http_registry import HttpSchemaRegistry
 from broker.clock import SystemClock
 from broker.errors import MillstreamError
 from broker.model import TopicPartition
-from sql.backends.native.steps import QueryContext
+from sql.backends.native.steps import StepContext
 from sql.backends.native.topology import add_query, is_internal
 from sql.backends.spark.job import Job
 from sql.functions.user import registry_with
@@ -100,7 +100,7 @@ class TaskWork:
         registry = None if job.registry_url is None else HttpSchemaRegistry(job.registry_url)
         plan = plan_from_json(job.plan, registry_with(job.function_modules))
         assert isinstance(plan, Sink)
-        add_query(plan, QueryContext(builder, registry, self._row_failed, dict(job.settings)))
+        add_query(plan, StepContext(builder, registry, self._row_failed, dict(job.settings)))
         self.topology: Topology = builder.build()
         self.layout: Layout = lay_out(self.topology, job.application_id, job.partition_counts)
         self._counts = {**job.partition_counts, **self.layout.partition_counts}

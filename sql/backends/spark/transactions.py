@@ -26,18 +26,18 @@ from sql.backends.spark.options import SinkOptions, of_admin
 from sql.backends.spark.writing import partition_count
 
 TRANSACTION_TIMEOUT_MS = 300_000
-KEPT_MAX = 256
+REMEMBERED_MAX = 256
 
 
 @dataclass(slots=True)
-class Kept:
+class IdleProducer:
     """A producer that waits for its next micro-batch."""
 
     producer: RecordProducer
     mark: Mark  # of the one before
 
 
-_kept: dict[tuple[int, str, str], Kept] = {}
+_idle_producers: dict[tuple[int, str, str], IdleProducer] = {}
 _checked: set[tuple[str, str, int, str | None]] = set()
 
 
@@ -46,11 +46,11 @@ def begin(part: TaskBatch, options: SinkOptions, topic: str) -> RecordProducer |
 
     Who gets a mark must see that the rows are those that were written: TaskBatch.check_rows.
     """
-    kept = _kept.pop(_name(part, options), None)
+    kept = _idle_producers.pop(_name(part, options), None)
     if kept is not None:
         part.check_packing(kept.mark)
         if part.is_written(kept.mark):
-            _kept[_name(part, options)] = kept
+            _idle_producers[_name(part, options)] = kept
             return kept.mark
         if kept.mark.packing == part.packing and _is_taken(kept.producer, part, topic):
             return kept.producer
@@ -97,15 +97,15 @@ def written_mark(part: TaskBatch, options: SinkOptions) -> Mark | None:
 
     of the same micro-batch were written with another packing.
     """
-    with admin(options.servers, **of_admin(options.client, ProducerConfig)) as asking:
-        _check_others(part, asking)
-        found = _marks(asking, part.marker_group)
+    with admin(options.servers, **of_admin(options.client, ProducerConfig)) as administration:
+        _check_others(part, administration)
+        found = _marks(administration, part.marker_group)
     for each in found:
         part.check_packing(each)
     return next((each for each in found if part.is_written(each)), None)
 
 
-def _check_others(part: TaskBatch, asking: Admin) -> None:
+def _check_others(part: TaskBatch, administration: Admin) -> None:
     """Check the marks of all tasks, once per process for each micro-batch that is repeated.
 
     With another packing, the task that wrote these rows may be one that has none now.
@@ -114,18 +114,20 @@ def _check_others(part: TaskBatch, asking: Admin) -> None:
     if part.packing is None or name in _checked:
         return
     prefix = part.marker_prefix
-    groups = [each.group_id for each in asking.list_groups() if each.group_id.startswith(prefix)]
+    groups = [
+        each.group_id for each in administration.list_groups() if each.group_id.startswith(prefix)
+    ]
     for group in groups:
         if group[len(prefix) :].isdecimal():
-            for each in _marks(asking, group):
+            for each in _marks(administration, group):
                 part.check_packing(each)
-    if len(_checked) >= KEPT_MAX:
+    if len(_checked) >= REMEMBERED_MAX:
         _checked.clear()
     _checked.add(name)
 
 
-def _marks(asking: Admin, group: str) -> list[Mark]:
-    return [mark_of(at) for at in asking.list_group_offsets(group).all().values()]
+def _marks(administration: Admin, group: str) -> list[Mark]:
+    return [mark_of(at) for at in administration.list_group_offsets(group).all().values()]
 
 
 def commit(
@@ -140,13 +142,13 @@ def commit(
     if rows is not None:
         _mark(opened, part, topic, rows)
     opened.commit_transaction()
-    if len(_kept) >= KEPT_MAX:
-        _kept.pop(next(iter(_kept))).producer.close()
-    _kept[_name(part, options)] = Kept(opened, part.mark(rows))
+    if len(_idle_producers) >= REMEMBERED_MAX:
+        _idle_producers.pop(next(iter(_idle_producers))).producer.close()
+    _idle_producers[_name(part, options)] = IdleProducer(opened, part.mark(rows))
 
 
 def abandon(opened: RecordProducer) -> None:
-    """Abort what is open and let the producer go."""
+    """Abort the transaction and close the producer."""
     opened.close()
 
 
@@ -171,10 +173,10 @@ def _sorted(settings: Mapping[str, object]) -> list[tuple[str, object]]:
 
 
 @atexit.register
-def close_kept() -> None:
+def close_idle() -> None:
     """Close the producers that wait for another micro-batch."""
-    for (process, _, _), kept in _kept.items():
+    for (process, _, _), kept in _idle_producers.items():
         if process == os.getpid():
             kept.producer.close()
-    _kept.clear()
+    _idle_producers.clear()
     _checked.clear()

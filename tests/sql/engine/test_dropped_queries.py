@@ -18,9 +18,11 @@ BY_ITEM = "CREATE TABLE totals AS SELECT item, SUM(amount) AS total FROM orders 
 
 def left_behind(broker: Broker, folder: Path) -> list[str]:
     """Local state, internal topics and groups of queries."""
-    with admin(broker) as asking:
-        topics = [each for each in asking.list_topics() if "query_CTAS" in each]
-        groups = [each.group_id for each in asking.list_groups() if "query_CTAS" in each.group_id]
+    with admin(broker) as administration:
+        topics = [each for each in administration.list_topics() if "query_CTAS" in each]
+        groups = [
+            each.group_id for each in administration.list_groups() if "query_CTAS" in each.group_id
+        ]
     folders = [each.name for each in folder.glob("*")] if folder.exists() else []
     return sorted([*topics, *groups, *folders])
 

@@ -88,7 +88,7 @@ def test_a_push_query_gives_rows_as_they_come_up_to_its_limit(
         )
         assert [each.values for each in result.rows()] == [("a", 4), ("a", 6)]
         assert result.final_message == "Limit Reached"
-        assert engine.asking.push_queries == {}
+        assert engine.transient_queries.push_queries == {}
 
 
 def test_a_push_query_on_a_table_tells_of_changes(broker: Broker, tmp_path: Path) -> None:

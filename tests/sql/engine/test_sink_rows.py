@@ -11,7 +11,7 @@ from broker.client.partitioner import partition_for_key
 from broker.clock import SystemClock
 from sql.backends.native.materialized import Materialized
 from sql.engine.engine import Engine
-from sql.engine.reaching import Reachable
+from sql.engine.local_endpoints import LocalEndpoints
 from sql.engine.sink_rows import SinkRows
 from sql.engine.spark_launching import table_scan
 from streams.errors import StoreNotReady
@@ -150,7 +150,7 @@ def test_rows_that_were_not_read_in_time_are_an_error(
 
 
 def test_a_broker_in_this_process_is_served_for_others(broker: Broker) -> None:
-    reachable = Reachable(broker, None)
+    reachable = LocalEndpoints(broker, None)
     servers = reachable.servers()
     assert reachable.servers() == servers
     with producer(servers) as out:

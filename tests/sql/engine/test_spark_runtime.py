@@ -211,28 +211,28 @@ def test_bounded_queries_run_when_it_is_their_turn_until_nothing_is_left(
     bench.runtime.start()
     assert bench.query.starts == 0
     place = TopicPartition("orders", 0)
-    with admin(broker) as asking:
-        asking.create_topics([NewTopic("orders", partitions=1)]).all()
+    with admin(broker) as administration:
+        administration.create_topics([NewTopic("orders", partitions=1)]).all()
 
     def ended_at_once() -> None:
         bench.query.starts += 1
-        with admin(broker) as asking:
-            asking.reset_group_offsets("app", {place: -1}).all()
+        with admin(broker) as administration:
+            administration.reset_group_offsets("app", {place: -1}).all()
 
     bench.query.start = ended_at_once  # type: ignore[method-assign]
     told: list[tuple[str, bool]] = []
     assert run_bounded(
         {"Q": bench.runtime},
         broker,
-        tell=lambda name, progress, done: told.append((name, done)),
+        on_progress=lambda name, progress, done: told.append((name, done)),
         wait=lambda wait_ms: False,
     )
     assert (bench.query.starts, told) == (1, [("Q", True)])
     bench.query.error = "Job aborted"
-    with admin(broker) as asking:
-        asking.delete_groups(["app"]).all()
+    with admin(broker) as administration:
+        administration.delete_groups(["app"]).all()
     with pytest.raises(SqlError, match="query Q failed on Spark: Job aborted"):
-        run_bounded({"Q": bench.runtime}, broker, tell=lambda *_: None, wait=lambda _: False)
+        run_bounded({"Q": bench.runtime}, broker, on_progress=lambda *_: None, wait=lambda _: False)
 
 
 def test_a_failure_is_told_without_traces() -> None:
@@ -257,16 +257,16 @@ def test_a_dropped_query_leaves_neither_checkpoint_nor_marks(
     bench: Bench, broker: Broker, fails: bool
 ) -> None:
     place = {TopicPartition("any", 0): OffsetAndMetadata(1)}
-    with admin(broker) as asking:
-        asking.create_topics([NewTopic("any", 1), NewTopic("app-x-repartition", 1)]).all()
+    with admin(broker) as administration:
+        administration.create_topics([NewTopic("any", 1), NewTopic("app-x-repartition", 1)]).all()
         for group in ("app", "app-spark-marker-0", "app-spark-marker-11", "application"):
-            asking.alter_group_offsets(group, place).all()
+            administration.alter_group_offsets(group, place).all()
     if fails:
         bench.query.failure = RuntimeError("Spark is gone")
     bench.runtime.start()
     bench.until(QueryState.ERROR if fails else QueryState.RUNNING)
     bench.runtime.discard()
     assert not bench.checkpoint.exists()
-    with admin(broker) as asking:
-        assert [each.group_id for each in asking.list_groups()] == ["application"]
-        assert list(asking.list_topics()) == ["any"]
+    with admin(broker) as administration:
+        assert [each.group_id for each in administration.list_groups()] == ["application"]
+        assert list(administration.list_topics()) == ["any"]

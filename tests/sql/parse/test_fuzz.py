@@ -69,7 +69,7 @@ def test_any_words_and_signs_are_read_or_refused(tokens: list[str], between: str
 def test_statements_with_mistakes_are_read_or_refused(
     statement: st.Statement, chance: random.Random
 ) -> None:
-    tokens = tokens_of(f"{print_statement(statement)};").texts[:-1]
+    tokens = tokens_of(f"{print_statement(statement)};").raw[:-1]
     for _ in range(chance.randint(1, 3)):
         place = chance.randrange(len(tokens) + 1)
         match chance.randrange(4):

@@ -82,7 +82,7 @@ WORDS = (
 
 def changed(text: str, chance: random.Random) -> str:
     """A statement with some words left out, doubled, moved or replaced."""
-    words = tokens_of(text.replace("{name}", f"n{chance.randrange(10**6)}")).texts[:-1]
+    words = tokens_of(text.replace("{name}", f"n{chance.randrange(10**6)}")).raw[:-1]
     for _ in range(chance.randint(1, 4)):
         place = chance.randrange(len(words) + 1)
         match chance.randrange(5):
@@ -262,7 +262,7 @@ def test_any_request_of_a_socket_is_refused_or_answered(served: Served, text: by
 
 def test_no_query_and_no_thread_is_left_behind(served: Served) -> None:
     """Runs last: whatever the others did, their queries have ended."""
-    for each in list(served.engine.asking.push_queries.values()):
+    for each in list(served.engine.transient_queries.push_queries.values()):
         each.close()
     names = [each.name for each in threading.enumerate()]
     assert len(names) < 200, names

@@ -135,10 +135,12 @@ def test_a_query_ends_when_its_stream_is_given_up(served: Served) -> None:
     with connected(served) as raw:
         stream_id = raw.post("/query-stream", query(PUSH))
         query_id = orjson.loads(next(raw.frames(stream_id)))["queryId"]
-        assert query_id in served.engine.asking.push_queries
+        assert query_id in served.engine.transient_queries.push_queries
         raw.protocol.reset_stream(stream_id)
         raw.flush()
-        wait_until(lambda: query_id not in served.engine.asking.push_queries, "the query's end")
+        wait_until(
+            lambda: query_id not in served.engine.transient_queries.push_queries, "the query's end"
+        )
         info = raw.post("/ksql", b'{"ksql": "SHOW STREAMS;"}')
         assert b"ORDERS" in next(raw.frames(info))
 
@@ -224,7 +226,9 @@ def test_a_client_that_says_goodbye_is_left_alone(served: Served) -> None:
         query_id = orjson.loads(next(raw.frames(stream_id)))["queryId"]
         raw.protocol.close_connection()
         raw.flush()
-        wait_until(lambda: query_id not in served.engine.asking.push_queries, "the query's end")
+        wait_until(
+            lambda: query_id not in served.engine.transient_queries.push_queries, "the query's end"
+        )
 
 
 def test_pings_are_answered(served: Served) -> None:

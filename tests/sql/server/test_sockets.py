@@ -180,7 +180,7 @@ def test_the_query_ends_with_its_client(served: Served, how: str) -> None:
         elif how == "no frame":
             client.send(b"\xff\xff")
             assert client.closed()[0] == PROTOCOL_ERROR
-    wait_until(lambda: not served.engine.asking.push_queries, "the query's end")
+    wait_until(lambda: not served.engine.transient_queries.push_queries, "the query's end")
 
 
 def test_the_token_is_that_of_the_standard() -> None:

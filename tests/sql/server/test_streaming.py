@@ -24,7 +24,7 @@ PUSH = {"sql": "SELECT item FROM orders EMIT CHANGES;"}
 
 
 def no_push_query(engine: Engine) -> bool:
-    return not engine.asking.push_queries
+    return not engine.transient_queries.push_queries
 
 
 def test_rows_come_while_the_query_runs(served: Served) -> None:
@@ -44,7 +44,7 @@ def test_a_query_ends_when_its_reader_goes_away(served: Served) -> None:
         lines = response.iter_lines()
         query_id = orjson.loads(next(lines))["queryId"]
         assert orjson.loads(next(lines)) == ["pen"]
-        assert list(served.engine.asking.push_queries) == [query_id]
+        assert list(served.engine.transient_queries.push_queries) == [query_id]
     wait_until(lambda: no_push_query(served.engine), "the query's end")
 
 
@@ -191,9 +191,9 @@ def test_push_queries_have_a_limit(own: Own) -> None:
     with own as (engine, server), httpx.Client(base_url=server.url, timeout=SECONDS_MAX) as client:
         engine.execute(ORDERS)
         many = engine.config.whole("ksql.max.push.queries")
-        engine.asking._push_queries.update(dict.fromkeys(map(str, range(many))))  # type: ignore[arg-type]
+        engine.transient_queries._push_queries.update(dict.fromkeys(map(str, range(many))))  # type: ignore[arg-type]
         refused = client.post("/query", json={"ksql": "SELECT * FROM orders EMIT CHANGES;"})
-        engine.asking._push_queries.clear()
+        engine.transient_queries._push_queries.clear()
         assert (refused.status_code, refused.json()["error_code"]) == (400, 40003)
 
 

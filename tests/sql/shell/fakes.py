@@ -9,7 +9,7 @@ from rich.console import Console
 from sql.errors import StatementFailed
 from sql.shell.commands import run_command
 from sql.shell.screen import Screen
-from sql.shell.session import EntityJson, Scope, ShownColumn
+from sql.shell.session import EntityJson, SessionScope, ShownColumn
 from sql.shell.shell import QueryLimits, Shell
 
 WIDTH = 60
@@ -53,7 +53,7 @@ class GivenSession:
     entities: dict[str, list[EntityJson]] = field(default_factory=dict)
     answers: dict[str, GivenRows] = field(default_factory=dict)
     executed: list[str] = field(default_factory=list)
-    scopes: list[Scope] = field(default_factory=list)
+    scopes: list[SessionScope] = field(default_factory=list)
     timeouts: list[int | None] = field(default_factory=list)
     where: str = "nowhere"
     closed: bool = False
@@ -61,19 +61,19 @@ class GivenSession:
     def version(self) -> str:
         return "1.2.3"
 
-    def execute(self, text: str, scope: Scope) -> list[EntityJson]:
+    def execute(self, text: str, scope: SessionScope) -> list[EntityJson]:
         self.executed.append(text)
-        self.scopes.append(Scope(dict(scope.properties), dict(scope.variables)))
+        self.scopes.append(SessionScope(dict(scope.properties), dict(scope.variables)))
         return self.entities.get(text, [])
 
-    def query(self, text: str, scope: Scope, timeout_ms: int | None) -> GivenRows:
+    def query(self, text: str, scope: SessionScope, timeout_ms: int | None) -> GivenRows:
         self.executed.append(text)
         self.timeouts.append(timeout_ms)
         if text not in self.answers:
             raise StatementFailed("no such query", line=1, column=8, hint="ask another")
         return self.answers[text]
 
-    def print_topic(self, text: str, scope: Scope, timeout_ms: int | None) -> GivenRows:
+    def print_topic(self, text: str, scope: SessionScope, timeout_ms: int | None) -> GivenRows:
         return self.query(text, scope, timeout_ms)
 
     def check_property(self, name: str, value: str) -> None:

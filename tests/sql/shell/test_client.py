@@ -20,7 +20,7 @@ from sql.errors import SqlError
 from sql.server.server import SqlServer
 from sql.shell.commands import run_command
 from sql.shell.remote import RemoteSession
-from sql.shell.session import Scope
+from sql.shell.session import SessionScope
 from sql.shell.shell import QueryLimits, Shell
 from tests.sql.engine.conftest import SETTINGS
 from tests.sql.engine.engines import ORDERS, engine_of
@@ -102,7 +102,7 @@ def test_a_push_query_that_is_left_ends_on_the_server(
     shell, _ = remote
     shell.limits = QueryLimits(rows=1)
     shell.run("SET 'auto.offset.reset' = 'earliest'; SELECT * FROM orders EMIT CHANGES;")
-    [queries] = shell.session.execute("SHOW QUERIES;", Scope())
+    [queries] = shell.session.execute("SHOW QUERIES;", SessionScope())
     assert queries["queries"] == []
 
 
@@ -218,8 +218,8 @@ def test_a_query_whose_rows_never_stop_ends_when_its_time_is_up() -> None:
         return httpx.Response(200, stream=Endless())
 
     session = RemoteSession(client_of(answer), clock)
-    assert len(list(session.query("SELECT 1;", Scope(), 50).rows())) == 5
-    assert len(list(session.print_topic("PRINT t;", Scope(), 50).lines())) == 6
+    assert len(list(session.query("SELECT 1;", SessionScope(), 50).rows())) == 5
+    assert len(list(session.print_topic("PRINT t;", SessionScope(), 50).lines())) == 6
 
 
 def test_a_server_that_is_not_there_is_named() -> None:

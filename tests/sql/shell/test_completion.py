@@ -6,7 +6,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import to_plain_text
 
 from sql.errors import StatementFailed
-from sql.shell.completion import Catalog, SqlCompleter
+from sql.shell.completion import SourceNames, SqlCompleter
 from sql.shell.session import EntityJson
 
 
@@ -23,7 +23,7 @@ ANSWERS = {
 
 def completed(text: str, after: str = "") -> dict[str, str]:
     """Completions and what is said about them, with the cursor between two texts."""
-    completer = SqlCompleter(Catalog(ANSWERS.__getitem__))
+    completer = SqlCompleter(SourceNames(ANSWERS.__getitem__))
     document = Document(text + after, len(text))
     found = completer.get_completions(document, CompleteEvent(completion_requested=True))
     return {each.text: to_plain_text(each.display_meta) for each in found}
@@ -71,7 +71,7 @@ def test_the_catalog_is_asked_again_only_after_a_change() -> None:
         asked.append(text)
         return ANSWERS[text]
 
-    catalog = Catalog(execute)
+    catalog = SourceNames(execute)
     assert set(catalog.sources) == {"ORDERS", "CUSTOMERS"}
     assert set(catalog.sources) == {"ORDERS", "CUSTOMERS"}
     assert len(asked) == 2
@@ -84,4 +84,4 @@ def test_a_server_without_an_answer_leaves_what_was_known() -> None:
     def execute(text: str) -> list[EntityJson]:
         raise StatementFailed("not now")
 
-    assert Catalog(execute).sources == {}
+    assert SourceNames(execute).sources == {}

@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 from rich.cells import cell_len
 
 from sql.shell.row_table import RowTable, cell_text, fitted_widths, row_json, shared_widths
-from sql.shell.screen import Look
+from sql.shell.screen import DisplaySettings
 
 WRAPPED = """\
 +----+------+
@@ -58,17 +58,17 @@ def test_a_row_is_an_object_by_the_names_of_columns() -> None:
 
 
 def test_columns_of_a_push_query_share_the_screen() -> None:
-    assert shared_widths(3, 61, Look()) == [19, 19, 19]
-    assert shared_widths(30, 61, Look()) == [6] * 30
-    assert shared_widths(2, 61, Look(column_width=9)) == [9, 9]
+    assert shared_widths(3, 61, DisplaySettings()) == [19, 19, 19]
+    assert shared_widths(30, 61, DisplaySettings()) == [6] * 30
+    assert shared_widths(2, 61, DisplaySettings(column_width=9)) == [9, 9]
 
 
 def test_the_widest_columns_give_way_first() -> None:
     rows = [["ID", "TOTAL", "TEXT"], ["a", "100", "x" * 90]]
-    assert fitted_widths(rows, 61, Look()) == [2, 5, 50]
-    assert fitted_widths(rows, 200, Look()) == [2, 5, 90]
-    assert fitted_widths(rows, 61, Look(column_width=7)) == [7, 7, 7]
-    assert fitted_widths([["x" * 50, "y" * 50, "id"]], 61, Look()) == [27, 27, 2]
+    assert fitted_widths(rows, 61, DisplaySettings()) == [2, 5, 50]
+    assert fitted_widths(rows, 200, DisplaySettings()) == [2, 5, 90]
+    assert fitted_widths(rows, 61, DisplaySettings(column_width=7)) == [7, 7, 7]
+    assert fitted_widths([["x" * 50, "y" * 50, "id"]], 61, DisplaySettings()) == [27, 27, 2]
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ def test_the_widest_columns_give_way_first() -> None:
 def test_every_line_is_as_wide_as_the_rule_and_fits(
     rows: list[list[str]], width: int, wrap: bool
 ) -> None:
-    table = RowTable(fitted_widths(rows, width, Look()), wrap=wrap)
+    table = RowTable(fitted_widths(rows, width, DisplaySettings()), wrap=wrap)
     wide = cell_len(table.rule())
     assert wide <= width
     for row in rows:

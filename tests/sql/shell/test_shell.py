@@ -9,7 +9,7 @@ from sql.client import ServerFailed
 from sql.errors import StatementFailed
 from sql.shell.commands import run_command
 from sql.shell.screen import Screen
-from sql.shell.shell import CommandFailed, Leave, QueryLimits, Shell
+from sql.shell.shell import CommandFailed, ExitShell, QueryLimits, Shell
 from sql.syntax.statement_help import HELP
 from tests.sql.shell.entities import ENTITIES
 from tests.sql.shell.fakes import ID, TOTAL, GivenRows, GivenSession, shell_of
@@ -148,7 +148,7 @@ def test_a_mistake_of_ours_does_not_end_the_shell(caplog: pytest.LogCaptureFixtu
     shell.attempt("SHOW STREAMS;")
     assert written.getvalue().startswith("error: TypeError: ")
     assert "unexpected" in caplog.text
-    with pytest.raises(Leave):
+    with pytest.raises(ExitShell):
         shell.attempt("exit")
 
 
@@ -223,7 +223,7 @@ def test_wrong_commands_say_what_is_possible() -> None:
         shell.run("spool")
     with pytest.raises(ServerFailed, match="no answer from"):
         shell.run("server http://127.0.0.1:1")
-    with pytest.raises(Leave):
+    with pytest.raises(ExitShell):
         shell.run("exit;")
 
 

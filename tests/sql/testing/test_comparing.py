@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from sql.testing.comparing import TypedRecord, Window, difference, same
+from sql.testing.comparing import KeyWindow, TypedRecord, difference, same
 
 SAME: list[tuple[object, object]] = [
     (None, None),
@@ -52,7 +52,7 @@ def test_values_that_are_not(actual: object, expected: object) -> None:
     assert not same(actual, expected)
 
 
-RECORD = TypedRecord("k", {"A": 1}, 5, Window(0, 10, "time"), (("h", b"x"),))
+RECORD = TypedRecord("k", {"A": 1}, 5, KeyWindow(0, 10, "time"), (("h", b"x"),))
 EXPECTED: dict[str, object] = {
     "key": "k",
     "value": {"A": 1},

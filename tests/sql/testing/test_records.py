@@ -22,7 +22,7 @@ from sql.datatypes import (
 )
 from sql.testing.comparing import same
 from sql.testing.memory_registry import MemoryRegistry
-from sql.testing.records import Side, as_typed, decode, encode, json_text
+from sql.testing.records import TopicSide, as_typed, decode, encode, json_text
 
 ALL = ["JSON", "AVRO", "JSON_SR", "PROTOBUF", "PROTOBUF_NOSR"]
 VALUES: list[tuple[DataType, object]] = [
@@ -39,9 +39,11 @@ VALUES: list[tuple[DataType, object]] = [
 ]
 
 
-def side(name: str, *types: DataType, is_key: bool = False, wrapped: bool | None = None) -> Side:
+def side(
+    name: str, *types: DataType, is_key: bool = False, wrapped: bool | None = None
+) -> TopicSide:
     columns = tuple(Column(f"C{n}", each) for n, each in enumerate(types))
-    return Side("t", FormatInfo(name, wrapped=wrapped), columns, is_key)
+    return TopicSide("t", FormatInfo(name, wrapped=wrapped), columns, is_key)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from broker.errors import MillstreamError
 from millstream.commands.sql import sql
 from sql.testing.cases import Case, CaseKind, load_cases
-from sql.testing.results import CaseResult, Report, Status
+from sql.testing.results import CaseReport, CaseResult, Status
 from sql.testing.running import functions_with, run_case, run_cases
 
 # Any: what JSON holds.
@@ -195,7 +195,7 @@ def test_files_that_hold_no_cases_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_report_counts_and_shows_what_failed() -> None:
-    report = Report(
+    report = CaseReport(
         (
             CaseResult("a", Status.PASSED),
             CaseResult("b", Status.FAILED, "why"),

@@ -13,7 +13,7 @@ from sql.plan import Aggregate, PlanNode, Sink
 from sql.syntax.queries import JoinKind, WindowKind
 from sql.testing.cases import Case, CaseKind, load_cases
 from sql.testing.query_cases import executed
-from sql.testing.results import CaseResult, Report, Status
+from sql.testing.results import CaseReport, CaseResult, Status
 from sql.testing.spark_cases import run_cases_on_spark
 from tests.sql.test_cases import FIGURES, SHARED
 from tests.sql.testing.test_running import GOOD, Data, changed
@@ -89,7 +89,7 @@ class TestOnSpark:
         shared_session()
         cases = load_cases([SHARED / TRANSLATIONS])
         functions = "tests.support.sql_test_functions"
-        report = Report(tuple(run_cases_on_spark(cases, functions=functions)))
+        report = CaseReport(tuple(run_cases_on_spark(cases, functions=functions)))
         failed = [each.id for each in report.results if each.status is Status.FAILED]
         wanted = json.loads(FIGURES.read_text())[TRANSLATIONS]
         assert report.count(Status.PASSED) >= wanted, f"these fail: {failed}"

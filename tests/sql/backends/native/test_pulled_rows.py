@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sql.backends.native.sinks import written
-from sql.backends.native.steps import QueryContext
+from sql.backends.native.steps import StepContext
 from sql.backends.native.tap import Tap
 from sql.backends.native.topology import look_at_columns, lower_result
 from streams.dsl.builder import StreamsBuilder
@@ -61,7 +61,7 @@ def watched(query: str, value_format: str) -> Callable[[list[object]], Topology]
 
     def build(told: list[object]) -> Topology:
         engine, found = planned(STREAM.format(value_format), RESULT.format(value_format, query))
-        context = QueryContext(
+        context = StepContext(
             StreamsBuilder(),
             engine.registry,
             lambda step, error, row: told.append(("failed", step, repr(error), row)),

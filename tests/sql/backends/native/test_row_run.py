@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from broker.client.serde import BytesSerde
 from sql.backends.native.expressions import compile_predicate, compile_row_function
 from sql.backends.native.row_run import RowRun, ValueIsRow
-from sql.backends.native.steps import QueryContext
+from sql.backends.native.steps import StepContext
 from sql.backends.native.tap import Tap
 from sql.backends.native.topology import add_query, look_at_columns
 from sql.errors import StatementFailed
@@ -144,7 +144,7 @@ def written(statement: str) -> list[bytes | None]:
     """The values that a query writes of the records."""
     engine, query = planned(S, statement)
     builder = StreamsBuilder()
-    add_query(query.plan, QueryContext(builder, engine.registry))
+    add_query(query.plan, StepContext(builder, engine.registry))
     config = StreamsConfig(application_id="app", statestore_cache_max_bytes=0)
     with TopologyTestDriver(builder.build(), config=config) as driver:
         for offset, (key, value) in enumerate(RECORDS):
@@ -164,7 +164,7 @@ def written(statement: str) -> list[bytes | None]:
 )
 def test_places_are_needed_if_a_query_asks_for_them(query: str, needs_place: bool) -> None:
     engine, planned_query = planned(S, f"CREATE STREAM o AS {query};")
-    context = QueryContext(StreamsBuilder(), engine.registry)
+    context = StepContext(StreamsBuilder(), engine.registry)
     assert context.needs_place
     look_at_columns(planned_query.plan, context)
     assert context.needs_place is needs_place

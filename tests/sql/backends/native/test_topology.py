@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from broker.client.serde import BytesSerde
 from broker.client.serde.rows.row_format import Row
-from sql.backends.native.steps import ProcessingLog, QueryContext, ignore_errors
+from sql.backends.native.steps import ProcessingLog, StepContext, ignore_errors
 from sql.backends.native.topology import add_query, application_id, topics_read
 from sql.functions.builtin import builtin_functions
 from sql.parse import parse
 from sql.testing.cases import Case, CaseKind, load_cases
-from sql.testing.engine import Query, TestEngine
+from sql.testing.engine import BuiltQuery, TestEngine
 from sql.testing.query_cases import encoded_inputs
 from sql.testing.query_runs import TopicRecord
 from sql.testing.topic_setup import set_up_topics
@@ -56,13 +56,15 @@ def engine_of(case: Case) -> TestEngine:
     return engine
 
 
-def topology_of(engine: TestEngine, query: Query, log: ProcessingLog = ignore_errors) -> Topology:
+def topology_of(
+    engine: TestEngine, query: BuiltQuery, log: ProcessingLog = ignore_errors
+) -> Topology:
     builder = StreamsBuilder()
-    add_query(query.plan, QueryContext(builder, engine.registry, log))
+    add_query(query.plan, StepContext(builder, engine.registry, log))
     return builder.build()
 
 
-def planned(*statements: str) -> tuple[TestEngine, Query]:
+def planned(*statements: str) -> tuple[TestEngine, BuiltQuery]:
     engine = TestEngine(builtin_functions(), {})
     for parsed in parse("\n".join(statements)):
         engine.execute(parsed)

@@ -20,8 +20,8 @@ SETTINGS = {
 
 def create(servers: str, topic: str, partitions: int = 2) -> str:
     """A new topic; returns its name."""
-    with admin(servers) as asking:
-        asking.create_topics([NewTopic(topic, partitions=partitions)]).all()
+    with admin(servers) as administration:
+        administration.create_topics([NewTopic(topic, partitions=partitions)]).all()
     return topic
 
 
@@ -64,8 +64,8 @@ def numbers_in(servers: str, topic: str) -> list[int]:
 
 def drop_before(servers: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Delete the records below offsets, as retention does."""
-    with admin(servers) as asking:
-        asking.delete_records(offsets).all()
+    with admin(servers) as administration:
+        administration.delete_records(offsets).all()
 
 
 def reading(servers: str, *topics: str, **changes: object) -> SourceOptions:

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="Spark's own tests: install pyspark, pandas<3 and pyarrow")
 
-from sql.backends.spark.frames import Surroundings, decoding, encoded
+from sql.backends.spark.frames import FrameContext, decoding, encoded
 from sql.backends.spark.records import schema_text
 from sql.plan import Project, Scan, Sink
 from tests.sql.planner.session import Session
@@ -49,7 +49,7 @@ def test_records_become_rows_and_rows_become_the_same_records(spark: Any) -> Non
         ("s", 1, 14, 104, 0, KEY, b'{"number": "7"}', None),
     ]
     frame = spark.createDataFrame(records, schema_text(include_headers=True))
-    rows = decoding(scan, Surroundings()).applied(frame)
+    rows = decoding(scan, FrameContext()).applied(frame)
     found = rows.orderBy("offset").collect()
     assert [(each.offset, each.present, each.keyed) for each in found] == [
         (10, True, True),

@@ -27,15 +27,15 @@ ORDERS_PER_KILL = 1_000
 
 def grown(servers: str) -> int:
     """How long all logs of the query are that it writes to, with what is not committed."""
-    with admin(servers) as asking:
-        names = [name for name in asking.list_topics() if name.endswith("-repartition")]
-        described = asking.describe_topics([*names, COUNTS])
+    with admin(servers) as administration:
+        names = [name for name in administration.list_topics() if name.endswith("-repartition")]
+        described = administration.describe_topics([*names, COUNTS])
         places = [
             TopicPartition(name, number)
             for name in (*names, COUNTS)
             for number in described[name].partitions
         ]
-        ends = asking.list_offsets(dict.fromkeys(places, LATEST_TIMESTAMP)).all()
+        ends = administration.list_offsets(dict.fromkeys(places, LATEST_TIMESTAMP)).all()
     return sum(end.offset for end in ends.values())
 
 

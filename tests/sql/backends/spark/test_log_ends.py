@@ -42,8 +42,8 @@ def test_new_partitions_and_topics_are_found(servers: str) -> None:
     ends = LogEnds(reading(servers, topic_pattern="found-.*"))
     assert ends.partitions() == {TopicPartition("found-a", 0)}
     create(servers, "found-b", 1)
-    with admin(servers) as asking:
-        asking.create_partitions({"found-a": 2}).all()
+    with admin(servers) as administration:
+        administration.create_partitions({"found-a": 2}).all()
     assert ends.partitions() == {
         TopicPartition("found-a", 0),
         TopicPartition("found-a", 1),
@@ -92,5 +92,5 @@ def test_the_group_s_offsets_can_be_seen(servers: str) -> None:
     ends = LogEnds(reading(servers, topic, group_id="watched"))
     ends.commit({TopicPartition(topic, 0): 7})
     ends.close()
-    with admin(servers) as asking:
-        assert asking.list_group_offsets("watched")[TopicPartition(topic, 0)].offset == 7
+    with admin(servers) as administration:
+        assert administration.list_group_offsets("watched")[TopicPartition(topic, 0)].offset == 7

@@ -74,11 +74,11 @@ def test_a_query_with_state_counts_exactly(kind: str, reading: str, tmp_path: Pa
         with driving(servers, tmp_path, jars) as driver:
             wait_for_counts(driver, servers, COUNT)
             # The group tells how far it is, whatever reads.
-            with admin(servers) as asking:
+            with admin(servers) as administration:
 
                 def told() -> bool:
                     driver.check()
-                    found = asking.list_group_offsets(APPLICATION).all()
+                    found = administration.list_group_offsets(APPLICATION).all()
                     return sum(at.offset for tp, at in found.items() if tp.topic == ORDERS) == COUNT
 
                 wait_until(told, "the offsets of the group", timeout_s=PATIENCE_S)

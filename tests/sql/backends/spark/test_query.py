@@ -140,12 +140,12 @@ def test_what_was_read_of_a_repartition_topic_is_deleted(
     query.process_all()
     query.stop()
     assert len(values(servers, "purged-out")) == 20
-    with admin(servers) as asking:
-        (internal,) = [name for name in asking.list_topics() if name.startswith("purging-")]
+    with admin(servers) as administration:
+        (internal,) = [name for name in administration.list_topics() if name.startswith("purging-")]
 
         def is_deleted() -> bool:
             tp = TopicPartition(internal, 0)
-            first = asking.list_offsets({tp: EARLIEST_TIMESTAMP}).all()[tp].offset
+            first = administration.list_offsets({tp: EARLIEST_TIMESTAMP}).all()[tp].offset
             return first >= 20
 
         wait_until(is_deleted, "the records are deleted when the query has ended")

@@ -17,13 +17,13 @@ from broker.client.serde import BytesSerde, Serde
 from broker.client.serde.rows.row_format import Row
 from broker.errors import SchemaError, SerdeError
 from sql.backends.native.rows import key_serde, value_serde
-from sql.backends.native.steps import QueryContext
+from sql.backends.native.steps import StepContext
 from sql.backends.native.tap import Tap
 from sql.backends.native.topology import lower_result
 from sql.backends.spark.arrow_values import ColumnValues
 from sql.backends.spark.records import HEADERS_TYPE
-from sql.backends.spark.row_decoding import Reading, RowDecoder
-from sql.backends.spark.row_encoding import RowEncoder, Writing
+from sql.backends.spark.row_decoding import DecoderSpec, RowDecoder
+from sql.backends.spark.row_encoding import EncoderSpec, RowEncoder
 from sql.catalog import FormatInfo, TimestampColumn, WindowInfo
 from sql.datatypes import BIGINT, INT, STRING, Column, DataType, Primitive
 from sql.plan import Scan, Shape
@@ -94,7 +94,7 @@ def native_rows(scan: Scan, records: list[Raw], registry: MemoryRegistry) -> lis
     """Time, key and row of each record that the native engine reads."""
     found: list[Any] = []
     builder, tap = StreamsBuilder(), Tap()
-    lower_result(scan, QueryContext(builder, registry), tap)
+    lower_result(scan, StepContext(builder, registry), tap)
     tap.add(lambda key, row, timestamp_ms: found.append((timestamp_ms, key is not None, row)))
     config = StreamsConfig(application_id="app", deserialization_exception_handler=log_and_continue)
     with TopologyTestDriver(builder.build(), config=config) as driver:
@@ -122,7 +122,7 @@ def batch_of(records: list[Raw]) -> Any:
 
 def spark_rows(scan: Scan, records: list[Raw], registry: MemoryRegistry) -> list[Any]:
     """The same of the decoder of Arrow batches."""
-    decoded = RowDecoder(Reading(scan), registry).decode(batch_of(records))
+    decoded = RowDecoder(DecoderSpec(scan), registry).decode(batch_of(records))
     kinds = [ColumnValues(each.type) for each in scan.shape.row]
     lists = [kind.values(decoded.column(place)) for place, kind in enumerate(kinds)]
     times = decoded.column("timestamp").to_pylist()
@@ -204,7 +204,7 @@ def test_rows_that_are_written_are_those_of_the_native_sink(name: str, data: st.
     registry = MemoryRegistry()
     serde = serde_of(scan, registry)
     shape = Shape(scan.shape.key, scan.value, is_table=False)
-    writing = Writing(TOPIC, 4, shape, FormatInfo("KAFKA"), scan.value_format)
+    writing = EncoderSpec(TOPIC, 4, shape, FormatInfo("KAFKA"), scan.value_format)
     kinds = [ColumnValues(each.type) for each in scan.value]
     fields = [
         (f"c{place}", kind.array([row[place] for row in rows])) for place, kind in enumerate(kinds)
@@ -261,7 +261,7 @@ def test_the_timestamp_column_is_the_time_and_what_has_none_is_dropped(column: C
 def test_keys_with_windows_lie_where_they_lie_without() -> None:
     window = WindowInfo(WindowKind.SESSION, None)
     shape = Shape((Column("K", INT),), (Column("V", INT),), is_table=True, window=window)
-    writing = Writing(TOPIC, 7, shape, FormatInfo("KAFKA"), FormatInfo("JSON"))
+    writing = EncoderSpec(TOPIC, 7, shape, FormatInfo("KAFKA"), FormatInfo("JSON"))
     names = ["c0", "k0", "timestamp", "windowstart", "windowend", "present"]
     lists = [[1, 2, None], [3, 4, None], [5, 6, 7], [10, 20, 30], [11, 21, 31], [True, False, True]]
     kinds = [pa.int32(), pa.int32(), pa.int64(), pa.int64(), pa.int64(), pa.bool_()]

@@ -11,7 +11,7 @@ from broker.client import admin
 from broker.client.api import OffsetAndMetadata
 from broker.clock import ManualClock
 from broker.model import TopicPartition
-from sql.backends.spark.group_offsets import GroupOffsets
+from sql.backends.spark.group_offsets import OffsetCommitter
 from sql.backends.spark.log_ends import LogEnds
 from sql.backends.spark.offsets import PACKING
 from sql.backends.spark.options import SourceOptions
@@ -52,8 +52,8 @@ def test_a_micro_batch_that_is_done_again_has_the_tasks_that_it_had(servers: str
 
 def first_offsets(servers: str, *places: TopicPartition) -> list[int]:
     """Where logs begin."""
-    with admin(servers) as asking:
-        found = asking.list_offsets(dict.fromkeys(places, -2)).all()
+    with admin(servers) as administration:
+        found = administration.list_offsets(dict.fromkeys(places, -2)).all()
     return [found[tp].offset for tp in places]
 
 
@@ -71,10 +71,10 @@ def test_what_was_read_of_a_repartition_topic_is_deleted_and_nothing_else(server
     ends.commit(dict.fromkeys(places, 6))
     assert first_offsets(servers, *places) == [0, 6]
     ends.close()
-    with admin(servers) as asking:
+    with admin(servers) as administration:
         read = dict.fromkeys(places, OffsetAndMetadata(8))
-        asking.alter_group_offsets("purge-group", read).all()
-        purge_committed(asking, "purge-group", (between,))
+        administration.alter_group_offsets("purge-group", read).all()
+        purge_committed(administration, "purge-group", (between,))
     assert first_offsets(servers, *places) == [0, 8], "when the query ends"
 
 
@@ -106,7 +106,7 @@ def test_what_sparks_own_connector_has_read_is_committed_and_deleted_too(servers
     for topic in (source, between):
         fill(servers, topic, range(10))
     clock = ManualClock()
-    listener = GroupOffsets(servers, "listening", (between,), clock)
+    listener = OffsetCommitter(servers, "listening", (between,), clock)
 
     def batch(end: int, query: str = "listening") -> None:
         text = json.dumps({source: {"0": end}, between: {"0": end}})
@@ -118,6 +118,6 @@ def test_what_sparks_own_connector_has_read_is_committed_and_deleted_too(servers
     batch(9, "another")
     batch(6)
     assert first_offsets(servers, *places) == [0, 6]
-    with admin(servers) as asking:
-        found = asking.list_group_offsets("listening").all()
+    with admin(servers) as administration:
+        found = administration.list_group_offsets("listening").all()
     assert [found[tp].offset for tp in places] == [6, 6]

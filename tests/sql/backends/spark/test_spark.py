@@ -74,13 +74,13 @@ def test_a_stream_goes_on_from_its_checkpoint_in_limited_batches(
 
     assert run() == [8_000, 8_000, 4_000]
     assert numbers_in(servers, "copied") == list(range(RECORDS))
-    with admin(servers) as asking:
-        asking.create_partitions({"numbers": 5}).all()
+    with admin(servers) as administration:
+        administration.create_partitions({"numbers": 5}).all()
     fill(servers, "numbers", range(RECORDS, RECORDS + 100), partition=4)
     assert run() == [100]
     assert numbers_in(servers, "copied") == list(range(RECORDS + 100))
-    with admin(servers) as asking:
-        seen = asking.list_group_offsets("copiers").all()
+    with admin(servers) as administration:
+        seen = administration.list_group_offsets("copiers").all()
     assert sum(at.offset for at in seen.values()) == RECORDS + 100
 
 

@@ -18,7 +18,7 @@ from sql.backends.spark import transactions
 from sql.backends.spark.marks import Mark, PackingChanged, TaskBatch
 from sql.backends.spark.options import SinkOptions
 from sql.backends.spark.sink import check_topic
-from sql.backends.spark.transactions import abandon, begin, check_time, close_kept, commit
+from sql.backends.spark.transactions import abandon, begin, check_time, close_idle, commit
 from tests.sql.backends.spark.cluster import SETTINGS, create, numbers_in
 from tests.support.millstream_broker import MillstreamBroker
 
@@ -50,7 +50,7 @@ def test_a_part_that_is_done_again_writes_nothing(servers: str) -> None:
             assert write(part, options, topic)
             assert not write(part, options, topic), "by the producer that is kept"
             if task:
-                close_kept()
+                close_idle()
                 assert not write(part, options, topic), "by the marker"
     assert numbers_in(servers, topic) == [0, 1, 100, 101, 200, 201]
 
@@ -82,13 +82,13 @@ def test_a_late_attempt_is_fenced_by_a_newer_one(servers: str) -> None:
 
 def test_a_producer_whose_place_was_taken_is_replaced_before_it_takes_rows(servers: str) -> None:
     topic, options = create(servers, "taken"), SinkOptions(servers)
-    close_kept()
+    close_idle()
     assert write(TaskBatch("taken", 0, QUERY, 0), options, topic)
-    ((name, kept),) = transactions._kept.items()
-    transactions._kept.clear()  # another process does not know it
+    ((name, kept),) = transactions._idle_producers.items()
+    transactions._idle_producers.clear()  # another process does not know it
     assert write(TaskBatch("taken", 0, QUERY, 1), options, topic)
-    close_kept()
-    transactions._kept[name] = kept
+    close_idle()
+    transactions._idle_producers[name] = kept
     assert write(TaskBatch("taken", 0, QUERY, 2), options, topic)
     assert numbers_in(servers, topic) == [0, 100, 200]
 
@@ -96,7 +96,7 @@ def test_a_producer_whose_place_was_taken_is_replaced_before_it_takes_rows(serve
 def test_a_new_checkpoint_does_not_believe_old_markers(servers: str) -> None:
     topic, options = create(servers, "anew"), SinkOptions(servers)
     assert write(TaskBatch("anew", 0, QUERY, 5), options, topic)
-    close_kept()
+    close_idle()
     assert write(TaskBatch("anew", 0, "another query", 0), options, topic)
     assert numbers_in(servers, topic) == [0, 500]
 
@@ -105,8 +105,8 @@ def test_a_mark_of_an_earlier_version_counts(servers: str) -> None:
     topic, options = create(servers, "earlier"), SinkOptions(servers)
     part = TaskBatch("earlier", 0, QUERY, 3, "millstream/0")
     mark = {TopicPartition(topic, 0): OffsetAndMetadata(4, metadata=QUERY)}
-    with admin(servers) as asking:
-        asking.alter_group_offsets(part.marker_group, mark).all()
+    with admin(servers) as administration:
+        administration.alter_group_offsets(part.marker_group, mark).all()
     assert not write(part, options, topic)
     assert write(replace(part, batch_id=4), options, topic)
 
@@ -118,10 +118,10 @@ def test_another_packing_of_a_part_that_is_written_is_refused(servers: str) -> N
     assert write(part, options, topic)
     with pytest.raises(PackingChanged, match=r'micro-batch 7 of "packing".*kafka/0.*millstream/2'):
         begin(other, options, topic)  # by the producer that is kept
-    close_kept()
+    close_idle()
     with pytest.raises(PackingChanged, match="micro-batch 7"):
         begin(other, options, topic)
-    close_kept()
+    close_idle()
     assert not write(part, options, topic), "with the packing that it had it goes on"
     assert write(replace(other, batch_id=8), options, topic), "the next may have another one"
     assert numbers_in(servers, topic) == [700, 800]
@@ -130,7 +130,7 @@ def test_another_packing_of_a_part_that_is_written_is_refused(servers: str) -> N
 def test_a_task_that_no_longer_exists_keeps_others_from_writing_its_rows(servers: str) -> None:
     topic, options = create(servers, "fewer"), SinkOptions(servers)
     assert write(TaskBatch("fewer", 3, QUERY, 0, "kafka/0"), options, topic)
-    close_kept()
+    close_idle()
     with pytest.raises(PackingChanged, match="delivery"):
         begin(TaskBatch("fewer", 0, QUERY, 0, "millstream/2"), options, topic)
     assert numbers_in(servers, topic) == [3]

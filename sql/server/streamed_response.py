@@ -1,4 +1,4 @@
-"""Streamed: an answer whose parts come as they are made, until the client goes away."""
+"""StreamedResponse: a response in parts, sent as they are produced until the client disconnects."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope, Send
 from sql.server.answers import ServerStopping
 
 
-class Streamed:
+class StreamedResponse:
     """An ASGI response of parts; the generator is closed when the client disconnects."""
 
     def __init__(

@@ -8,7 +8,7 @@ import pytest
 
 from sql.datatypes import INT, STRING, DecimalType
 from sql.engine.results import FoundRows, QueryResult, ResultColumn, ResultRow
-from sql.server.forms import Delimited, Form, Messages, OneArray, RowObjects
+from sql.server.response_formats import Delimited, Messages, OneArray, ResponseFormat, RowObjects
 
 COLUMNS = (
     ResultColumn("K", STRING, is_key=True),
@@ -18,7 +18,7 @@ COLUMNS = (
 ROWS = (ResultRow(("a", 1, None)), ResultRow(("b", None, None), tombstone=True))
 
 
-def written(form: Callable[[QueryResult], Form]) -> bytes:
+def written(form: Callable[[QueryResult], ResponseFormat]) -> bytes:
     made = form(FoundRows("query_1", COLUMNS, iter(()), None))
     return made.start() + made.rows(ROWS) + made.end()
 
@@ -32,7 +32,9 @@ def test_objects_tell_that_a_row_is_gone() -> None:
 
 
 @pytest.mark.parametrize("form", [Delimited, OneArray, Messages])
-def test_other_forms_leave_rows_out_that_are_gone(form: Callable[[QueryResult], Form]) -> None:
+def test_other_forms_leave_rows_out_that_are_gone(
+    form: Callable[[QueryResult], ResponseFormat],
+) -> None:
     text = written(form)
     if form is Delimited:
         [_, row] = map(orjson.loads, text.splitlines())

@@ -23,7 +23,7 @@ RUNNING = "RUNNING"
 
 
 @dataclass(frozen=True, slots=True)
-class Describing:
+class Descriptions:
     """Describes what a state holds and what runs."""
 
     state: State

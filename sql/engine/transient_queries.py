@@ -1,4 +1,4 @@
-"""Asking: push and pull queries."""
+"""TransientQueries: push and pull queries."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ class PullPeers(Protocol):
         ...
 
 
-class Asking:
+class TransientQueries:
     """Plans and begins the queries of readers. Any thread may call it."""
 
     def __init__(  # noqa: PLR0913 - what queries stand on

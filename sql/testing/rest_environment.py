@@ -52,7 +52,7 @@ ENGINE_SETTINGS: Mapping[str, object] = {
 }
 
 
-class RestSurroundings:
+class RestEnvironment:
     """A broker and an engine behind the server, for one case; see Surroundings."""
 
     def __init__(
@@ -224,7 +224,7 @@ class Service:
     @contextmanager
     def surroundings(
         self, functions: FunctionRegistry, settings: Mapping[str, object]
-    ) -> Iterator[RestSurroundings]:
+    ) -> Iterator[RestEnvironment]:
         """A broker and an engine of their own."""
         registry = MemoryRegistry()
         config = SqlConfig(ENGINE_SETTINGS)
@@ -242,7 +242,7 @@ class Service:
             ) as engine,
         ):
             self._behind = SqlApplication(engine)
-            opened = RestSurroundings(self._client, broker, engine, registry, settings)
+            opened = RestEnvironment(self._client, broker, engine, registry, settings)
             try:
                 yield opened
             finally:

@@ -41,7 +41,7 @@ SESSION_SETTINGS = {
 }
 
 
-class SparkSurroundings:
+class SparkEnvironment:
     """A session and a broker for many cases; the topics of each have a prefix."""
 
     # Any: a SparkSession.
@@ -159,7 +159,7 @@ def _end_offsets(progress: Mapping[str, Any]) -> dict[str, int]:
 
 
 @contextmanager
-def spark_surroundings(jobs: int | None) -> Iterator[SparkSurroundings]:
+def spark_environment(jobs: int | None) -> Iterator[SparkEnvironment]:
     """A broker of its own, and Spark's session with so many tasks at a time; default: all CPUs."""
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -170,7 +170,7 @@ def spark_surroundings(jobs: int | None) -> Iterator[SparkSurroundings]:
     ):
         master = f"local[{jobs or '*'}]"
         session = open_session(master, SESSION_SETTINGS, log=Path(folder) / "spark.log")
-        opened = SparkSurroundings(session, broker, server.bootstrap, Path(folder))
+        opened = SparkEnvironment(session, broker, server.bootstrap, Path(folder))
         try:
             yield opened
         finally:

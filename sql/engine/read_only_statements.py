@@ -1,20 +1,20 @@
-"""Answering: SHOW, DESCRIBE and EXPLAIN."""
+"""ReadOnlyStatements: SHOW, DESCRIBE and EXPLAIN."""
 
 from dataclasses import dataclass
 
 from sql.engine import entities as en
 from sql.engine import listing
-from sql.engine.asking import Asking
 from sql.engine.changes import QueryInfo, State, named
 from sql.engine.commands import Commands
 from sql.engine.connectors import Connectors
-from sql.engine.describing import Describing
+from sql.engine.descriptions import Descriptions
 from sql.engine.entities import Entity
 from sql.engine.launching import QueryLauncher
 from sql.engine.session import Session
 from sql.engine.settings import SqlConfig
 from sql.engine.topic_statistics import Statistics
 from sql.engine.topics import Topics
+from sql.engine.transient_queries import TransientQueries
 from sql.engine.trial import wrong_statement
 from sql.errors import StatementFailed
 from sql.functions.registry import FunctionRegistry
@@ -22,14 +22,14 @@ from sql.syntax import statements as st
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
+class ReadOnlyStatements:
     """Answers statements that list or describe objects and queries."""
 
     config: SqlConfig
     functions: FunctionRegistry
     topics: Topics
     commands: Commands
-    asking: Asking
+    transient_queries: TransientQueries
     launcher: QueryLauncher
     connectors: Connectors
     statistics: Statistics
@@ -44,15 +44,15 @@ class Answering:
     def _state(self) -> State:
         return self.commands.state
 
-    def describing(self) -> Describing:
+    def descriptions(self) -> Descriptions:
         """What describes sources and queries."""
         runtimes = {name: each.runtime for name, each in self.commands.running.items()}
         host = self.config.address
-        return Describing(
+        return Descriptions(
             self._state.copy(),
             self.topics,
             runtimes,
-            dict(self.asking.push_queries),
+            dict(self.transient_queries.push_queries),
             host,
             self.statistics,
         )
@@ -69,10 +69,10 @@ class Answering:
                     return self._describe_all(kinds[what], text, extended=True)
                 return listing.sources_list(catalog, kinds[what], text)
             case st.Listing.QUERIES:
-                describing = self.describing()
+                descriptions = self.descriptions()
                 if statement.extended:
-                    return en.QueryDescriptions(text, describing.all_details())
-                return en.QueriesList(text, describing.queries())
+                    return en.QueryDescriptions(text, descriptions.all_details())
+                return en.QueriesList(text, descriptions.queries())
             case st.Listing.TOPICS | st.Listing.ALL_TOPICS:
                 return listing.TopicsShown(self.topics, self.config).listed(
                     text, everything=what is st.Listing.ALL_TOPICS, extended=statement.extended
@@ -91,7 +91,7 @@ class Answering:
     def _describe(self, session: Session, statement: st.Statement, text: str) -> Entity:
         match statement:
             case st.DescribeSource(name=name, extended=extended):
-                found = self.describing().source(name, extended=extended)
+                found = self.descriptions().source(name, extended=extended)
                 return en.SourceDescription(text, found)
             case st.DescribeSources(kind=kind, extended=extended):
                 return self._describe_all(kind, text, extended=extended)
@@ -105,21 +105,21 @@ class Answering:
                 raise wrong_statement(statement)
 
     def _describe_all(self, kind: st.SourceKind, text: str, *, extended: bool) -> Entity:
-        describing = self.describing()
+        descriptions = self.descriptions()
         found = listing.sources(self._state.catalog, kind)
         return en.SourceDescriptions(
-            text, tuple(describing.source_details(each, extended=extended) for each in found)
+            text, tuple(descriptions.source_details(each, extended=extended) for each in found)
         )
 
     def _explain(self, session: Session, statement: st.Explain, text: str) -> Entity:
-        describing = self.describing()
+        descriptions = self.descriptions()
         if statement.query_id is not None:
-            pushed = named(self.asking.push_queries, statement.query_id)
+            pushed = named(self.transient_queries.push_queries, statement.query_id)
             query = self._state.query_named(statement.query_id)
             if pushed is not None:
-                details = describing.push_details(pushed)
+                details = descriptions.push_details(pushed)
             elif query is not None:
-                details = describing.details(query)
+                details = descriptions.details(query)
             else:
                 raise StatementFailed(
                     f"Query with id:{statement.query_id} does not exist, use SHOW QUERIES to view "
@@ -129,11 +129,11 @@ class Answering:
         explained = statement.statement
         if not isinstance(explained, st.CreateAsSelect | st.InsertSelect | st.Select):
             raise StatementFailed("The provided statement does not run a ksql query")
-        planned = self.asking.planned(session, explained)
+        planned = self.transient_queries.planned(session, explained)
         topology = ""
         if planned.sink is not None:
             query = QueryInfo("", text, planned, session.properties)
             topology = self.launcher.topology(query)[0].describe()
         return en.QueryDescription(
-            text, describing.planned_details("", text, planned, topology, session.properties)
+            text, descriptions.planned_details("", text, planned, topology, session.properties)
         )

@@ -26,9 +26,16 @@ from sql.server.answers import (
     ServerStopping,
     respond_with,
 )
-from sql.server.asked import SqlRequest, json_object, media_name, read_body, sql_request, text_of
-from sql.server.forms import Delimited, Form, Messages, OneArray, RowObjects
-from sql.server.streamed import Streamed
+from sql.server.response_formats import Delimited, Messages, OneArray, ResponseFormat, RowObjects
+from sql.server.sql_request import (
+    SqlRequest,
+    json_object,
+    media_name,
+    read_body,
+    sql_request,
+    text_of,
+)
+from sql.server.streamed_response import StreamedResponse
 
 POLL_MS = 250  # a thread waits so long for rows, then looks whether it is still wanted
 ROWS_AT_ONCE = 500
@@ -63,7 +70,7 @@ class RowReader:
         return rows if rows or not self.result.done else None
 
 
-class Querying:
+class QueryService:
     """Runs queries for readers; closed, it ends all of them."""
 
     def __init__(self, engine: Engine) -> None:
@@ -88,11 +95,11 @@ class Querying:
         """How many answers are being streamed."""
         return len(self._open)
 
-    async def query(self, request: Request) -> Streamed | Response:
+    async def query(self, request: Request) -> StreamedResponse | Response:
         """POST /query."""
         return await self._answer(request, RowObjects)
 
-    async def query_stream(self, request: Request) -> Streamed | Response:
+    async def query_stream(self, request: Request) -> StreamedResponse | Response:
         """POST /query-stream."""
         return await self._answer(request, form_for(request.headers.get("accept", "")))
 
@@ -101,15 +108,15 @@ class Querying:
         query_id = text_of(json_object(await read_body(request)), "queryId")
         if not query_id:
             raise Refused(BAD_REQUEST, '"queryId" must be a string')
-        found = self._engine.asking.push_queries.get(query_id)
+        found = self._engine.transient_queries.push_queries.get(query_id)
         if found is None:
             raise Refused(BAD_REQUEST, f"No query with id {query_id}")
         await self.in_thread(found.close)
         return {}
 
     async def _answer(
-        self, request: Request, form: Callable[[QueryResult], Form]
-    ) -> Streamed | Response:
+        self, request: Request, form: Callable[[QueryResult], ResponseFormat]
+    ) -> StreamedResponse | Response:
         asked = sql_request(json_object(await read_body(request)))
         try:
             begun = await self.in_thread(lambda: self.begin(asked, form))
@@ -117,13 +124,13 @@ class Querying:
             return respond_with(error, asked.text)
         if isinstance(begun, PrintedTopic):
             parts = self.printed(begun)
-            return Streamed(parts, media_type="text/plain; charset=utf-8")
+            return StreamedResponse(parts, media_type="text/plain; charset=utf-8")
         reader, first, written = begun
-        return Streamed(self._rows(reader, first, written), media_type=written.media_type)
+        return StreamedResponse(self._rows(reader, first, written), media_type=written.media_type)
 
     def begin(
-        self, asked: SqlRequest, form: Callable[[QueryResult], Form]
-    ) -> tuple[RowReader, list[ResultRow] | None, Form] | PrintedTopic:
+        self, asked: SqlRequest, form: Callable[[QueryResult], ResponseFormat]
+    ) -> tuple[RowReader, list[ResultRow] | None, ResponseFormat] | PrintedTopic:
         """Begin a query; the first rows of one that ends are read, so that it can be refused."""
         try:
             result = self._engine.query(
@@ -150,7 +157,7 @@ class Querying:
             raise refused from None
 
     async def _rows(
-        self, reader: RowReader, first: list[ResultRow] | None, form: Form
+        self, reader: RowReader, first: list[ResultRow] | None, form: ResponseFormat
     ) -> AsyncGenerator[bytes, None]:
         try:
             yield form.start() + form.rows(first or [])
@@ -213,7 +220,7 @@ class Querying:
             raise
 
 
-def form_for(accept: str) -> Callable[[QueryResult], Form]:
+def form_for(accept: str) -> Callable[[QueryResult], ResponseFormat]:
     """The form that a client wants to read."""
     wanted = [media_name(each) for each in accept.split(",")[:ACCEPTED_MAX] if each.strip()]
     for name in wanted or [DELIMITED]:
@@ -222,7 +229,7 @@ def form_for(accept: str) -> Callable[[QueryResult], Form]:
     raise Refused(NOT_ACCEPTABLE, "Not Acceptable")
 
 
-FORMS: dict[str, Callable[[QueryResult], Form]] = {
+FORMS: dict[str, Callable[[QueryResult], ResponseFormat]] = {
     DELIMITED: Delimited,
     "*/*": Delimited,
     "application/*": Delimited,

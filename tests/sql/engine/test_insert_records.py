@@ -6,7 +6,7 @@ import pytest
 
 from sql.analyse.sources import NoSchemas, SourceAnalyser
 from sql.catalog import Catalog
-from sql.engine.inserting import InsertedRecord, Inserting
+from sql.engine.insert_records import InsertedRecord, RecordBuilder
 from sql.engine.settings import SqlConfig
 from sql.errors import StatementFailed
 from sql.functions.builtin import builtin_functions
@@ -38,8 +38,8 @@ def record(text: str) -> InsertedRecord:
         catalog.sources[made.name] = made
     statement = parse_statement(text)
     assert isinstance(statement, InsertValues)
-    inserting = Inserting(catalog, builtin_functions(), SqlConfig(), None)
-    return inserting.record(statement, NOW_MS)
+    record_builder = RecordBuilder(catalog, builtin_functions(), SqlConfig(), None)
+    return record_builder.record(statement, NOW_MS)
 
 
 @pytest.mark.parametrize(

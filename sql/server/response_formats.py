@@ -32,7 +32,7 @@ from sql.server.rows import json_line, json_rows
 QUERY_TERMINATED = "Query Terminated"
 
 
-class Form(Protocol):
+class ResponseFormat(Protocol):
     """How an answer is written."""
 
     @property
@@ -58,7 +58,7 @@ class Form(Protocol):
 
 
 class RowObjects:
-    """Objects in one array; see Form.
+    """Objects in one array; see ResponseFormat.
 
     Those of a push query are whole lines at once, for clients that read lines; then something must
     follow the last row, and the reason why it ended is always sent.
@@ -101,7 +101,7 @@ class RowObjects:
 
 
 class Messages(RowObjects):
-    """Rows as Protobuf, with their schema in the header; see Form."""
+    """Rows as Protobuf, with their schema in the header; see ResponseFormat."""
 
     media_type = PROTOBUF
 
@@ -130,7 +130,7 @@ class Messages(RowObjects):
 
 
 class Delimited:
-    """A line for each row; see Form."""
+    """A line for each row; see ResponseFormat."""
 
     media_type = DELIMITED
 
@@ -169,7 +169,7 @@ class Delimited:
 
 
 class OneArray(Delimited):
-    """All in one array; see Form."""
+    """All in one array; see ResponseFormat."""
 
     media_type = JSON
 

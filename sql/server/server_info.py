@@ -17,7 +17,7 @@ PATTERNS_MAX = 100
 PATTERN_CHARACTERS_MAX = 250
 
 
-class Telling:
+class ServerInfo:
     """Answers what is not SQL. Any thread may call it."""
 
     def __init__(self, engine: Engine, *, cluster_id: str) -> None:
@@ -100,7 +100,11 @@ class Telling:
         for what, text, count in (
             ("streams", "Streams.", kinds.count(SourceKind.STREAM)),
             ("tables", "Tables.", kinds.count(SourceKind.TABLE)),
-            ("push_queries", "Running push queries.", len(self._engine.asking.push_queries)),
+            (
+                "push_queries",
+                "Running push queries.",
+                len(self._engine.transient_queries.push_queries),
+            ),
             ("open_answers", "Query responses that are being sent.", open_answers),
         ):
             out.single(f"millstream_sql_{what}", "gauge", text, count)
@@ -114,7 +118,7 @@ class Telling:
     def terminate(self, patterns: object) -> Json:
         """POST /ksql/terminate: all queries end, all sources go, with the topics that match."""
         wanted = _patterns(patterns)
-        self._engine.asking.close()
+        self._engine.transient_queries.close()
         self._engine.commands.terminate_cluster(wanted)
         return {"message": "Cluster terminated"}
 

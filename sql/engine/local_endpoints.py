@@ -1,4 +1,4 @@
-"""Reachable: where other processes, as Spark's workers, reach the broker and the registry."""
+"""LocalEndpoints: addresses of the broker and the registry for other processes, such as workers."""
 
 from contextlib import ExitStack
 
@@ -14,7 +14,7 @@ from sql.errors import SqlError
 LOOPBACK = "127.0.0.1:0"  # a free port that only this machine reaches
 
 
-class Reachable:
+class LocalEndpoints:
     """Serves what exists only in this process, from the first use on. Thread-safe."""
 
     def __init__(self, target: Target, registry: SchemaRegistry | None) -> None:

@@ -80,7 +80,7 @@ class RowEncoders:
 
 
 @dataclass(frozen=True, slots=True)
-class Inserting:
+class RecordBuilder:
     """Makes records of INSERT statements."""
 
     catalog: Catalog
