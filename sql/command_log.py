@@ -8,10 +8,10 @@
 `streamsProperties` are the settings of the session, `originalProperties` those of the server that
 a running query keeps, `schemas` the columns that the statement left to a schema registry. `plan` is
 what the statement does (engine/logged_plans.py); a plan of more than PLAN_BYTES_PLAIN is
-{"zlib": "<base64>"}. A restart carries the plan out, and never plans a statement again.
+{"zlib": "<base64>"}. A restart executes the plan, and never plans a statement again.
 
 Commands of version 1 have no plan. The first server that replays them plans them with its own
-settings, and appends what it got as commands with "pins": the offset of the command. A command that
+settings, and appends the plans as commands with "pins": the offset of the command. A command that
 is pinned is replayed from its pin; the pin itself does nothing.
 
 One partition that is never cleaned. A server that wants to write takes over the transactional id of
@@ -122,7 +122,7 @@ class CommandLog:
         self._written = NOTHING  # the offset of the last command of our own
 
     def open(self) -> None:
-        """Make the topic if there is none, and see that it is what it should be."""
+        """Create the topic if it does not exist, and check it."""
         configs = {
             "cleanup.policy": self._cleanup_policy,
             "retention.ms": "-1",
@@ -298,7 +298,7 @@ class CommandLog:
         return key, value
 
     def resign(self) -> None:
-        """Write no more until the next `take_over`."""
+        """Stop writing until the next `take_over`."""
         closing, self._producer = self._producer, None
         if closing is not None:
             _let_go(closing, self.topic)

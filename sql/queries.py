@@ -1,4 +1,4 @@
-"""Queries that run: each on a runtime of its own, watched, and started again when it fails.
+"""Running queries: each has its own runtime, is supervised, and restarts when it fails.
 
                 start                 failure                      back-off over
     CREATED ------------> RUNNING <-------------> ERROR ------------------------> RUNNING
@@ -81,7 +81,7 @@ USER_ERRORS = (
 
 
 class QueryState(Enum):
-    """Where a query stands; drawn at the top."""
+    """The state of a query; see the diagram at the top."""
 
     CREATED = "CREATED"
     RUNNING = "RUNNING"
@@ -107,7 +107,7 @@ class RecordedFailure:
 
 
 def classified(error: BaseException) -> FailureType:
-    """Whose fault an error is."""
+    """The type of an error."""
     chain: list[BaseException] = []
     following: BaseException | None = error
     while following is not None and following not in chain:
@@ -124,7 +124,7 @@ def classified(error: BaseException) -> FailureType:
 
 
 class QueryRuntime(Protocol):
-    """A query at work."""
+    """A running query."""
 
     @property
     def application_id(self) -> str:

@@ -1,4 +1,4 @@
-"""ASSERT TOPIC and ASSERT SCHEMA: asked again until they hold, or the time is up."""
+"""ASSERT TOPIC and ASSERT SCHEMA: checked repeatedly until they hold or time out."""
 
 from collections.abc import Callable
 
@@ -16,11 +16,11 @@ NOT_FOUND = (40401, 40402, 40403)
 
 
 class AssertionFailed(StatementFailed):
-    """What was asserted is not so; ksqlDB's error 41700."""
+    """The assertion does not hold; ksqlDB's error 41700."""
 
 
 def wait_until_holds(problem: Callable[[], str | None], clock: Clock, timeout_ms: int) -> None:
-    """Ask until there is no problem; AssertionFailed with the last one when the time is up."""
+    """Check until the assertion holds; AssertionFailed with the last reason on timeout."""
     deadline_ms = clock.monotonic_ms() + timeout_ms
     never = concurrency.Condition()
     while True:

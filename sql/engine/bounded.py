@@ -1,8 +1,8 @@
-"""Bounded: all that is in the topics now, processed once, query after query.
+"""Bounded runs: queries process the existing records of their topics, one after the other.
 
-Queries run in the order in which they were made, so that each finds the whole of what the ones
-before it wrote. One is done when its group has read all that its topics have, those between its own
-sub-topologies too; when all are done in one run, nothing is left.
+Queries run in the order of their creation, so that each one reads the complete results of earlier
+ones. A query is done when its group has read its topics to the end, including its internal topics;
+when all are done in one run, nothing is left.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ Wait = Callable[[int], bool]
 def run_bounded(
     queries: Mapping[str, SparkRuntime], target: Target, *, on_progress: OnProgress, wait: Wait
 ) -> bool:
-    """Run all queries until nothing is left; False if it was given up before."""
+    """Run all queries until nothing is left; False if `wait` gave up."""
     runs = [
         _BoundedRun(query_id, runtime, target, on_progress, wait)
         for query_id, runtime in queries.items()
@@ -52,7 +52,7 @@ class _BoundedRun:
     wait: Wait
 
     def run(self) -> bool | None:
-        """Process until nothing is left: whether there was something, None if it was given up."""
+        """Process until nothing is left; whether there was something, None if `wait` gave up."""
         moved = False
         left = self._left()
         while left != 0:
@@ -82,7 +82,7 @@ class _BoundedRun:
 
 
 def _run(query_id: str, runtime: SparkRuntime, on_progress: OnProgress, wait: Wait) -> bool:
-    """Process what is there now; False if that was given up."""
+    """Process the existing records; False if `wait` gave up."""
     try:
         runtime.begin_bounded()
         while not runtime.is_bounded_done():
@@ -98,7 +98,7 @@ def _run(query_id: str, runtime: SparkRuntime, on_progress: OnProgress, wait: Wa
 
 
 def records_left(target: Target, group: str) -> int | None:
-    """Offsets between what a group has read and what can be read; None if it has read nothing."""
+    """The lag of a group in offsets; None if it has read nothing."""
     with admin(target) as administration:
         read = administration.list_group_offsets(group).values
     if not read:

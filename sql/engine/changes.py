@@ -1,4 +1,4 @@
-"""Changes: what statements do to the catalog and to the queries, thought out before it is done.
+"""Changes: what statements do to the catalog and to queries, worked out before it is done.
 
 `Preparation.prepare` checks a statement against a State and answers with a Change; applying it to
 the State is all that happens there, so that a whole request can be tried on a copy first. Topics,
@@ -42,7 +42,7 @@ COMMANDS = Command.__args__
 
 @dataclass(frozen=True, slots=True)
 class QueryInfo:
-    """A persistent query, as its statement made it."""
+    """A persistent query, as its statement created it."""
 
     id: str
     text: str
@@ -55,7 +55,7 @@ class QueryInfo:
 
     @property
     def sink(self) -> SourceInfo | None:
-        """What it writes to; None of a SOURCE TABLE, which is only kept."""
+        """The sink; None for a SOURCE TABLE, which is only materialized."""
         return self.planned.sink
 
     def check_available(self) -> None:
@@ -77,7 +77,7 @@ def named(queries: Mapping[str, Q], query_id: str) -> Q | None:
 
 @dataclass(slots=True)
 class State:
-    """Everything that commands have made."""
+    """The catalog and the queries that commands have created."""
 
     catalog: Catalog = field(default_factory=Catalog)
     queries: dict[str, QueryInfo] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class State:
         ]
 
     def apply(self, change: "Change") -> None:
-        """Carry a change out."""
+        """Apply a change."""
         for query_id in change.ended:
             self.queries.pop(query_id, None)
             self.paused.discard(query_id)
@@ -129,7 +129,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a statement does. With a warning it does nothing, and that is fine."""
+    """What a statement does. With a warning it does nothing, which is not an error."""
 
     command_id: str
     message: str = ""
@@ -148,7 +148,7 @@ class Change:
 
 
 class TopicShapes(Protocol):
-    """How large topics are."""
+    """The sizes of topics."""
 
     def shape(self, name: str) -> TopicShape | None:
         """The size of a topic; None if there is none."""
@@ -171,7 +171,7 @@ class Preparation:
     replayed: bool = False
 
     def prepare(self, statement: Command, text: str, number: int) -> Change:
-        """What a statement does as the command of a number; StatementFailed if it cannot."""
+        """The change of a statement, as the command of a number; StatementFailed if invalid."""
         match statement:
             case st.CreateSource():
                 return self._create(statement, text, number)
@@ -220,7 +220,7 @@ class Preparation:
     def _with_source_query(
         self, change: Change, info: SourceInfo, text: str, number: int
     ) -> Change:
-        """A SOURCE TABLE is kept by a query of its own, so that it can be asked."""
+        """The query that materializes a SOURCE TABLE, so that pull queries can read it."""
         query_id = f"CST_{info.name}_{number}"
         info = replace(info, query_id=query_id)
         tried = self.state.copy()

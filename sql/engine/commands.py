@@ -4,8 +4,8 @@
     apply     change the state as the logged plan says, start and stop queries
 
 A statement is planned once, and its plan is logged with the settings that its query keeps. Replay
-carries plans out, so another configuration, planner or registry does not change what runs. Commands
-of version 1 have no plan: they are prepared again, and what comes out is pinned in the log.
+executes plans, so another configuration, planner or registry does not change what runs. Commands
+of version 1 have no plan: they are prepared again, and their new plan is pinned in the log.
 
 Everything that is logged was possible when it was written. What cannot be executed again later
 becomes a command with the status ERROR, and the rest continues. A log that is damaged leaves the
@@ -69,7 +69,7 @@ class LaunchedQuery:
 
 @dataclass(slots=True)
 class Commands:
-    """The state that commands make, and the queries that run because of it. Any thread."""
+    """The state that commands create, and its running queries. Thread-safe."""
 
     config: SqlConfig
     functions: FunctionRegistry
@@ -126,7 +126,7 @@ class Commands:
             self._launch(query)
 
     def close(self) -> None:
-        """Stop the queries; they go on where they were after the next start."""
+        """Stop the queries; they continue after the next start."""
         with self._lock:
             running = list(self.running.values())
             self.running.clear()
@@ -178,7 +178,7 @@ class Commands:
     def execute(
         self, statement: CommandStatement, text: str, properties: Mapping[str, object]
     ) -> Entity:
-        """Log a statement and carry it out."""
+        """Log a statement and execute it."""
         properties = with_engine(properties, self.config)
         with self._lock:
             if self.degraded is not None:
@@ -312,7 +312,7 @@ class Commands:
     # --- around a change ----------------------------------------------------------------------
 
     def provide(self, change: Change) -> None:
-        """Make the topic and the schemas that a change needs."""
+        """Create the topic and the schemas that a change needs."""
         made = change.made
         if made is None:
             return
@@ -346,7 +346,7 @@ class Commands:
                 self._apply(_pinned(each, pins.get(each.offset)))
 
     def _finish(self, log: CommandLog) -> None:
-        """Read what the last server was about to commit as it died, too."""
+        """Also read what the last server was about to commit when it died."""
         try:
             if self.degraded is None and log.has_unfinished():
                 log.take_over()

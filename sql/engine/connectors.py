@@ -138,7 +138,7 @@ class Connectors:
 
 @contextmanager
 def _answered() -> Iterator[None]:
-    """What Connect refuses fails the statement, in Connect's words."""
+    """A statement that Connect refuses fails with Connect's message."""
     try:
         yield
     except ConnectRefused as error:

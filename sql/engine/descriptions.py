@@ -24,7 +24,7 @@ RUNNING = "RUNNING"
 
 @dataclass(frozen=True, slots=True)
 class Descriptions:
-    """Describes what a state holds and what runs."""
+    """Describes sources and queries."""
 
     state: State
     topics: Topics
@@ -36,7 +36,7 @@ class Descriptions:
     # --- queries ------------------------------------------------------------------------------
 
     def queries(self) -> tuple[en.RunningQuery, ...]:
-        """All queries that run here."""
+        """All running queries of this server."""
         return (
             *(self.running(each) for _, each in sorted(self.state.queries.items())),
             *(self.running_push(each) for _, each in sorted(self.push_queries.items())),
@@ -142,7 +142,7 @@ class Descriptions:
         return self.source_details(source, extended=extended)
 
     def source_details(self, source: SourceInfo, *, extended: bool) -> en.SourceDetails:
-        """The same of a source that is known."""
+        """Everything about a known source."""
         read = self._queries(self.state.readers(source.name))
         write = self._queries(self.state.writers(source.name))
         shape = self.topics.shape(source.topic) if extended else None

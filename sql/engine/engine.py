@@ -75,14 +75,14 @@ LOG_TOPIC = "ksql.logging.processing.topic.name"
 
 @dataclass(frozen=True, slots=True)
 class EngineStatus:
-    """Whether the engine can do its work."""
+    """Whether the engine is healthy."""
 
     is_healthy: bool
     degraded: str | None
 
 
 class Engine:
-    """ksqlDB's statements on a broker. Any thread may call it."""
+    """Executes ksqlDB's statements on a broker. Thread-safe."""
 
     def __init__(  # noqa: PLR0913 - what an engine stands on
         self,
@@ -100,7 +100,7 @@ class Engine:
         follow: bool = False,
         backend: str | None = None,
     ) -> None:
-        """Nothing runs before `start`; `follow` executes what other servers write, too.
+        """Nothing runs before `start`; with `follow` commands of other servers are executed, too.
 
         Time, random numbers and files are the machine's; `clock` is for one that differs only in
         its clock. `backend` is what new queries run on, "native" or "spark": the setting "engine".
@@ -224,7 +224,7 @@ class Engine:
     # --- start and end ------------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Replay what was logged, or run the file of a headless server, and start the queries."""
+        """Replay the log, or run the file of a headless server, and start the queries."""
         if self.config["engine"] == SPARK:
             self._launcher.spark.check()
         for name, instead in self.config.without_effect.items():
@@ -251,7 +251,7 @@ class Engine:
                 yield FileStatement(parsed.statement, parsed.text, dict(session.properties))
 
     def _make_log_stream(self) -> None:
-        """The stream of the processing log, if the configuration wants one."""
+        """Create the stream of the processing log, if it is enabled."""
         wanted = self.config.flag("ksql.logging.processing.stream.auto.create")
         name = self.config.text("ksql.logging.processing.stream.name").upper()
         if wanted and self._log_topic is not None and name not in self.state.catalog.sources:
@@ -296,7 +296,7 @@ class Engine:
 
     @property
     def status(self) -> EngineStatus:
-        """Whether the engine can do its work."""
+        """Whether the engine is healthy."""
         following = None if self._follower is None else self._follower.failure
         degraded = self.commands.degraded or following or self._supervisor.failure
         return EngineStatus(degraded is None, degraded)
@@ -390,7 +390,7 @@ class Engine:
         return self.commands.execute(statement, text, dict(session.properties))
 
     def record_builder(self, state: State, session: Session) -> RecordBuilder:
-        """What makes records of values, for a state."""
+        """A builder of records for INSERT statements, for a state."""
         config = self.config.with_session(session.properties)
         return RecordBuilder(state.catalog, self.functions, config, self.registry, self._encoders)
 

@@ -1,4 +1,4 @@
-"""Entities: what statements answer, as plain values; ksqlDB's REST shapes without the JSON."""
+"""Entities: results of statements as plain values; ksqlDB's REST API without the JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -48,7 +48,7 @@ class CurrentStatus:
 
 @dataclass(frozen=True, slots=True)
 class WarningEntity:
-    """Nothing was done, and that is fine: IF NOT EXISTS, IF EXISTS."""
+    """The statement had no effect, which is not an error: IF NOT EXISTS, IF EXISTS."""
 
     statement_text: str
     message: str
@@ -149,7 +149,7 @@ class TopicsList:
 
 @dataclass(frozen=True, slots=True)
 class ExtendedTopicSummary:
-    """A topic in a list, with who reads it."""
+    """A topic in a list, with its consumers."""
 
     name: str
     replica_info: tuple[int, ...]

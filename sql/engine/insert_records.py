@@ -163,7 +163,7 @@ class RecordBuilder:
 
 
 class NotCoercible(SqlError):
-    """A value that cannot stand for another type without a CAST."""
+    """A value that needs a CAST to another type."""
 
     def __init__(self) -> None:
         super().__init__("the value has another type")

@@ -1,4 +1,4 @@
-"""Launching: from a query's plan to something that runs."""
+"""Launching: from a query's plan to a runtime."""
 
 import itertools
 import logging
@@ -56,7 +56,7 @@ FAIL_ON_PRODUCTION = "ksql.fail.on.production.error"
 
 @dataclass(slots=True)
 class QueryLauncher:
-    """Makes queries run, on one broker and in one data directory."""
+    """Creates the runtimes of queries, on one broker and in one data directory."""
 
     target: Target
     registry: SchemaRegistry | None
@@ -71,7 +71,7 @@ class QueryLauncher:
 
     @property
     def clients(self) -> Target:
-        """The way to the broker, shared if there is a shared runtime."""
+        """The broker, or the shared runtime if there is one."""
         return self.target if self.shared is None else self.shared.clients
 
     def config_of(self, query: QueryInfo) -> SqlConfig:
@@ -152,7 +152,7 @@ class QueryLauncher:
             logger.info("another server has already started query %s: %s", query.id, error)
 
     def discard(self, query_ids: Sequence[str]) -> None:
-        """Delete what queries have left that do not run and will not again."""
+        """Delete the state, topics and groups of queries that will not run again."""
         found = [self.application_id(each) for each in query_ids]
         for each in found:
             discard_state(self.machine.files, self._state_directory(self.config), each)

@@ -1,4 +1,4 @@
-"""SHOW: lists of what there is."""
+"""SHOW: lists of streams, tables, topics and so on."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ def sources_list(catalog: Catalog, kind: SourceKind, text: str) -> en.Entity:
 
 @dataclass(frozen=True, slots=True)
 class TopicsShown:
-    """SHOW TOPICS, with what is hidden or without."""
+    """SHOW TOPICS, with or without hidden topics."""
 
     topics: Topics
     config: SqlConfig

@@ -48,6 +48,6 @@ class LocalEndpoints:
             return self._registry_url
 
     def close(self) -> None:
-        """Serve no more."""
+        """Stop serving."""
         with self._lock:
             self._serving.close()

@@ -1,4 +1,4 @@
-"""PRINT at work: lines of a topic's records, as they come."""
+"""A running PRINT: lines of a topic's records, as they arrive."""
 
 from collections.abc import Iterator
 

@@ -33,7 +33,7 @@ DELIVER = "SQL-DELIVER-"
 
 @dataclass(frozen=True, slots=True)
 class DeliverRows:
-    """Hands rows over instead of writing them."""
+    """Delivers rows instead of writing them."""
 
     deliver: Callable[[object, Row | None], None]
 
@@ -83,14 +83,14 @@ def tombstone_values(plan: PlanNode) -> Callable[[object], Row]:
 
 
 class Delivery(Protocol):
-    """What brings rows to a push query."""
+    """Delivers rows to a push query."""
 
     def start(self) -> None:
-        """Bring rows from now on."""
+        """Start delivering rows."""
         ...
 
     def stop(self) -> None:
-        """Bring no more, and leave nothing behind."""
+        """Stop delivering rows, and clean up."""
         ...
 
 
@@ -125,7 +125,7 @@ class PushQuery:
 
     @property
     def is_push(self) -> bool:
-        """Rows come until someone stops it."""
+        """Whether it runs until it is stopped."""
         return True
 
     @property
@@ -138,7 +138,7 @@ class PushQuery:
         return self._limit is not None and self._taken >= self._limit
 
     def start(self) -> None:
-        """Run, unless no row is wanted."""
+        """Start, unless the limit is 0."""
         if not self._at_limit:
             self._delivery.start()
 
@@ -166,7 +166,7 @@ class PushQuery:
         return self._at_limit or self._queue.done
 
     def close(self) -> None:
-        """Stop, and leave nothing behind."""
+        """Stop and clean up."""
         with self._lock:
             if self._closed:
                 return
@@ -225,7 +225,7 @@ class TapDelivery:
         self._tap.add(self._watch)
 
     def stop(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._tap.remove(self._watch)
 
     def _watch(self, key: object, row: Row | None, timestamp_ms: int) -> None:

@@ -16,7 +16,7 @@ STANDBY = "standby"
 
 
 class MeasuredQuery(Protocol):
-    """A query at work, of which only this is asked."""
+    """The part of a running query that is needed here."""
 
     def metrics(self) -> str:
         """All metrics in Prometheus' text format; nothing while it does not run."""
@@ -28,7 +28,7 @@ class MeasuredQuery(Protocol):
 
 
 class StorePosition(NamedTuple):
-    """How far the copy of a store's partition is."""
+    """The position of a store's partition."""
 
     store: str
     partition: int

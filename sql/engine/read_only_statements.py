@@ -45,7 +45,7 @@ class ReadOnlyStatements:
         return self.commands.state
 
     def descriptions(self) -> Descriptions:
-        """What describes sources and queries."""
+        """The descriptions of sources and queries, as they are now."""
         runtimes = {name: each.runtime for name, each in self.commands.running.items()}
         host = self.config.address
         return Descriptions(

@@ -1,4 +1,4 @@
-"""Results of queries: columns first, then rows as they come."""
+"""Results of queries: columns first, then rows as they arrive."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -130,7 +130,7 @@ class RowQueue:
             self._changed.notify_all()
 
     def drop(self) -> None:
-        """End, and forget what is there."""
+        """End, and discard waiting rows."""
         with self._changed:
             self._rows.clear()
         self.end()
@@ -174,7 +174,7 @@ class FoundRows:
 
     @property
     def is_push(self) -> bool:
-        """It ends by itself."""
+        """False: it ends by itself."""
         return False
 
     @property

@@ -218,7 +218,7 @@ class SqlConfig(Mapping[str, object]):
 
     @property
     def given(self) -> Mapping[str, object]:
-        """What is not left at its default."""
+        """The settings that differ from their defaults."""
         return self._given
 
     def alter(self, name: str, value: object) -> None:
@@ -267,7 +267,7 @@ class SqlConfig(Mapping[str, object]):
 
     @property
     def host_names(self) -> list[str]:
-        """Under which clients may ask this server, besides where it listens."""
+        """Names under which clients may reach this server, besides the address where it listens."""
         advertised = urlsplit(f"//{self.address}").hostname
         return [*self.text("ksql.allowed.hosts").split(","), advertised or ""]
 

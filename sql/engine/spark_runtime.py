@@ -86,7 +86,7 @@ class SparkRuntime:
 
     @property
     def state(self) -> QueryState:
-        """Where it stands."""
+        """Its state."""
         if self._failed:
             return QueryState.ERROR
         if self._paused:
@@ -142,7 +142,7 @@ class SparkRuntime:
                 self.start()
 
     def _look(self, query: "SparkQuery") -> None:
-        """Notice that Spark has given the query up, or has gone."""
+        """Detect that Spark's query has failed, or that Spark is gone."""
         with self._changed:
             if self._query is not query:
                 return
@@ -182,7 +182,7 @@ class SparkRuntime:
                 self.start()
 
     def stop(self) -> None:
-        """End; a batch that runs is given up, and done again from the checkpoint."""
+        """Stop; a running batch is aborted, and repeated from the checkpoint."""
         with self._changed:
             self._wanted = False
             self._failed = False
@@ -219,7 +219,7 @@ class SparkRuntime:
         self._end()
 
     def resume(self) -> None:
-        """Go on from the checkpoint."""
+        """Continue from the checkpoint."""
         with self._changed:
             self._paused = False
             if self._wanted:

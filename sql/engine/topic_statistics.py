@@ -62,7 +62,7 @@ class TopicStatistics:
 
 
 class Statistics:
-    """Looks at queries when it is asked about topics. Any thread may call it."""
+    """Computes statistics of topics from the metrics of queries. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -94,7 +94,7 @@ class Statistics:
         return len(snapshots) > 1
 
     def keep(self, names: Iterable[str]) -> None:
-        """Forget all queries but these."""
+        """Forget all other queries."""
         with self._lock:
             self._snapshots = {
                 name: self._snapshots[name] for name in names if name in self._snapshots

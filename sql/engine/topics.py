@@ -1,4 +1,4 @@
-"""Topics: what the engine asks of the broker about them."""
+"""Topics: creates, deletes and describes topics of the broker."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from sql.errors import StatementFailed
 
 @dataclass(frozen=True, slots=True)
 class TopicShape:
-    """How large a topic is."""
+    """The size of a topic."""
 
     partitions: int
     replicas: int
@@ -82,7 +82,7 @@ class Topics:
             )
 
     def readers(self) -> dict[str, dict[str, int]]:
-        """Who reads each topic: groups, with the number of their members that read it."""
+        """The consumers of each topic: groups, with the number of their members that read it."""
         found: dict[str, dict[str, int]] = {}
         administration = self._administration
         groups = [each.group_id for each in administration.list_groups()]

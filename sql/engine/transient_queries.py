@@ -42,7 +42,7 @@ class PullPeers(Protocol):
 
 
 class TransientQueries:
-    """Plans and begins the queries of readers. Any thread may call it."""
+    """Plans and starts push and pull queries. Thread-safe."""
 
     def __init__(  # noqa: PLR0913 - what queries stand on
         self,
@@ -114,7 +114,7 @@ class TransientQueries:
     def _tapped(
         self, session: Session, statement: st.Select, text: str, planned: PlannedQuery
     ) -> PushQuery | None:
-        """The query as a watcher of the one that writes its source, if that can be."""
+        """The query as a subscriber of the one that writes its source, if possible."""
         config = self._config.with_session(session.properties)
         if not config.flag(PUSH_V2) or config["auto.offset.reset"] != "latest":
             return None
@@ -139,7 +139,7 @@ class TransientQueries:
 
     @property
     def push_queries(self) -> Mapping[str, PushQuery]:
-        """The push queries that run."""
+        """The running push queries."""
         return dict(self._push_queries)
 
     def _pull(

@@ -31,7 +31,7 @@ class Trial:
     headless: bool = False
 
     def run(self, parsed: ParsedStatement) -> None:
-        """Try one statement; what only shows something is not tried."""
+        """Validate one statement; statements that only show something are not validated."""
         statement = parsed.statement
         if self.headless:
             check_headless(parsed)

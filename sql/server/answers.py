@@ -1,4 +1,4 @@
-"""What is answered: JSON in ksqlDB's media types, and refusals with ksqlDB's codes.
+"""Responses: JSON in ksqlDB's media types, and errors with ksqlDB's codes.
 
 A code is the HTTP status times 100, plus a number that distinguishes errors of one status.
 """
@@ -61,7 +61,7 @@ Json = object
 
 
 class Refused(Exception):
-    """A request that is not executed; the first digits of the code are the HTTP status."""
+    """An error response; the first digits of the code are the HTTP status."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)

@@ -157,7 +157,7 @@ class Cluster:
         return {"clusterStatus": found}
 
     def _judge(self, other: OtherServer) -> None:
-        """Dead is who missed some heartbeats in a row, up to now."""
+        """A server is dead if it missed the latest heartbeats."""
         now_ms = self._clock.monotonic_ms()
         config = self._engine.config
         every_ms = config.whole("ksql.heartbeat.send.interval.ms")

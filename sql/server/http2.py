@@ -66,7 +66,7 @@ class HttpConnection(asyncio.Protocol):
         self._connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client went away before it said anything."""
+        """The client disconnected before it sent anything."""
         self._connections.discard(self)
 
     def data_received(self, data: bytes) -> None:
@@ -284,7 +284,7 @@ class Exchange:
         self._parts.put_nowait(({"type": "http.request", "body": b"", "more_body": False}, 0))
 
     def break_off(self) -> None:
-        """The client does not wait any more."""
+        """The client has cancelled the request."""
         self._over = True
         self._parts.put_nowait(({"type": "http.disconnect"}, 0))
 

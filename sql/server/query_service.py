@@ -1,4 +1,4 @@
-"""/query, /query-stream and /close-query: rows as they come, for as long as someone reads."""
+"""/query, /query-stream and /close-query: rows as they arrive, until the client disconnects."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -71,7 +71,7 @@ class RowReader:
 
 
 class QueryService:
-    """Runs queries for readers; closed, it ends all of them."""
+    """Runs queries for clients; closing it ends all of them."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -208,7 +208,7 @@ class QueryService:
         running.close()
 
     async def in_thread(self, call: Callable[[], Returned]) -> Returned:
-        """Call in a thread; who is cancelled meanwhile waits for it, so that nothing overlaps."""
+        """Call in a thread; a cancelled caller waits for it, so that calls do not overlap."""
         if self._limiter is None:
             self._limiter = CapacityLimiter(READERS_MAX)
         running = asyncio.ensure_future(to_thread.run_sync(call, limiter=self._limiter))
@@ -221,7 +221,7 @@ class QueryService:
 
 
 def form_for(accept: str) -> Callable[[QueryResult], ResponseFormat]:
-    """The form that a client wants to read."""
+    """The response format that a client accepts."""
     wanted = [media_name(each) for each in accept.split(",")[:ACCEPTED_MAX] if each.strip()]
     for name in wanted or [DELIMITED]:
         if name in FORMS:

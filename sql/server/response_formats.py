@@ -1,4 +1,4 @@
-"""Forms: how the rows of a query become parts of an answer.
+"""Response formats: how the rows of a query become parts of a response.
 
 RowObjects   /query: one JSON array of objects, {"header": ...}, {"row": ...}, {"finalMessage": ...}
 Messages     /query-stream as Protobuf: the same array, its rows are messages in base64
@@ -33,11 +33,11 @@ QUERY_TERMINATED = "Query Terminated"
 
 
 class ResponseFormat(Protocol):
-    """How an answer is written."""
+    """The format of a response."""
 
     @property
     def media_type(self) -> str:
-        """What the answer says that it is."""
+        """The media type."""
         ...
 
     def start(self) -> bytes:

@@ -18,7 +18,7 @@ PATTERN_CHARACTERS_MAX = 250
 
 
 class ServerInfo:
-    """Answers what is not SQL. Any thread may call it."""
+    """Answers requests about the server. Thread-safe."""
 
     def __init__(self, engine: Engine, *, cluster_id: str) -> None:
         """`cluster_id` is only used for responses."""
@@ -91,7 +91,7 @@ class ServerInfo:
         return {"id": "", "scope": {"path": [], "clusters": clusters}}
 
     def measured(self, out: Exposition, *, open_answers: int) -> None:
-        """What runs, for /metrics."""
+        """Metrics of queries, for /metrics."""
         state = self._engine.state
         kinds = [each.kind for each in list(state.catalog.sources.values())]
         running = [

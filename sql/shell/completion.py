@@ -44,14 +44,14 @@ class KnownSource:
 
 @dataclass(slots=True)
 class SourceNames:
-    """What streams and tables there are; asked for again after it has changed."""
+    """The streams and tables; fetched again after a change."""
 
     execute: Callable[[str], list[EntityJson]]
     _known: dict[str, KnownSource] = field(default_factory=dict)
     _fresh: bool = False
 
     def forget(self) -> None:
-        """Ask again, next time."""
+        """Fetch them again at the next use."""
         self._fresh = False
 
     @property

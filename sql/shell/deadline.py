@@ -1,4 +1,4 @@
-"""Deadline: when a query ends that would go on."""
+"""Deadline: when an endless query is stopped."""
 
 from broker.clock import Clock
 
@@ -6,7 +6,7 @@ TURN_MS = 100
 
 
 class Deadline:
-    """How long is left; without a timeout as long as one likes."""
+    """The time that is left; unlimited without a timeout."""
 
     def __init__(self, clock: Clock, timeout_ms: int | None) -> None:
         self._clock = clock

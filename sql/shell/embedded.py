@@ -143,12 +143,12 @@ def _discard(engine: Engine) -> None:
 
 
 class EmbeddedSession:
-    """Statements executed here; see Session."""
+    """Executes statements in this process; see ShellSession."""
 
     def __init__(
         self, engine: Engine, where: str, closing: ExitStack, clock: Clock | None = None
     ) -> None:
-        """An engine that runs; closing the stack ends it and all it stands on."""
+        """`closing` closes the engine and everything that it uses."""
         self.where = where
         self.engine = engine
         self._closing = closing
@@ -178,12 +178,12 @@ class EmbeddedSession:
         EngineSession.of(self.engine.config, {name: value})
 
     def close(self) -> None:
-        """End the engine, and what it stands on."""
+        """Close the engine and everything that it uses."""
         self._closing.close()
 
 
 class EngineRows:
-    """Rows of an engine; see Rows."""
+    """Rows of an engine; see QueryRows."""
 
     def __init__(self, result: QueryResult, deadline: Deadline) -> None:
         self._result = result
@@ -199,7 +199,7 @@ class EngineRows:
         return self._result.final_message
 
     def rows(self) -> Iterator[Sequence[object]]:
-        """The rows; waits in short turns, so that an interrupt is heard."""
+        """The rows; waits in short steps, so that Ctrl-C works."""
         while not self._result.done:
             wait_ms = self._deadline.wait_ms()
             row = self._result.poll(wait_ms)
@@ -214,7 +214,7 @@ class EngineRows:
 
 
 class EngineLines:
-    """Lines of a topic's records; see Lines."""
+    """Lines of a topic's records; see PrintedLines."""
 
     def __init__(self, printed: PrintedTopic, deadline: Deadline) -> None:
         self._printed = printed

@@ -21,7 +21,7 @@ CONTINUED = "  -> "
 
 
 def history_in(path: Path | None) -> History:
-    """Statements of before, kept in a file if one can be written."""
+    """The history of statements, in a file if it can be written."""
     if path is None:
         return InMemoryHistory()
     try:
@@ -33,7 +33,7 @@ def history_in(path: Path | None) -> History:
 
 
 class Prompt:
-    """A shell that someone types into."""
+    """An interactive shell."""
 
     def __init__(
         self,

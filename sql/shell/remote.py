@@ -9,7 +9,7 @@ from sql.shell.session import EntityJson, SessionScope, ShownColumn
 
 
 class RemoteRows:
-    """Rows of a server; see Rows."""
+    """Rows of a server; see QueryRows."""
 
     def __init__(self, streamed: StreamedRows, deadline: Deadline) -> None:
         self._streamed = streamed
@@ -18,7 +18,7 @@ class RemoteRows:
 
     @property
     def final_message(self) -> str | None:
-        """What the server said at the end."""
+        """The server's final message."""
         return self._streamed.final_message
 
     def rows(self) -> Iterator[Sequence[object]]:
@@ -34,7 +34,7 @@ class RemoteRows:
 
 
 class RemoteLines:
-    """Lines of a server; see Lines."""
+    """Lines of a server; see PrintedLines."""
 
     def __init__(self, streamed: StreamedLines, deadline: Deadline) -> None:
         self._streamed = streamed
@@ -53,7 +53,7 @@ class RemoteLines:
 
 
 class RemoteSession:
-    """Sends statements to a server; see Session."""
+    """Sends statements to a server; see ShellSession."""
 
     def __init__(self, client: SqlClient, clock: Clock | None = None) -> None:
         """Fails at once if the server does not answer."""

@@ -39,7 +39,7 @@ class CommandFailed(StatementFailed):
 
 @dataclass(frozen=True, slots=True)
 class QueryLimits:
-    """When the shell ends queries by itself."""
+    """When the shell ends queries automatically."""
 
     rows: int | None = None
     timeout_ms: int | None = None
@@ -113,7 +113,7 @@ class Shell:
                 self.on_catalog_change()
 
     def show_entity(self, entity: EntityJson) -> None:
-        """Show what a statement answered."""
+        """Show the result of a statement."""
         if self.screen.as_json:
             self.screen.line(document_text(entity, plain=True))
         else:
@@ -145,7 +145,7 @@ class Shell:
                     )
 
     def _say(self, text: str) -> None:
-        """What only people want to know."""
+        """Show a line, unless the output is JSON."""
         if not self.screen.as_json:
             self.screen.line(text, "green")
 

@@ -26,7 +26,7 @@ class ShellInput:
 
     @property
     def is_command(self) -> bool:
-        """Whether the shell itself carries it out, and no semicolon is needed."""
+        """Whether it is a shell command, which needs no semicolon."""
         return self.words[:1] != () and (
             self.words[0] in COMMAND_WORDS or self.words in COMMAND_PAIRS
         )

@@ -33,7 +33,7 @@ BROKER_SETTINGS = {
 }
 SETTINGS = {
     "ksql.streams.processing.guarantee": "exactly_once_v2",
-    # Every change of a table is told, so that what is missing or doubled can be seen.
+    # Every change of a table is emitted, so that what is missing or doubled can be seen.
     "ksql.streams.cache.max.bytes.buffering": "0",
     # Only what makes a death be noticed sooner.
     "ksql.streams.session.timeout.ms": "3000",

@@ -26,7 +26,7 @@ SOURCE = (
 
 @dataclass(slots=True)
 class Known:
-    """What must be in the catalog, as far as answers told."""
+    """What must be in the catalog, as far as responses reported it."""
 
     names: set[str] = field(default_factory=lambda: {"SOURCE"})
     ids: dict[str, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ def note(statement: str, known: Known, server: Server) -> None:
     known.names.add(name)
     for each in server.catalog():
         if each[0] == "PERSISTENT" and each[3] == name:
-            # An id that was told is never another one later.
+            # An id that was reported is never another one later.
             assert known.ids.setdefault(name, each[1]) == each[1]
 
 

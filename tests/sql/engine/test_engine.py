@@ -91,7 +91,7 @@ def test_a_push_query_gives_rows_as_they_come_up_to_its_limit(
         assert engine.transient_queries.push_queries == {}
 
 
-def test_a_push_query_on_a_table_tells_of_changes(broker: Broker, tmp_path: Path) -> None:
+def test_a_push_query_on_a_table_emits_changes(broker: Broker, tmp_path: Path) -> None:
     with engine_of(broker, tmp_path) as engine:
         engine.execute(ORDERS + TOTALS)
         result = engine.query("SELECT * FROM totals EMIT CHANGES;")

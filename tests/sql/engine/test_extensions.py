@@ -48,6 +48,6 @@ def test_nothing_is_loaded_unless_it_is_asked_for(
     assert functions_of(off) is builtin_functions()
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SqlError, match=r"cannot load functions: .* does not exist"):
         functions_of(SqlConfig({"ksql.extension.dir": str(tmp_path / "none")}))

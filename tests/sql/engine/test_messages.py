@@ -38,7 +38,7 @@ def test_types_of_columns_are_nested_objects() -> None:
     }
 
 
-def test_a_decimal_tells_its_digits() -> None:
+def test_a_decimal_has_its_digits() -> None:
     assert plain_json(field_schema(DecimalType(9, 2))) == {
         "type": "DECIMAL",
         "fields": None,

@@ -128,7 +128,7 @@ def test_a_replaced_query_goes_on_where_the_old_one_was(broker: Broker, tmp_path
             engine.execute("CREATE OR REPLACE STREAM big AS SELECT id, item FROM orders;")
 
 
-def test_a_query_that_fails_is_restarted_and_tells_why(broker: Broker, tmp_path: Path) -> None:
+def test_a_query_that_fails_is_restarted_and_says_why(broker: Broker, tmp_path: Path) -> None:
     with engine_of(broker, tmp_path, ksql__fail__on__deserialization__error=True) as engine:
         engine.execute(ORDERS + TOTALS)
         query_id = only_query(engine)

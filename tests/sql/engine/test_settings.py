@@ -107,7 +107,7 @@ def test_settings_of_spark_go_to_its_session() -> None:
             config.check_override(name)
 
 
-def test_a_bounded_engine_reads_all_history_unless_it_is_told_otherwise() -> None:
+def test_a_bounded_engine_reads_all_history_by_default() -> None:
     assert SqlConfig({"spark.bounded": "true"})["auto.offset.reset"] == "earliest"
     both = {"spark.bounded": "true", "auto.offset.reset": "latest"}
     assert SqlConfig(both)["auto.offset.reset"] == "latest"

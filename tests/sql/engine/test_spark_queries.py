@@ -27,7 +27,7 @@ ORDERS = """
 TOTALS = "CREATE TABLE {} AS SELECT shop, COUNT(*) AS n, SUM(amount) s FROM orders GROUP BY shop;"
 
 
-def test_an_engine_that_nobody_has_is_refused() -> None:
+def test_an_unknown_engine_is_refused() -> None:
     with pytest.raises(StatementFailed, match="it must be one of native, spark"):
         SqlConfig({"engine": "abacus"})
 
@@ -150,7 +150,7 @@ class TestOnSpark:
     def test_a_bounded_engine_processes_what_is_there_and_then_what_is_new(
         self, tmp_path: Path
     ) -> None:
-        told: list[tuple[str, bool]] = []
+        reported: list[tuple[str, bool]] = []
         with engine_on_spark(tmp_path, **{"spark.bounded": True}) as engine:
             engine.execute(f"""{ORDERS}
                 {TOTALS.format("totals")}
@@ -158,13 +158,13 @@ class TestOnSpark:
             """)
             insert(engine, range(12))
             assert rows(engine, "SELECT * FROM totals;") == []
-            assert engine.run_bounded(lambda name, progress, done: told.append((name, done)))
+            assert engine.run_bounded(lambda name, progress, done: reported.append((name, done)))
             assert found(engine, "totals") == totals(range(12))
             assert found(engine, "large") == [("s1", 22), ("s2", 26)]
-            assert {name for name, done in told if done} == set(engine.state.queries)
-            told.clear()
-            assert engine.run_bounded(lambda name, progress, done: told.append((name, done)))
-            assert told == []
+            assert {name for name, done in reported if done} == set(engine.state.queries)
+            reported.clear()
+            assert engine.run_bounded(lambda name, progress, done: reported.append((name, done)))
+            assert reported == []
         with engine_on_spark(tmp_path, **{"spark.bounded": True}) as engine:
             insert(engine, range(12, 15))
             assert engine.run_bounded()

@@ -91,7 +91,7 @@ def bench(broker: Broker, tmp_path: Path) -> Iterator[Bench]:
     made.supervisor.close()
 
 
-def test_whoever_starts_a_query_does_not_wait_for_spark(bench: Bench) -> None:
+def test_starting_a_query_does_not_wait_for_spark(bench: Bench) -> None:
     bench.query.may_start.clear()
     bench.runtime.start()
     assert bench.runtime.state is QueryState.CREATED
@@ -139,7 +139,7 @@ def test_pause_and_resume_stop_and_start_once(bench: Bench) -> None:
     assert (bench.query.starts, bench.query.stops) == (2, 1)
 
 
-def test_a_failure_at_the_start_is_told_and_tried_again(bench: Bench) -> None:
+def test_a_failure_at_the_start_is_reported_and_retried(bench: Bench) -> None:
     bench.query.failure = SqlError("topics do not exist: orders")
     bench.runtime.start()
     wait_until(lambda: len(bench.runtime.failures) > 1, "a second failure")
@@ -220,14 +220,14 @@ def test_bounded_queries_run_when_it_is_their_turn_until_nothing_is_left(
             administration.reset_group_offsets("app", {place: -1}).all()
 
     bench.query.start = ended_at_once  # type: ignore[method-assign]
-    told: list[tuple[str, bool]] = []
+    reported: list[tuple[str, bool]] = []
     assert run_bounded(
         {"Q": bench.runtime},
         broker,
-        on_progress=lambda name, progress, done: told.append((name, done)),
+        on_progress=lambda name, progress, done: reported.append((name, done)),
         wait=lambda wait_ms: False,
     )
-    assert (bench.query.starts, told) == (1, [("Q", True)])
+    assert (bench.query.starts, reported) == (1, [("Q", True)])
     bench.query.error = "Job aborted"
     with admin(broker) as administration:
         administration.delete_groups(["app"]).all()
@@ -235,7 +235,7 @@ def test_bounded_queries_run_when_it_is_their_turn_until_nothing_is_left(
         run_bounded({"Q": bench.runtime}, broker, on_progress=lambda *_: None, wait=lambda _: False)
 
 
-def test_a_failure_is_told_without_traces() -> None:
+def test_a_failure_is_reported_without_traces() -> None:
     java = "Job aborted due to stage failure\n\tat org.apache.X.run(X.scala:1)\n\t... 3 more\n"
     assert shown_failure(java) == "Job aborted due to stage failure"
     plan = "Python worker failed to connect back.\n=== Streaming Query ===\nIdentifier: x\nProject"

@@ -335,7 +335,7 @@ def test_a_file_of_statements_runs_without_a_log(broker: Broker, tmp_path: Path)
             until_rows(engine, "SELECT * FROM totals;", [("a", total)])
 
 
-def test_an_error_tells_its_statement_and_what_was_done_before(
+def test_an_error_names_its_statement_and_what_was_done_before(
     broker: Broker, tmp_path: Path
 ) -> None:
     with engine_of(broker, tmp_path) as engine:
@@ -358,7 +358,7 @@ def test_an_error_tells_its_statement_and_what_was_done_before(
         ("CREATE STREAM other AS SELECT\n fish FROM orders;", 4, 2),
     ],
 )
-def test_an_error_tells_its_line_of_the_script(
+def test_an_error_names_its_line_of_the_script(
     broker: Broker, tmp_path: Path, statement: str, line: int, column: int
 ) -> None:
     with engine_of(broker, tmp_path) as engine:

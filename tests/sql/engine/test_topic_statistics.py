@@ -1,4 +1,4 @@
-"""What is told about the messages of a topic."""
+"""Statistics about the messages of a topic."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ other_metric{a="b"} 1
 
 
 class Query:
-    """A query that counts what it is told to, while a clock goes on."""
+    """A query with given counts, while a clock goes on."""
 
     def __init__(self, clock: ManualClock | None = None) -> None:
         self.read = 10
@@ -117,8 +117,8 @@ def test_lines_are_those_of_ksqldb() -> None:
 def test_statistics_name_their_host() -> None:
     clock = ManualClock()
     found = Statistics(clock).of("TOTALS", {"q": Query(clock)})
-    told = of_host(found.messages, "some.host:8088")
-    assert [(each.host.host, each.host.port, each.name) for each in told] == [
+    reported = of_host(found.messages, "some.host:8088")
+    assert [(each.host.host, each.host.port, each.name) for each in reported] == [
         ("some.host", 8088, "messages-per-sec"),
         ("some.host", 8088, "total-messages"),
     ]

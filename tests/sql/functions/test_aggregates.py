@@ -358,7 +358,7 @@ def test_nan_is_one_value() -> None:
         assert str(aggregator.result(state)) == result
 
 
-def test_a_histogram_counts_a_thousand_texts() -> None:
+def test_a_histogram_counts_a_thousand_strings() -> None:
     aggregator = made("HISTOGRAM(STRING)")
     state = state_of(aggregator, [str(n) for n in range(1001)] + ["0"])
     found = aggregator.result(state)

@@ -221,5 +221,5 @@ def test_any_text_is_json_or_refused(text: str) -> None:
         ("BIGINT", 1000, "1000"),
     ],
 )
-def test_times_inside_of_a_value_are_texts(kind: str, value: object, wanted: str) -> None:
+def test_times_inside_a_value_are_strings(kind: str, value: object, wanted: str) -> None:
     assert call("TO_JSON_STRING", typed(kind, value)) == wanted

@@ -75,7 +75,7 @@ def test_results_follow_the_arguments(
     assert result_of(overload, matched, arguments) == result
 
 
-def test_a_call_that_nothing_takes_is_told_what_there_is() -> None:
+def test_a_call_that_nothing_takes_names_the_alternatives() -> None:
     with pytest.raises(StatementFailed, match="does not accept parameters \\(BOOLEAN\\)") as caught:
         registry.resolve("HALF", (BOOLEAN,))
     assert "HALF(DOUBLE number)" in str(caught.value)

@@ -15,7 +15,7 @@ from sql.syntax.keywords import RESERVED, STATEMENT_WORDS
 from sql.variables import split_statements, substitute
 from tests.support import sql_trees
 
-SIGNS = (
+SYMBOLS = (
     *("(", ")", "[", "]", "<", ">", "<>", "<=", ">=", "!=", "=", "||", ":=", "->", "=>", "+", "-"),
     *("*", "/", "%", ",", ".", ";", "'", "`", '"', "$", "${v}", "--", "/*", "*/", "\\", "#", "é"),
 )
@@ -23,7 +23,7 @@ OTHERS = (
     *("a", "B_2", "5", "1.5", "1e3", "1e", "2x", "'text'", "`name`", "KEY", "EMIT", "CHANGES"),
     *("FINAL", "IF", "MAP", "ARRAY", "STRUCT"),
 )
-TOKENS = (*SIGNS, *OTHERS, *STATEMENT_WORDS, *sorted(RESERVED))
+TOKENS = (*SYMBOLS, *OTHERS, *STATEMENT_WORDS, *sorted(RESERVED))
 
 
 def read_or_refused(text: str) -> None:

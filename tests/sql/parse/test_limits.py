@@ -125,7 +125,7 @@ def test_long_lists_are_read() -> None:
     ],
     ids=lambda text: text[:12],
 )
-def test_long_texts_end_soon(text: str) -> None:
+def test_long_statements_end_soon(text: str) -> None:
     said = ""
     try:
         assert parse(text) == []

@@ -31,5 +31,5 @@ def read_plans(file: Path) -> list[GoldenPlan]:
 
 
 def write_plans(file: Path, plans: list[GoldenPlan]) -> None:
-    """Write a file anew."""
+    """Rewrite a file."""
     file.write_text(BETWEEN.join(map(str, plans)) + "\n")

@@ -1,6 +1,6 @@
 """Plans against golden files: names of steps are names of stores and topics, so they are state.
 
-REWRITE=1 writes the files anew; a change of a step's name or place is a breaking change.
+REWRITE=1 rewrites the files; a change of a step's name or place is a breaking change.
 """
 
 import json

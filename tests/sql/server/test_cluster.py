@@ -73,7 +73,9 @@ def test_who_misses_heartbeats_is_dead(broker: Broker, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("jump_ms", [-3_600_000, 3_600_000])
-def test_a_wall_clock_that_jumps_kills_nobody(broker: Broker, tmp_path: Path, jump_ms: int) -> None:
+def test_a_wall_clock_that_jumps_kills_no_server(
+    broker: Broker, tmp_path: Path, jump_ms: int
+) -> None:
     clock = ManualClock()
     engine = engine_with(broker, tmp_path)
     engine.clock = clock
@@ -119,7 +121,7 @@ def test_heartbeats_go_on_after_any_error(
 
 
 @pytest.mark.slow
-def test_what_is_told_is_checked_and_bounded(broker: Broker, tmp_path: Path) -> None:
+def test_lags_are_checked_and_bounded(broker: Broker, tmp_path: Path) -> None:
     engine = engine_with(broker, tmp_path)
     cluster = Cluster(engine)
     try:
@@ -132,12 +134,12 @@ def test_what_is_told_is_checked_and_bounded(broker: Broker, tmp_path: Path) -> 
         many = {str(number): lag for number in range(LAGS_MAX)}
         wrong: tuple[object, ...] = (None, [], {"q#s": {}}, {"q#s": {"lagByPartition": {"0": {}}}})
         for stores in wrong:
-            told: dict[str, object] = {"stateStoreLags": stores, "updateTimeMs": 1}
+            reported: dict[str, object] = {"stateStoreLags": stores, "updateTimeMs": 1}
             with pytest.raises(Refused, match="is wrong"):
-                cluster.lag({"ksqlHost": OTHER, "hostStoreLags": told})
-        told = {"stateStoreLags": {"q#s": {"lagByPartition": many}}, "updateTimeMs": 1}
+                cluster.lag({"ksqlHost": OTHER, "hostStoreLags": reported})
+        reported = {"stateStoreLags": {"q#s": {"lagByPartition": many}}, "updateTimeMs": 1}
         with pytest.raises(Refused, match="more than"):
-            cluster.lag({"ksqlHost": OTHER, "hostStoreLags": told})
+            cluster.lag({"ksqlHost": OTHER, "hostStoreLags": reported})
         several = {"stateStoreLags": {"q#s": {"lagByPartition": {"0": lag}}}, "updateTimeMs": 1}
         cluster.lag({"ksqlHost": {"host": "h0", "port": 1}, "hostStoreLags": several})
         assert "'offsetLag': 2" in str(cluster.status())

@@ -114,7 +114,7 @@ def test_a_query_in_the_path_and_escapes_are_understood(client: httpx.Client) ->
 
 
 @pytest.mark.parametrize("request_line", [b"POST /ksql HTTP/1.1", b"PUT /ksql HTTP/1.1"])
-def test_old_requests_are_told_apart_byte_by_byte(served: Served, request_line: bytes) -> None:
+def test_old_requests_are_distinguished_byte_by_byte(served: Served, request_line: bytes) -> None:
     host, port = served.server.address.split(":")
     with socket.create_connection((host, int(port)), SECONDS_MAX) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -75,7 +75,7 @@ def test_a_server_that_is_not_there_fails_the_query() -> None:
         list(peers.pull(free_address(), "SELECT 1;", {}))
 
 
-def test_what_another_server_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_server_refuses_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     refusal = httpx.Response(
         400, text='{"@type":"generic_error","error_code":40000,"message":"no"}'
     )

@@ -148,7 +148,7 @@ def test_a_query_that_ends_with_its_server_is_an_error(tmp_path: Path, text: str
 
 
 @pytest.mark.slow
-def test_what_is_wrong_is_told_and_the_socket_closed(served: Served) -> None:
+def test_what_is_wrong_is_sent_and_the_socket_closed(served: Served) -> None:
     with connected(served) as client:
         client.open(target("SELECT nothing FROM totals;"))
         assert client.json()["error_code"] == 40001

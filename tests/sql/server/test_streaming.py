@@ -49,7 +49,7 @@ def test_a_query_ends_when_its_reader_goes_away(served: Served) -> None:
 
 
 @pytest.mark.parametrize("by", ["close-query", "terminate"])
-def test_a_query_ends_when_it_is_told_to(served: Served, by: str) -> None:
+def test_a_query_ends_on_request(served: Served, by: str) -> None:
     with served.client.stream("POST", "/query-stream", json=PUSH) as response:
         lines = response.iter_lines()
         query_id = orjson.loads(next(lines))["queryId"]

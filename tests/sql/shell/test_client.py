@@ -175,7 +175,7 @@ def test_the_last_line_may_say_why_it_is_the_last() -> None:
     assert answer.final_message == "Limit Reached"
 
 
-def test_a_query_that_nobody_reads_any_more_is_closed() -> None:
+def test_a_query_whose_reader_is_gone_is_closed() -> None:
     paths: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:

@@ -1,4 +1,4 @@
-"""Entities as text of a fixed width, as golden files; `REWRITE=1` writes them anew."""
+"""Entities as text of a fixed width, as golden files; `REWRITE=1` rewrites them."""
 
 import os
 from pathlib import Path

@@ -49,7 +49,7 @@ def test_a_long_text_takes_several_lines_or_is_cut(wrap: bool, wanted: str) -> N
         ({"B": 1, "A": {"C": Decimal("1.0")}}, '{"B":1,"A":{"C":1.0}}'),
     ],
 )
-def test_cells_show_texts_as_they_are_and_the_rest_as_json(value: object, text: str) -> None:
+def test_cells_show_strings_as_they_are_and_the_rest_as_json(value: object, text: str) -> None:
     assert cell_text(value) == text
 
 

@@ -85,7 +85,7 @@ def test_formats_without_values_write_none() -> None:
     assert encode(side("NONE", INT, is_key=True), 1, registry) is None
 
 
-def test_delimited_rows_are_compared_as_texts() -> None:
+def test_delimited_rows_are_compared_as_strings() -> None:
     values = side("DELIMITED", STRING, INT)
     assert decode(values, encode(values, 'a,"b",1', MemoryRegistry()), MemoryRegistry()) == (
         'a,"b",1'

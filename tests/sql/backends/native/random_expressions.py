@@ -22,8 +22,10 @@ from sql.datatypes import (
 )
 from tests.sql.analyse.typing_scope import COLUMNS
 
-SIGNS = "abx%_1 é\ue000😀"
-TEXTS = st.one_of(st.text(SIGNS, max_size=4), st.sampled_from(["12", " 7 ", "true", "2024-01-02"]))
+CHARACTERS = "abx%_1 é\ue000😀"
+TEXTS = st.one_of(
+    st.text(CHARACTERS, max_size=4), st.sampled_from(["12", " 7 ", "true", "2024-01-02"])
+)
 EDGES = [0, 1, -1, 2, 7, 2**31 - 1, -(2**31)]
 LONG_EDGES = [*EDGES, 2**63 - 1, -(2**63)]
 DOUBLES = st.one_of(

@@ -20,7 +20,7 @@ Row = tuple[Any, ...]
 
 
 def silent(error: Exception, row: object) -> None:
-    """Nobody is told."""
+    """Ignore errors."""
 
 
 def same(left: object, right: object) -> bool:
@@ -78,7 +78,7 @@ def value_of(text: str, **columns: object) -> tuple[object, list[Exception]]:
 
 
 @pytest.mark.parametrize("text", ["I / D", "D / I", "D / D2", "I + D", "D * D2"])
-def test_a_null_is_told_as_such(text: str) -> None:
+def test_a_null_is_reported_as_such(text: str) -> None:
     for columns in ({"I": 1}, {"D": 1.0}, {}):
         value, (error,) = value_of(text, **columns)
         assert value is None

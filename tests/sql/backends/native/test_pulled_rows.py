@@ -59,15 +59,15 @@ def _quiet() -> Iterator[None]:
 def watched(query: str, value_format: str) -> Callable[[list[object]], Topology]:
     """The topology of a query that somebody watches."""
 
-    def build(told: list[object]) -> Topology:
+    def build(reported: list[object]) -> Topology:
         engine, found = planned(STREAM.format(value_format), RESULT.format(value_format, query))
         context = StepContext(
             StreamsBuilder(),
             engine.registry,
-            lambda step, error, row: told.append(("failed", step, repr(error), row)),
+            lambda step, error, row: reported.append(("failed", step, repr(error), row)),
         )
         tap = Tap()
-        tap.add(lambda key, row, timestamp_ms: told.append(("seen", key, row, timestamp_ms)))
+        tap.add(lambda key, row, timestamp_ms: reported.append(("seen", key, row, timestamp_ms)))
         look_at_columns(found.plan, context)
         written(found.plan, lower_result(found.plan.input, context, tap), context)
         return context.builder.build()
@@ -101,7 +101,7 @@ def test_so_do_rows_of_another_format(
     same_in_both_ways(watched(query, "DELIMITED"), chunks, answers)
 
 
-def test_a_failing_expression_is_told_at_the_place_of_its_row() -> None:
+def test_a_failing_expression_is_logged_at_the_place_of_its_row() -> None:
     rows: list[Raw] = [(b"k", b'{"A":4,"B":%d}' % each, 7, ()) for each in (1, 0, 2, 0)]
     query = "SELECT K, A / B AS Q, ROWOFFSET AS O FROM S"
     outcome = same_in_both_ways(watched(query, "JSON"), [rows], ())

@@ -51,14 +51,14 @@ def test_a_run_computes_what_its_steps_do(
     condition_text: str, texts: list[str], rows: list[Row]
 ) -> None:
     kept, selected = typed_or_not(condition_text), [typed_or_not(each) for each in texts]
-    told: list[Row] = []
-    log = lambda error, row: told.append(row)  # noqa: E731
+    reported: list[Row] = []
+    log = lambda error, row: reported.append(row)  # noqa: E731
     found = results(new_run().kept(kept, log).selected(selected, log), [*rows, None])
-    told_by_run, told[:] = told[:], []
+    logged_by_run, reported[:] = reported[:], []
     keeps, select = compile_predicate(kept, log), compile_row_function(selected, log)
     wanted = [select(row) for row in rows if keeps(row)]
     assert same([list(cast("Row", row)) for _, row in found], [list(row) for row in wanted])
-    assert len(told_by_run) == len(told)
+    assert len(logged_by_run) == len(reported)
 
 
 def test_rows_without_values_go_on_unless_they_are_filtered() -> None:

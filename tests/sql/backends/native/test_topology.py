@@ -1,4 +1,4 @@
-"""Plans as topologies: names that stay, errors that are told, results that no restart changes."""
+"""Plans as topologies: names that stay, logged errors, results that no restart changes."""
 
 import logging
 from collections import Counter
@@ -232,30 +232,30 @@ def test_topics_are_named_once() -> None:
     assert topics_read(query.plan) == ("s", "t")
 
 
-def test_what_an_expression_cannot_process_is_told() -> None:
-    told: list[tuple[str, str, Row | None]] = []
+def test_what_an_expression_cannot_process_is_logged() -> None:
+    reported: list[tuple[str, str, Row | None]] = []
     engine, query = planned(S, "CREATE STREAM o AS SELECT k, 10 / a AS d FROM s WHERE 10 / a < 9;")
     topology = topology_of(
-        engine, query, lambda step, error, row: told.append((step, type(error).__name__, row))
+        engine, query, lambda step, error, row: reported.append((step, type(error).__name__, row))
     )
     config = StreamsConfig(application_id="app", statestore_cache_max_bytes=0)
     with TopologyTestDriver(topology, config=config) as driver:
         driver.pipe_batch([("s", (b"\0\0\0\1", b'{"A": 0}', 5, (), None))])
         assert "O" not in driver.produced_topic_names
-    assert [step for step, _, _ in told] == ["WhereFilter"]
-    assert told[0][2] is not None
-    assert told[0][2][0] == 0
+    assert [step for step, _, _ in reported] == ["WhereFilter"]
+    assert reported[0][2] is not None
+    assert reported[0][2][0] == 0
 
 
-def test_a_record_without_a_time_is_told_and_dropped() -> None:
-    told: list[str] = []
+def test_a_record_without_a_time_is_logged_and_dropped() -> None:
+    reported: list[str] = []
     create = S.replace("'JSON'", "'JSON', timestamp='b', timestamp_format='yyyy-MM-dd HH:mm:ss'")
     engine, query = planned(create, "CREATE STREAM o AS SELECT k, a FROM s;")
-    topology = topology_of(engine, query, lambda step, error, row: told.append(step))
+    topology = topology_of(engine, query, lambda step, error, row: reported.append(step))
     config = StreamsConfig(application_id="app", statestore_cache_max_bytes=0)
     with TopologyTestDriver(topology, config=config) as driver:
         driver.pipe_batch([("s", (b"\0\0\0\1", b'{"B": "no time"}', 5, (), None))])
         driver.pipe_batch([("s", (b"\0\0\0\1", b'{"B": "1970-01-01 00:00:07"}', 5, (), None))])
         output = driver.create_output_topic("O", key=BytesSerde(), value=BytesSerde())
         assert [each.timestamp_ms for each in output.read_records_to_list()] == [7000]
-    assert told == ["KsqlTopic/Source"]
+    assert reported == ["KsqlTopic/Source"]

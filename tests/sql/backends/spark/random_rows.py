@@ -24,7 +24,7 @@ from sql.datatypes import (
 from tests.sql.analyse.typing_scope import COLUMNS
 from tests.sql.backends.spark.native_calls import TEXTS
 
-SIGNS = "abx%_1 é\ue000😀"
+CHARACTERS = "abx%_1 é\ue000😀"
 EDGES = [0, 1, -1, 2, 3, 7, 2**31 - 1, -(2**31)]
 LONG_EDGES = [*EDGES, 2**63 - 1, -(2**63), 2**53 + 1, 2**32]
 DOUBLES = [0.0, -0.0, 0.5, -0.5, 1.5, -2.5, 2.5, 1e300, -1e300, nan, inf, -inf, 5e-324, 2.0**52]
@@ -74,4 +74,4 @@ def _plain(type_: DataType, random: Random) -> Any:
     assert type_ is STRING, type_
     if is_edge:
         return random.choice(TEXTS)
-    return "".join(random.choice(SIGNS) for _ in range(random.randint(0, 5)))
+    return "".join(random.choice(CHARACTERS) for _ in range(random.randint(0, 5)))

@@ -31,7 +31,7 @@ def test_the_order_of_rows_does_not_matter(
 
 
 @given(st.lists(st.integers(), unique=True, min_size=2), st.data())
-def test_other_rows_are_told_apart_even_if_there_are_as_many(
+def test_other_rows_are_distinguished_even_if_there_are_as_many(
     numbers: list[int], data: st.DataObject
 ) -> None:
     rows = [(b"%d" % each, b"value") for each in numbers]

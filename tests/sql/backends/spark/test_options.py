@@ -113,5 +113,5 @@ def test_a_wrong_option_of_a_sink_is_named(options: dict[str, str], message: str
     assert message in str(refused.value)
 
 
-def test_a_sink_writes_exactly_once_unless_told() -> None:
+def test_a_sink_writes_exactly_once_by_default() -> None:
     assert sink_options(SERVERS).delivery == "exactly_once"

@@ -76,12 +76,12 @@ def test_a_query_with_state_counts_exactly(kind: str, reading: str, tmp_path: Pa
             # The group tells how far it is, whatever reads.
             with admin(servers) as administration:
 
-                def told() -> bool:
+                def reported() -> bool:
                     driver.check()
                     found = administration.list_group_offsets(APPLICATION).all()
                     return sum(at.offset for tp, at in found.items() if tp.topic == ORDERS) == COUNT
 
-                wait_until(told, "the offsets of the group", timeout_s=PATIENCE_S)
+                wait_until(reported, "the offsets of the group", timeout_s=PATIENCE_S)
         check_counts(committed_records(servers, COUNTS), COUNT)
 
 

@@ -28,7 +28,7 @@ VIEWS = """
 """
 TOTALS = "CREATE TABLE r WITH (kafka_topic='{name}-r') AS SELECT"
 JOINED = "CREATE STREAM r WITH (kafka_topic='{name}-r') AS SELECT o.id AS id, shop, page"
-Told = tuple[bytes | None, bytes | None, int]  # key, value, timestamp_ms
+Emitted = tuple[bytes | None, bytes | None, int]  # key, value, timestamp_ms
 LARGE = 2**31 - 1
 SINCE_MS = 100_000  # Spark's watermark begins at 0, so that a record of that time is late
 
@@ -149,12 +149,12 @@ def write(servers: str, records: Sequence[Input]) -> None:
             out.send(topic, value.encode() or None, key=key.encode(), timestamp_ms=time_ms)
 
 
-def written(servers: str, topic: str) -> list[Told]:
+def written(servers: str, topic: str) -> list[Emitted]:
     """What a query has written."""
     return [(each.key, each.value, each.timestamp_ms) for each in committed_records(servers, topic)]
 
 
-def native(name: str) -> list[Told]:
+def native(name: str) -> list[Emitted]:
     """What the native operators write, one partition after the other."""
     batches = Batches(statements(name), dict.fromkeys((f"{name}-orders", f"{name}-views"), 1))
     for records in inputs(name):
@@ -165,9 +165,9 @@ def native(name: str) -> list[Told]:
 QUICK = ("tumbling", "inner")  # the others take as long again
 
 
-def last(told: Sequence[Told]) -> Mapping[bytes | None, object]:
-    """What is told of each key in the end; of a deletion it is nothing."""
-    found = {key: (value, time_ms) for key, value, time_ms in told}
+def last(emitted: Sequence[Emitted]) -> Mapping[bytes | None, object]:
+    """The last result of each key; nothing for a tombstone."""
+    found = {key: (value, time_ms) for key, value, time_ms in emitted}
     return {key: each for key, each in found.items() if each[0] is not None}
 
 

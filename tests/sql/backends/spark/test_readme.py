@@ -17,7 +17,7 @@ OWN = {"stage", "packing", "purged_topics"}  # written by queries, not by users
 
 
 @pytest.mark.parametrize("name", sorted({*SOURCE_NAMES, *SINK_NAMES} - OWN))
-def test_all_options_are_told(name: str) -> None:
+def test_all_options_are_documented(name: str) -> None:
     rows = [line for line in TEXT.splitlines() if line.startswith("| `")]
     assert any(f"`{name}`" in row.split("|")[1] for row in rows)
 
@@ -50,7 +50,7 @@ class TestOnSpark:
             (b"2", b"an order of twenty-five eggs")
         ]
 
-    def test_a_topic_that_nobody_creates_is_named_at_once(self, tmp_path: Path) -> None:
+    def test_a_topic_that_does_not_exist_is_named_at_once(self, tmp_path: Path) -> None:
         from pyspark.errors import PySparkException
 
         shared_session()

@@ -163,7 +163,7 @@ def test_a_task_that_fails_in_the_middle_writes_once(
 
 @pytest.mark.parametrize(
     ("columns", "message"),
-    [(["offset", "value"], 'column "offset" is no part'), (["key"], 'no column "value"')],
+    [(["offset", "value"], 'a record has no column "offset"'), (["key"], 'no column "value"')],
 )
 def test_columns_that_are_no_record_are_refused(
     spark: Any, servers: str, tmp_path: Path, columns: list[str], message: str

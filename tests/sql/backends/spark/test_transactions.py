@@ -152,7 +152,7 @@ def test_a_topic_that_the_broker_may_create_is_created(servers: str) -> None:
     assert numbers_in(servers, "created-by-the-sink") == [0]
 
 
-def test_a_topic_that_nobody_creates_is_named_at_once(tmp_path: Path) -> None:
+def test_a_topic_that_does_not_exist_is_named_at_once(tmp_path: Path) -> None:
     settings = {**SETTINGS, "auto.create.topics.enable": "false"}
     with MillstreamBroker(tmp_path, settings=settings) as broker:
         options = SinkOptions(broker.bootstrap, topic="nowhere")
