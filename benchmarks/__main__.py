@@ -83,7 +83,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--tree", type=Path, help="trees: another built checkout to compare with")
     parser.add_argument(
-        "--json", type=Path, help="file or folder for the results; default: benchmarks/results"
+        "--json", type=Path, help="file for the results; default: benchmarks/results/SUITE.json"
     )
     options = parser.parse_args(argv)
     if not 1 <= options.queries <= QUERIES_MAX:

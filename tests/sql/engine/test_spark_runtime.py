@@ -243,12 +243,13 @@ def test_a_failure_is_reported_without_traces() -> None:
     python = (
         "[STREAM_FAILED] terminated with exception: Job aborted: Traceback (most recent call last):"
         '\n  File "log_ends.py", line 3, in lost\n    raise DataLost(\n'
-        "sql.backends.spark.log_ends.DataLost: records are gone that were not read yet: orders-0\n"
+        "sql.backends.spark.log_ends.DataLost: records were deleted before they were read: "
+        "orders-0\n"
         "  hint: keep records longer\n"
         "\n\tat org.apache.spark.api.python.Runner.run(Runner.scala:10)\n"
     )
     assert shown_failure(python) == (
-        "records are gone that were not read yet: orders-0\n  hint: keep records longer"
+        "records were deleted before they were read: orders-0\n  hint: keep records longer"
     )
 
 

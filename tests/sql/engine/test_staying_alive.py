@@ -113,9 +113,9 @@ def test_the_status_says_that_commands_are_not_followed(broker: Broker, tmp_path
     with engine_of(broker, tmp_path) as engine:
         assert engine.status.is_healthy
         engine._follower = Follower(engine.commands, ManualClock())
-        engine._follower._failure = "commands of other servers are not read: why"
+        engine._follower._failure = "cannot read the commands of other servers: why"
         assert not engine.status.is_healthy
-        assert engine.status.degraded == "commands of other servers are not read: why"
+        assert engine.status.degraded == "cannot read the commands of other servers: why"
         engine._follower = None
 
 

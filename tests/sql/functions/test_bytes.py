@@ -1,4 +1,4 @@
-"""Functions between bytes and texts or numbers."""
+"""Functions that convert bytes to and from strings and numbers."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Functions of texts that are JSON."""
+"""Functions of JSON in strings."""
 
 import json
 from decimal import Decimal

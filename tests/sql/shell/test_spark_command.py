@@ -118,7 +118,7 @@ def test_a_job_that_is_killed_and_interrupted_ends_with_everything_once(job: Job
     assert len(records(job.folder, "COPIED")) == ORDERS
 
 
-def test_a_wrong_master_is_told_in_a_few_lines(job: Job) -> None:
+def test_a_wrong_master_is_reported_in_a_few_lines(job: Job) -> None:
     assert job.run("--bounded", "--spark-master", "nonsense") == 1
-    assert 'Spark does not start on "nonsense"' in job.said
+    assert 'cannot start Spark on "nonsense"' in job.said
     assert len(job.said.splitlines()) < 10, job.said

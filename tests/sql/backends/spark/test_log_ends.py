@@ -66,7 +66,7 @@ def test_records_that_are_gone_are_an_error_that_names_them(
     with pytest.raises(DataLost, match="gone-0: offsets 2 to 5") as refused:
         ends.check({tp: 2}, {tp: 10})
     assert "fail_on_data_loss" in str(refused.value)
-    with pytest.raises(DataLost, match="the log ends at 10, 12 had been read"):
+    with pytest.raises(DataLost, match="the log ends at 10, but 12 was already read"):
         ends.ends_after({tp: 12})
     with pytest.raises(DataLost, match="nowhere-0: the partition does not exist"):
         ends.ends_after({TopicPartition("nowhere", 0): 1})
