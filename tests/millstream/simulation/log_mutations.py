@@ -76,7 +76,7 @@ def dropped_swaps() -> Iterator[None]:
 
 @mutation(
     "streams: a standby takes over before it has caught up",
-    needs=("application 1", "partition", "stop"),
+    needs=("application", "application 1", "partition", "stop"),
     found_in=1,
 )
 def early_takeover() -> Iterator[None]:

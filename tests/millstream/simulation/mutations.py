@@ -167,7 +167,7 @@ def lost_producers() -> Iterator[None]:
 
 
 @mutation(
-    "a new transactional producer does not fence the old one", needs=("transactions",), found_in=42
+    "a new transactional producer does not fence the old one", needs=("transactions",), found_in=49
 )
 def no_fence() -> Iterator[None]:
     with patch.object(transaction, "_next_epoch", lambda found, _: (max(found.epoch, 0), -1)):
@@ -331,7 +331,7 @@ def resurrection() -> Iterator[None]:
 @mutation(
     "compacted segments are not on the disk when they count",
     needs=("topics", "power loss"),
-    found_in=48,
+    found_in=71,
 )
 def hasty_compaction() -> Iterator[None]:
     def make_ready(task: Any, cleaned: Segment) -> None:
@@ -440,7 +440,7 @@ def forgotten_generations() -> Iterator[None]:
         yield
 
 
-@mutation("files that were opened to be fsynced stay open", needs=("producer",), found_in=1)
+@mutation("files that were opened to be fsynced stay open", needs=("producer",), found_in=4)
 def leaked_files() -> Iterator[None]:
     real, leaked = flushing._open, []
 
