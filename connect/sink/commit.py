@@ -33,8 +33,11 @@ class SinkCommit:
         self._under_way = False
 
     def due_in_ms(self) -> int:
-        """When the next commit is due; 0 is now."""
-        return max(0, self._next_ms - self._clock.monotonic_ms())
+        """When `step` has something to do; 0 is now. While a commit is under way, none begins."""
+        at_ms = self._next_ms
+        if self._under_way:
+            at_ms = self._started_ms + self._setup.flush_timeout_ms
+        return max(0, at_ms - self._clock.monotonic_ms())
 
     def step(self, *, requested: bool) -> bool:
         """Commit if it is time or requested, and none is under way; whether it was begun."""

@@ -24,6 +24,7 @@ from connect.error_handling import RecordFailure, Stage
 from connect.errors import ConnectError, RetriableError
 from connect.metrics import TaskMetrics
 from connect.records import SinkRecord, TimestampType
+from connect.retries import RETRY_MS
 from connect.sink.commit import SinkCommit
 from connect.sink.offsets import SinkOffsets, partition_runs
 from connect.sink.pipeline import NO_TIMESTAMP
@@ -163,6 +164,7 @@ class SinkRunner:
             if not is_retriable(error):
                 raise
             logger.warning("task %s cannot poll, will retry: %s", self._setup.task_id, error)
+            self._setup.stop.wait(RETRY_MS)  # back off, also when the broker refuses at once
             return []
 
     def _skip_batch(self, error: CorruptBatchError) -> None:

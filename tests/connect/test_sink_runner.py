@@ -10,11 +10,15 @@ from crc32c import crc32c
 from broker import Broker
 from broker.batch.codec import check_records, encode_batch
 from broker.client import consumer, producer
+from broker.client.record_consumer import RecordConsumer
 from broker.clock import ManualClock
+from broker.errors import RequestTimeout
 from broker.handlers import produce
 from broker.model import TopicPartition
 from connect.errors import RetriableError
+from connect.patience import RETRY_MS
 from connect.records import SinkRecord
+from connect.stop_signal import StopSignal
 from connect.task_state import TargetState
 from tests.connect.running_worker import (
     committed_offsets,
@@ -652,3 +656,29 @@ def test_the_group_of_a_stopped_sink_has_no_members(broker: Broker) -> None:
         worker.stop("snk")
         other.subscribe(["in"])
         wait_until(lambda: other.poll(100) == [] and other.assignment() == {IN}, "takes over")
+
+
+def test_a_broker_that_refuses_polls_at_once_is_asked_again_after_a_while(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the task keeps a core busy, and the log gets thousands of lines a second."""
+    make_topic(broker, "in")
+    polls: list[int] = []
+    waits: list[int] = []
+    wait = StopSignal.wait
+
+    def refuse(self: RecordConsumer, timeout_ms: int | None = None, **named: int) -> None:
+        polls.append(len(waits))
+        raise RequestTimeout("not now")
+
+    def note(self: StopSignal, timeout_ms: int) -> bool:
+        if timeout_ms == RETRY_MS:
+            waits.append(timeout_ms)
+        return wait(self, timeout_ms)
+
+    monkeypatch.setattr(RecordConsumer, "poll", refuse)
+    monkeypatch.setattr(StopSignal, "wait", note)
+    with running_worker(broker) as worker:
+        worker.sink(topics="in")
+        wait_until(lambda: len(polls) >= 3, "three polls")
+        assert polls[:3] == [0, 1, 2], "there is a wait between two polls"
