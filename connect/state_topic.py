@@ -5,29 +5,34 @@
     refresh  read what has come since, by whomever it was written
 
 Each record that is read is given to `apply`, in the order of its partition. Records of transactions
-count once they are committed. Any thread may call any method; one is served at a time.
+count once they are committed. The end is that of the log: of what was committed, part may lie behind
+a transaction of somebody else that is still open, which must end first. Any thread may call any
+method; one is served at a time.
 """
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from broker import concurrency
 from broker.client.administration.values import ConfigResource, NewTopic
 from broker.client.api import Admin, Consumer, ConsumerRecord, Producer
 from broker.client.opening import Target, admin, consumer, producer
 from broker.errors import ErrorCode, MillstreamError
-from broker.model import TopicPartition
-from connect.errors import ConfigError, ConnectError, RetriableError
+from broker.model import LATEST_TIMESTAMP, TopicPartition
+from connect.errors import ConfigError, Conflict, ConnectError, RetriableError
 from connect.retries import is_transient
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
 WRITE_TIMEOUT_MS = 30_000
 POLL_MS = 50  # markers of transactions move the position without waking who polls
 POLL_RECORDS = 10_000
-SILENT_POLLS_MAX = 1_200
+SILENT_POLLS_MAX = 2_400  # longer than transactions of tasks that died stay open
 FETCH_BYTES = 16 * 1024 * 1024
 
 
@@ -60,13 +65,15 @@ class StateTopic:
         self._lock = concurrency.RLock()
         self._reader: Consumer | None = None
         self._writer: Producer | None = None
+        self._admin: Admin | None = None
+        self._closing = False
 
     def open(self, apply: Callable[[ConsumerRecord], None]) -> None:
         """Make or check the topic, and read it to its end."""
-        self._apply = apply
+        self._apply, self._closing = apply, False
         with self._lock, _saying(f'cannot open topic "{self.name}"'):
-            with admin(self._target, **self._options) as administration:
-                self._prepare(administration)
+            self._admin = admin(self._target, **self._options)
+            self._prepare(self._admin)
             self._writer = producer(
                 self._target,
                 linger_ms=0,
@@ -90,8 +97,8 @@ class StateTopic:
     def append(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Write keys with their values, None to delete one; raises if not all were written."""
         with self._lock, _saying(f'cannot write to topic "{self.name}"'):
-            assert self._writer is not None, "the topic is not open"
-            sent = [self._writer.send(self.name, value, key) for key, value in records]
+            writer = self._opened(self._writer)
+            sent = [writer.send(self.name, value, key) for key, value in records]
             for each in sent:
                 each.result(WRITE_TIMEOUT_MS)
 
@@ -104,18 +111,28 @@ class StateTopic:
     def refresh(self) -> None:
         """Read what has come since."""
         with self._lock, _saying(f'cannot read topic "{self.name}"'):
-            assert self._reader is not None, "the topic is not open"
-            self._read_to_end(self._reader)
+            self._read_to_end(self._opened(self._reader))
+
+    def _opened(self, client: T | None) -> T:
+        """Return a client of the topic; raise Conflict after the worker has closed it."""
+        if client is None and self._closing:
+            raise Conflict("the worker is stopping")
+        assert client is not None, "the topic is not open"
+        return client
 
     def close(self) -> None:
         """Write the remaining records and close the clients."""
+        self._closing = True  # threads that wait for the end of the topic release the lock
         with self._lock:
             writer, self._writer = self._writer, None
             reader, self._reader = self._reader, None
+            administration, self._admin = self._admin, None
             if writer is not None:
                 writer.close(WRITE_TIMEOUT_MS)
             if reader is not None:
                 reader.close(0)
+            if administration is not None:
+                administration.close()
 
     # --- the topic ----------------------------------------------------------------------------
 
@@ -157,9 +174,12 @@ class StateTopic:
                 )
 
     def _read_to_end(self, reader: Consumer) -> None:
-        ends = reader.end_offsets(reader.assignment())
+        wanted = dict.fromkeys(reader.assignment(), LATEST_TIMESTAMP)
+        ends = self._opened(self._admin).list_offsets(wanted).all()
         silent = 0
-        while any(reader.position(partition) < end for partition, end in ends.items()):
+        while any(reader.position(tp) < end.offset for tp, end in ends.items()):
+            if self._closing:
+                raise Conflict("the worker is stopping")
             records = reader.poll(POLL_MS, max_records=POLL_RECORDS)
             silent = 0 if records else silent + 1
             if silent > SILENT_POLLS_MAX:

@@ -1,15 +1,17 @@
 """Offsets of source connectors: the records of Kafka's offset topic, and the file."""
 
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from broker import Broker
 from broker.client.administration.values import NewTopic
+from broker.client.api import Consumer, ConsumerRecord
 from broker.client.opening import admin, producer
 from broker.errors import CorruptBatchError
 from broker.files import FileSystem
-from connect.errors import ConfigError, ConnectError, DataError, RetriableError
+from connect.errors import ConfigError, Conflict, ConnectError, DataError, RetriableError
 from connect.offsets import FileOffsets, OffsetStore, SourceOffset, TopicOffsets, offset_record
 from connect.state_topic import StateTopic, TopicSpec
 from tests.connect.reading import read_all
@@ -178,3 +180,47 @@ def opened(file: Path) -> FileOffsets:
     offsets = FileOffsets(file)
     offsets.open()
     return offsets
+
+
+def test_an_offset_behind_an_open_transaction_of_another_task_is_waited_for(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = StateTopic(broker, TopicSpec("connect-offsets", partitions=1, replication_factor=1))
+    offsets = TopicOffsets(topic)
+    offsets.open()
+    with (
+        producer(broker, transactional_id="first") as first,
+        producer(broker, transactional_id="second") as second,
+    ):
+        for task, writer in enumerate((first, second)):
+            writer.init_transactions()
+            writer.begin_transaction()
+            offsets.send("src", [SourceOffset({"file": task}, {"line": 1})], writer)
+            writer.flush()
+        second.commit_transaction()
+        real = StateTopic._read_to_end
+        ended: list[None] = []
+
+        def read_to_end(self: StateTopic, reader: Consumer) -> None:
+            poll = reader.poll
+
+            def end_first(*given: int, **named: int) -> list[ConsumerRecord]:
+                if not ended:
+                    ended.append(first.abort_transaction())
+                return poll(*given, **named)
+
+            with patch.object(type(reader), "poll", staticmethod(end_first)):
+                real(self, reader)
+
+        monkeypatch.setattr(StateTopic, "_read_to_end", read_to_end)
+        assert offsets.get("src", [{"file": 0}, {"file": 1}]) == [None, {"line": 1}]
+    offsets.close()
+
+
+def test_who_asks_a_worker_that_stops_is_told_so(broker: Broker) -> None:
+    offsets = open_offsets(broker)
+    offsets.close()
+    with pytest.raises(Conflict, match="the worker is stopping"):
+        offsets.get("src", [FILE])
+    with pytest.raises(Conflict, match="the worker is stopping"):
+        offsets.save("src", [SourceOffset(FILE, {"position": 6})])
