@@ -5,12 +5,17 @@
     task-NAME-0             {"properties":{...}}                       one for each task
     commit-NAME             {"tasks":2}                                the tasks before it count
     restart-connector-NAME  {"include-tasks":true,"only-failed":false}
+    tasks-fencing-NAME      {"task-count":2}                           earlier tasks are fenced
     logger-cluster-NAME     {"level":"INFO"}
-    session-key, tasks-fencing-NAME                                    left to Kafka's own workers
+    session-key                                                        left to Kafka's own workers
 
 Workers that know no STOPPED read "state", where it is PAUSED. Task configurations count only when
 the commit record that follows has the number of them: a worker that dies in between leaves the
 connector without a consistent set, and its task configurations are generated again.
+
+Tasks of an exactly-once source run only when the tasks of earlier sets can no longer write. A
+fencing record says so, and how many tasks must be fenced before the next set runs. It outlives its
+connector: the next connector of this name may meet tasks of the previous one.
 """
 
 import logging
@@ -34,6 +39,7 @@ CONNECTOR = "connector-"
 TARGET_STATE = "target-state-"
 TASK = "task-"
 COMMIT = "commit-"
+FENCING = "tasks-fencing-"
 RESTART = "restart-connector-"
 LOGGER = "logger-cluster-"
 _TASK_KEY = re.compile(r"task-(.*)-(\d{1,9})", re.DOTALL)
@@ -58,6 +64,10 @@ class WantedConnector:
     consistent: bool = True
     # Changes with every record about the connector's own configuration.
     revision: int = 0
+    # Changes with every set of tasks.
+    generation: int = 0
+    # How many earlier tasks are to be fenced before those of this set run; None: it was done.
+    unfenced: int | None = None
 
 
 @dataclass(slots=True)
@@ -69,6 +79,7 @@ class _Known:
     tasks: tuple[Config, ...] = ()
     consistent: bool = True
     revision: int = 0
+    generation: int = 0
     deferred: dict[int, Config] = field(default_factory=dict)
 
 
@@ -93,6 +104,8 @@ class ConfigTable:
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
+        self._counts: dict[str, int] = {}  # of tasks, as the last fencing record says
+        self._unfenced: set[str] = set()  # connectors whose tasks are newer than that record
         self._revision = 0
 
     def connectors(self) -> list[str]:
@@ -105,7 +118,13 @@ class ConfigTable:
         if known is None or known.config is None:
             return None
         return WantedConnector(
-            known.config, known.target_state, known.tasks, known.consistent, known.revision
+            known.config,
+            known.target_state,
+            known.tasks,
+            known.consistent,
+            known.revision,
+            known.generation,
+            self._counts.get(name, 0) if name in self._unfenced else None,
         )
 
     def has_leftovers(self, name: str) -> bool:
@@ -122,6 +141,9 @@ class ConfigTable:
             return self._apply_connector(key.removeprefix(CONNECTOR), value)
         if key.startswith(COMMIT):
             return self._apply_commit(key.removeprefix(COMMIT), value)
+        if key.startswith(FENCING):
+            self._apply_fencing(key.removeprefix(FENCING), value)
+            return None
         task = _TASK_KEY.fullmatch(key)
         if task is not None:
             properties = _properties(value)
@@ -163,10 +185,18 @@ class ConfigTable:
         # A task that did not change may have been compacted into the set that counts already.
         found = {**dict(enumerate(known.tasks)), **known.deferred}
         known.deferred = {}
+        known.generation = self._revision
+        self._unfenced.add(name)
         known.consistent = all(number in found for number in range(count))
         if known.consistent:
             known.tasks = tuple(found[number] for number in range(count))
         return name if known.config is not None else None
+
+    def _apply_fencing(self, name: str, value: object) -> None:
+        count = value.get("task-count") if isinstance(value, dict) else None
+        if isinstance(count, int):
+            self._counts[name] = count
+            self._unfenced.discard(name)
 
 
 class ConfigStore:
@@ -228,6 +258,15 @@ class ConfigStore:
             for number, task in enumerate(tasks)
         ]
         self._write([*records, (f"{COMMIT}{name}", {"tasks": len(tasks)})])
+
+    def put_fencing(self, name: str, count: int) -> None:
+        """All earlier tasks are fenced, and so many may run from now on."""
+        self._write([(f"{FENCING}{name}", {"task-count": count})])
+
+    def refresh(self) -> None:
+        """Take in what others have written."""
+        if self._topic is not None:
+            self._topic.refresh()
 
     def put_target_state(self, name: str, state: TargetState) -> None:
         """Set the target state of a connector."""

@@ -8,6 +8,7 @@ from typing import Protocol, cast
 from broker.client.api import Admin, Consumer, GroupMetadata
 from broker.client.bulk import BulkProducer
 from broker.clock import Clock
+from broker.errors import MillstreamError
 from broker.linear_patterns import Pattern
 from broker.schema.java_patterns import compile_pattern
 from connect.api import Connector, Converter, HeaderConverter, SinkTask, SourceTask
@@ -16,11 +17,11 @@ from connect.connector_config import sink_topics
 from connect.conversion import Converters, Transform
 from connect.dead_letters import DeadLetterClients, DeadLetters, make_topic
 from connect.error_handling import ErrorHandler, ErrorLog, ErrorSettings
-from connect.errors import ConfigError
+from connect.errors import ConfigError, ConnectError, RetriableError
 from connect.group_offsets import group_of
 from connect.metrics import SinkMetrics, SourceMetrics, TaskMetrics
 from connect.plugin_finder import PluginFinder, PluginKind
-from connect.retries import retry_until_stopped
+from connect.retries import is_transient, retry_until_stopped
 from connect.sink.errant_records import ErrantRecords
 from connect.sink.pipeline import SinkPipeline
 from connect.sink.runner import SinkRunner
@@ -43,6 +44,7 @@ from connect.worker_config import WorkerConfig
 # A send that waits longer returns, looks whether the task shall stop, and is tried again.
 SEND_BLOCK_MS = 10_000
 CLOSE_TIMEOUT_MS = 5_000
+FENCE_TIMEOUT_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,9 @@ class TaskRequest:
     connector: Mapping[str, str]  # the connector's configuration
     task: Mapping[str, str]
     on_topic: Callable[[str], None]  # called for every topic that the task writes or reads
+    # Called by an exactly-once source once no other task can use its transactional id; raises
+    # TaskStopped if other tasks have taken over its work.
+    confirm: Callable[[], None] = lambda: None
 
 
 class WorkerPlugins(PluginFinder, Protocol):
@@ -124,7 +129,9 @@ class TaskBuilder:
         delivery: SourceDelivery = AtLeastOnce(setup, sender)
         if self.config.exactly_once:
             topic = self.offsets.topic_of(config)
-            delivery = ExactlyOnce(setup, sender, boundary, offsets_topic=topic)
+            delivery = ExactlyOnce(
+                setup, sender, boundary, offsets_topic=topic, confirm=request.confirm
+            )
         decides = self.config.exactly_once and isinstance(boundary, ConnectorBoundary)
         context = TaskContext(
             request.task,
@@ -138,7 +145,7 @@ class TaskBuilder:
         settings: dict[str, object] = {"max_block_ms": SEND_BLOCK_MS}
         if self.config.exactly_once:
             # A transaction that gave up waiting could only be aborted.
-            name = transactional_id(self.config.group_id or "", request.task_id)
+            name = self._transactional_id(request.task_id)
             settings = {"max_block_ms": LONGEST_MS, "transactional_id": name}
         return self._opened(
             opened,
@@ -149,6 +156,23 @@ class TaskBuilder:
                 **settings,
             ),
         )
+
+    def _transactional_id(self, task_id: TaskId) -> str:
+        return transactional_id(self.config.group_id or "", task_id)
+
+    def fence(self, task_id: TaskId, connector: Mapping[str, str]) -> None:
+        """End the transactions of a source task, now and from now on, wherever it may run."""
+        try:
+            with self.clients.producer(
+                connector,
+                client_id=f"connector-fencer-{task_id}",
+                transactional_id=self._transactional_id(task_id),
+                max_block_ms=FENCE_TIMEOUT_MS,
+            ) as producer:
+                producer.init_transactions()
+        except MillstreamError as error:
+            kind = RetriableError if is_transient(error) else ConnectError
+            raise kind(f"cannot fence task {task_id}: {error.message}", hint=error.hint) from error
 
     # --- sinks ---------------------------------------------------------------------------------
 

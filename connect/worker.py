@@ -185,13 +185,15 @@ class Worker:
         task_config: Mapping[str, str],
         listener: StatusListener,
         target: TargetState = TargetState.STARTED,
+        confirm: Callable[[], None] = lambda: None,
     ) -> None:
-        """Start a task, soon."""
+        """Start a task, soon; see TaskRequest for `confirm`."""
         request = TaskRequest(
             task_id,
             connector_config,
             task_config,
             lambda topic: self._on_topic(task_id, topic),
+            confirm,
         )
         thread = TaskThread(
             task_id,
@@ -206,6 +208,16 @@ class Worker:
             self._tasks[task_id] = thread
             self._task_starts.attempts += 1
         thread.start(target)
+
+    def fences_tasks(self, config: Mapping[str, str]) -> bool:
+        """Whether tasks of a connector must be fenced before others take their place."""
+        kind = self._plugins.kind_of(config["connector.class"])
+        return self._config.exactly_once and kind is PluginKind.SOURCE
+
+    def fence_tasks(self, name: str, config: Mapping[str, str], count: int) -> None:
+        """See that source tasks which may still run somewhere write nothing any more."""
+        for number in range(count):
+            self._builder.fence(TaskId(name, number), config)
 
     def stop_tasks(self, task_ids: Iterable[TaskId]) -> None:
         """Stop tasks, all at the same time, and wait for that, a while."""

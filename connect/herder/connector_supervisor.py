@@ -28,6 +28,7 @@ from connect.herder.serial_thread import SerialThread
 from connect.hidden_values import hide_in_text
 from connect.plugins import Plugins
 from connect.status_store import State, Status, StatusStore, Subject
+from connect.stop_signal import TaskStopped
 from connect.task_state import StatusListener, TargetState, TaskId
 
 T = TypeVar("T")
@@ -71,8 +72,17 @@ class ConnectorWorker(Protocol):
         task_config: Config,
         listener: StatusListener,
         target: TargetState,
+        confirm: Callable[[], None],
     ) -> None:
-        """Start a task on a thread of its own."""
+        """Start a task on a thread of its own; see TaskRequest for `confirm`."""
+        ...
+
+    def fences_tasks(self, config: Config) -> bool:
+        """Whether tasks of a connector must be fenced before others take their place."""
+        ...
+
+    def fence_tasks(self, name: str, config: Config, count: int) -> None:
+        """See that tasks which may still run somewhere write nothing any more."""
         ...
 
     def stop_tasks(self, task_ids: Iterable[TaskId]) -> None:
@@ -287,15 +297,42 @@ class ConnectorSupervisor:
             for number, task in tasks.items()
             if self._parts.assignment.runs_task(TaskId(self.name, number))
         }
-        ended = [number for number in self._tasks if self._tasks[number] != mine.get(number)]
+        fences = bool(mine) and wanted.unfenced is not None and self._fences(wanted)
+        ended = [
+            number
+            for number in self._tasks
+            if fences or self._tasks[number] != mine.get(number)  # ours would be fenced, too
+        ]
         self._stop_tasks(ended)
         for number in self._parts.statuses.tasks(self.name):
             if number not in tasks:
                 self._detach([TaskId(self.name, number)])
                 self._parts.statuses.remove(TaskId(self.name, number))
+        if fences:
+            self._fence_tasks(wanted)
         for number in mine:
             if number not in self._tasks:
                 self._start_task(number, wanted)
+
+    def _fences(self, wanted: WantedConnector) -> bool:
+        try:
+            return self._parts.worker.fences_tasks(wanted.config)
+        except ConnectError:
+            return False  # the connector cannot be found: its tasks fail as they start
+
+    def _fence_tasks(self, wanted: WantedConnector) -> None:
+        """End what tasks of earlier sets may still do, for they may have read the same things."""
+        resolved = self._parts.providers.resolve(wanted.config)
+        self._parts.worker.fence_tasks(self.name, resolved, wanted.unfenced or 0)
+        self._parts.configs.put_fencing(self.name, len(wanted.tasks))
+
+    def _confirm(self, generation: int) -> None:
+        """Another worker may have replaced the tasks since this one was told to start them."""
+        configs = self._parts.configs
+        configs.refresh()
+        current = configs.connector(self.name)
+        if current is None or current.generation != generation:
+            raise TaskStopped(f'the tasks of connector "{self.name}" have changed')
 
     def _start_task(self, number: int, wanted: WantedConnector) -> None:
         task = TaskId(self.name, number)
@@ -309,6 +346,7 @@ class ConnectorSupervisor:
                 resolve(wanted.tasks[number]),
                 reporter,
                 wanted.target_state,
+                lambda: self._confirm(wanted.generation),
             )
         except Exception as error:
             reporter.on_failure(_trace(error))

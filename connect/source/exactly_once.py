@@ -7,15 +7,19 @@
                                      their offsets are stored all the same, or they would come again
 
 The transactional id is `<group.id>-<connector>-<task>`. All of it happens in the task's thread.
+Earlier tasks with other numbers may have read the same part of the source: they were fenced before
+this one was started (see herder/keeper.py). It asks whether it is still wanted after it has fenced
+its own number: a worker that was replaced may start tasks late.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from broker.client.api import Delivery
 from broker.errors import BrokerError, ErrorCode, MillstreamError
 from connect.errors import ConnectError
 from connect.offsets import SourceOffset
+from connect.patience import patiently
 from connect.records import SourceRecord
 from connect.source.boundaries import Boundary, TransactionEnd
 from connect.source.offset_flush import Offsets
@@ -43,13 +47,15 @@ class ExactlyOnce:
         boundary: Boundary,
         *,
         offsets_topic: str,
+        confirm: Callable[[], None] = lambda: None,
     ) -> None:
-        """Nothing is sent before `begin`."""
+        """Nothing is sent before `begin`; `confirm` raises TaskStopped if others have its work."""
         self._setup = setup
         self._producer = setup.producer
         self._sender = sender
         self._boundary = boundary
         self._offsets_topic = offsets_topic
+        self._confirm = confirm
         self._keep_records = setup.wants_commit_record
         self._open = False
         self._count = 0  # records of the open transaction
@@ -60,6 +66,7 @@ class ExactlyOnce:
     def begin(self) -> None:
         """Take over the transactional id; what an earlier task left open is ended."""
         self._producer.init_transactions()
+        patiently("see whether the task is still wanted", self._confirm, self._setup.stop)
         self._boundary.restart()
 
     def before_poll(self) -> None:

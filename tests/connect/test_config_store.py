@@ -92,7 +92,9 @@ def test_the_next_worker_knows_what_is_wanted(broker: Broker) -> None:
     second = open_store(broker, heard)
     assert second.connectors() == ["src", "standing"]
     found = second.connector("src")
-    assert found == WantedConnector(CONFIG, TargetState.STARTED, (TASK,), revision=1)
+    assert found == WantedConnector(
+        CONFIG, TargetState.STARTED, (TASK,), revision=1, generation=3, unfenced=0
+    )
     standing = second.connector("standing")
     assert standing is not None
     assert standing.target_state is TargetState.STOPPED
@@ -208,3 +210,27 @@ def test_a_topic_with_several_partitions_is_refused(broker: Broker) -> None:
         administration.create_topics([topic]).all()
     with pytest.raises(ConfigError, match="has 2 partitions, it must have one"):
         open_store(broker)
+
+
+def test_a_set_of_tasks_is_unfenced_until_a_record_says_so(broker: Broker) -> None:
+    store = open_store(broker)
+    store.put_connector("src", CONFIG)
+    store.put_tasks("src", [TASK, TASK])
+    assert unfenced(store) == 0, "there were no tasks before"
+    store.put_fencing("src", 2)
+    assert unfenced(store) is None
+    store.put_tasks("src", [TASK])
+    assert unfenced(store) == 2
+    store.remove_connector("src")
+    store.put_connector("src", CONFIG)
+    store.put_tasks("src", [TASK])
+    assert unfenced(store) == 2, "tasks of the connector before may still run"
+    store.close()
+    assert unfenced(open_store(broker)) == 2
+
+
+def unfenced(store: ConfigStore) -> int | None:
+    """How many earlier tasks of the connector are to be fenced."""
+    found = store.connector("src")
+    assert found is not None
+    return found.unfenced

@@ -8,16 +8,18 @@ from broker.clock import ManualClock
 from connect.errors import ConnectError
 from connect.records import SourceRecord
 from connect.source.boundaries import ConnectorBoundary, TransactionEnd
-from connect.task_state import TargetState
+from connect.stop_signal import TaskStopped
+from connect.task_state import TargetState, TaskId
 from tests.connect.running_worker import (
     OFFSETS,
     RunningWorker,
+    Statuses,
     make_topic,
     read,
     running_worker,
     string_values,
 )
-from tests.connect.scripted import Batch, ScriptedSourceTask, SourceScript
+from tests.connect.scripted import SOURCE, SOURCES, Batch, ScriptedSourceTask, SourceScript
 from tests.support.peer import wait_until
 
 pytestmark = pytest.mark.slow
@@ -240,3 +242,31 @@ def test_a_task_may_not_write_to_its_own_offsets_topic(broker: Broker) -> None:
         script.feed([SourceRecord({}, {}, OFFSETS, value="x")])
         statuses.wait_for("failure")
         assert "may not produce to their own offsets topics" in statuses.trace
+
+
+def test_a_task_that_is_fenced_cannot_commit_though_none_of_its_number_follows(
+    broker: Broker,
+) -> None:
+    with running_worker(broker, ENABLED) as worker:
+        zombie, statuses = worker.source(task=1, transaction_boundary="interval")
+        zombie.feed([row(1), row(2)])
+        wait_until(lambda: worker.value("src", "source-record-poll-total", 1) == 2, "polled")
+        worker.worker.fence_tasks("src", {}, 2)
+        worker.worker.set_target_state("src", TargetState.PAUSED)  # which wants to commit
+        statuses.wait_for("failure")
+        assert "another task with the same transactional id has taken over" in statuses.trace
+        assert texts(broker, "out") == []
+
+
+def test_a_task_whose_work_others_have_by_now_does_not_start(broker: Broker) -> None:
+    def confirm() -> None:
+        raise TaskStopped("the tasks have changed")
+
+    with running_worker(broker, ENABLED) as worker:
+        key, statuses = "changed tasks", Statuses()
+        SOURCES[key] = SourceScript()
+        config = {"name": "src", "connector.class": SOURCE, "script": key}
+        task = TaskId("src", 0)
+        worker.worker.start_task(task, config, config, statuses, TargetState.STARTED, confirm)
+        statuses.wait_for("shutdown")
+        assert statuses.seen == ["shutdown"]

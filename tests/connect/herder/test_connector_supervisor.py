@@ -5,11 +5,13 @@ import threading
 import pytest
 
 from broker import Broker
-from connect.config_store import RestartRequest, WantedConnector
+from connect.config_store import Config, RestartRequest, WantedConnector
 from connect.errors import ConnectError, NotFound, RetriableError
 from connect.herder.connector_supervisor import ConnectorSupervisor
 from connect.status_store import State
+from connect.stop_signal import TaskStopped
 from connect.task_state import TargetState, TaskId
+from connect.worker import Worker
 from tests.connect.herder.herding import SOURCE, herding, moves, wait_for
 from tests.support.peer import wait_until
 
@@ -253,3 +255,44 @@ def test_tasks_of_an_earlier_connector_of_the_name_are_not_run(broker: Broker) -
         second.create("m", config("m"), TargetState.PAUSED)
         wait_for(second, "m", PAUSED)
         assert second.tasks("m") == []
+
+
+def test_earlier_tasks_of_an_exactly_once_source_are_fenced_before_others_start(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = moves("f")
+    script.tasks = [{"part": "0"}, {"part": "1"}]
+    real = Worker.fence_tasks
+
+    def fence_tasks(worker: Worker, name: str, config: Config, count: int) -> None:
+        real(worker, name, config, count)
+        script.log.append(f"fence {count}")
+
+    monkeypatch.setattr(Worker, "fence_tasks", fence_tasks)
+    settings = {"exactly_once_source_support": "enabled"}
+    with herding(broker, **settings) as herder:
+        herder.create("f", config("f", **{"tasks.max": "2"}))
+        wait_for(herder, "f", RUNNING, [RUNNING] * 2)
+        script.tasks = [{"part": "0 and 1"}]
+        herder.put_config("f", config("f", **{"tasks.max": "1"}))
+        wait_for(herder, "f", RUNNING, [RUNNING])
+        log = [each for each in script.log if each not in {"start", "stop"}]
+        assert log[0] == "fence 0"
+        assert log[-2:] == ["fence 2", "start 0 and 1"]
+        herder.restart_task(TaskId("f", 0))
+        assert script.log.count("fence 2") == 1, "the same tasks fence each other by themselves"
+    with herding(broker, **settings) as herder:
+        wait_for(herder, "f", RUNNING, [RUNNING])
+        assert [each for each in script.log if each.startswith("fence")] == ["fence 0", "fence 2"]
+
+
+def test_a_task_is_not_confirmed_when_others_have_replaced_it(broker: Broker) -> None:
+    moves("g")
+    with herding(broker) as herder:
+        herder.create("g", config("g"))
+        wait_for(herder, "g", RUNNING, [RUNNING])
+        keeper, wanted = herder._keepers["g"], herder._configs.connector("g")
+        assert wanted is not None
+        keeper._confirm(wanted.generation)
+        with pytest.raises(TaskStopped, match="have changed"):
+            keeper._confirm(wanted.generation - 1)
