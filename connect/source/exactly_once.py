@@ -19,7 +19,6 @@ from broker.client.api import Delivery
 from broker.errors import BrokerError, ErrorCode, MillstreamError
 from connect.errors import ConnectError
 from connect.offsets import SourceOffset
-from connect.patience import patiently
 from connect.records import SourceRecord
 from connect.source.boundaries import Boundary, TransactionEnd
 from connect.source.offset_flush import Offsets
@@ -66,7 +65,7 @@ class ExactlyOnce:
     def begin(self) -> None:
         """Take over the transactional id; what an earlier task left open is ended."""
         self._producer.init_transactions()
-        patiently("see whether the task is still wanted", self._confirm, self._setup.stop)
+        retry_until_stopped("check that the task is still assigned", self._confirm, self._setup.stop)
         self._boundary.restart()
 
     def before_poll(self) -> None:
