@@ -20,6 +20,7 @@ from broker.errors import BrokerError, ErrorCode, MillstreamError
 from connect.errors import ConnectError
 from connect.offsets import SourceOffset
 from connect.records import SourceRecord
+from connect.retries import retry_until_stopped
 from connect.source.boundaries import Boundary, TransactionEnd
 from connect.source.offset_flush import Offsets
 from connect.source.pipeline import Row

@@ -102,7 +102,11 @@ LATE_STANDBY_SHARE = 0.2  # of the seeds with two instances
 LATE_MS = 4_000  # shorter than a session
 SHARED_RUNTIME = "__shared_runtime"  # a setting: whether the runner shares its threads
 # Servers on the broker: in what share of the seeds they are, and what happens to them.
-SERVERS = {"sql": 0.1, "registry": 0.1}
+SERVERS = {"sql": 0.1, "registry": 0.1, "connect": 0.1}
+# Others of the same service or group: in what share of the seeds that have the server.
+RIVAL, RIVAL_SHARE = "rival worker", 0.3
+SECOND_SQL, SECOND_SQL_SHARE = "second sql", 0.25
+SECOND_SQL_FAULTS = ("kill", "stop", "power loss", "partition", FREEZE)
 AFTER_AN_ANSWER = "end after an answer"
 IN_A_SWAP = "end in a swap"  # of segments, at the end of a compaction
 # Losses of power at instants at which what was written is not on the disk yet.
@@ -125,6 +129,9 @@ AIMED_MS = 20_000  # as long as it may take for the instant to come
 SERVER_KILLS = (*KILLS, AFTER_AN_ANSWER, AFTER_AN_ANSWER, "power loss")
 SERVER_NETWORK_FAULTS = ("disconnect", "partition", "partition")
 SERVER_FAULTS = (*SERVER_KILLS, *SERVER_KILLS, *SERVER_NETWORK_FAULTS, *DISK_FAULTS)
+# A Connect worker has no files; frozen for longer than its session it is replaced.
+CONNECT_FAULTS = ("kill", "kill", "stop", AFTER_AN_ANSWER, "power loss", FREEZE, FREEZE)
+CONNECT_FAULTS += (*SERVER_NETWORK_FAULTS, "slow network")
 LONG_PARTITION_MS = 70_000  # longer than clients wait for an answer
 SERVER_SEGMENT_BYTES = 20_000  # one of their records is larger than the smallest segments
 
@@ -288,7 +295,7 @@ def _with_server(scenario: Scenario, name: str, chance: float) -> Scenario:
     )
     faults = []
     for _ in range(random.randrange(4)):
-        kind = random.choice(SERVER_FAULTS)
+        kind = random.choice(CONNECT_FAULTS if name == "connect" else SERVER_FAULTS)
         for_ms = random.choice((50, 1_000, 5_000, 20_000))
         if kind == AFTER_AN_ANSWER:
             for_ms = 20_000  # there must be one
@@ -296,14 +303,31 @@ def _with_server(scenario: Scenario, name: str, chance: float) -> Scenario:
             for_ms = LONG_PARTITION_MS
         at_ms = CALM_BEFORE_MS + random.randrange(scenario.work_ms)
         faults.append(Fault(at_ms, kind, name, for_ms))
+    actors = (*scenario.actors, name)
     if name == "sql":
         faults += _hard_restarts(Random(f"{scenario.seed}/restarts"), scenario.work_ms)
+        second = Random(f"{scenario.seed}/{SECOND_SQL}")
+        if second.random() < SECOND_SQL_SHARE:
+            actors = (*actors, SECOND_SQL)
+            faults += _faults_of_second(second, scenario.work_ms)
+    if name == "connect" and Random(f"{scenario.seed}/rival").random() < RIVAL_SHARE:
+        actors = (*actors, RIVAL)
     return replace(
         scenario,
         settings=settings,
-        actors=(*scenario.actors, name),
+        actors=actors,
         faults=tuple(sorted((*scenario.faults, *faults), key=lambda fault: fault.at_ms)),
     )
+
+
+def _faults_of_second(random: Random, work_ms: int) -> list[Fault]:
+    """What happens to the second SQL server of a service."""
+    found = []
+    for _ in range(random.randrange(3)):
+        at_ms = CALM_BEFORE_MS + random.randrange(work_ms)
+        kind = random.choice(SECOND_SQL_FAULTS)
+        found.append(Fault(at_ms, kind, SECOND_SQL, random.choice((1_000, 20_000))))
+    return found
 
 
 def _hard_restarts(random: Random, work_ms: int) -> list[Fault]:

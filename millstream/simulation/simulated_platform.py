@@ -19,6 +19,7 @@ from millstream.simulation.actors.actor import Actor
 from millstream.simulation.actors.audit import Audit
 from millstream.simulation.actors.balances import Balances
 from millstream.simulation.actors.broker import BrokerActor
+from millstream.simulation.actors.connect_worker import ConnectWorkerActor, RivalWorkerActor
 from millstream.simulation.actors.producers import (
     LEDGER,
     PARTITIONS,
@@ -30,6 +31,7 @@ from millstream.simulation.actors.producers import (
 from millstream.simulation.actors.readers import GroupReader
 from millstream.simulation.actors.registry import RegistryActor
 from millstream.simulation.actors.retention import RetainedTopic
+from millstream.simulation.actors.second_sql_server import SecondSqlServerActor
 from millstream.simulation.actors.sql_server import SqlServerActor
 from millstream.simulation.actors.streams_apps import OUTPUTS, StreamsApplication
 from millstream.simulation.actors.topic_changes import TopicChanges
@@ -68,7 +70,10 @@ KINDS: dict[str, type[Actor]] = {
     "balances": Balances,
     "application": StreamsApplication,
     "sql": SqlServerActor,
+    "second": SecondSqlServerActor,
     "registry": RegistryActor,
+    "connect": ConnectWorkerActor,
+    "rival": RivalWorkerActor,
 }
 
 

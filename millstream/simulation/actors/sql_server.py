@@ -1,15 +1,20 @@
 """SqlServerActor: a SQL server against the remote broker, with other settings at each start."""
 
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from random import Random
 from typing import TYPE_CHECKING
 
 from broker.client.api import Consumer
 from broker.client.opening import admin
 from broker.errors import MillstreamError
 from broker.model import TopicPartition
+from broker.registry.registry import Registry
+from broker.schema.compatibility.levels import CompatibilityLevel
 from millstream.simulation.actors.actor import Actor
 from millstream.simulation.observations import Violation
+from millstream.simulation.scenario import Scenario
 from millstream.simulation.workloads.sql import FRAGILE, SqlWorkload
 from millstream.simulation.workloads.statements import SqlServer
 from millstream.simulation.workloads.topic_reading import TopicReading
@@ -41,11 +46,13 @@ OTHER_SETTINGS: Sequence[Mapping[str, object]] = (
     },
 )
 DATA = "/data"
+SCHEMAS_SHARE = 0.3  # of the servers that are alone
 FOLLOWING = 0.5  # of the servers look for commands of others
 CALM_MS = 90_000  # after the last fault nothing is slow any more
 PROMPT_MS = 8_000  # for the results of a row, when nothing goes wrong
 PROBES = 3
 EXPLAINED_MS = 400_000  # a query may give up on a broker that was away up to then
+SECOND = "second sql"
 PAUSED_MS = 5_000  # until which a paused query may still take what was on its way
 
 
@@ -57,10 +64,13 @@ class SqlServerActor(Actor):
     def __init__(self, name: str, platform: "Platform") -> None:
         """Choose a script."""
         super().__init__(name, platform)
-        self.workload = SqlWorkload(self.random)
+        self._has_schemas = has_schemas(platform.scenario)
+        self.workload = SqlWorkload(self.random, has_schemas=self._has_schemas)
         self.engine: Engine | None = None
         self._first = self.random.randrange(len(OTHER_SETTINGS))
         self._follows = self.random.random() < FOLLOWING  # it costs as much as a query
+        self._is_one_of_two = SECOND in platform.scenario.actors
+        self.others_agree: Callable[[], bool] = lambda: True  # whether they know what it knows
         self._waits_for = "its script"
         self._has_started_calmly = False
         # Where paused queries read: since when, and the offset.
@@ -84,15 +94,19 @@ class SqlServerActor(Actor):
         self.engine = None
         while not self.must_stop:
             settings = OTHER_SETTINGS[(self.starts + self._first) % len(OTHER_SETTINGS)]
+            registry = Registry(self.target) if self._has_schemas else None
             engine = Engine(
                 self.target,
                 data_directory=DATA,
+                registry=registry,
                 config=SqlConfig({**SETTINGS, **settings}),
                 machine=self.machine,
-                follow=self._follows,
+                follow=self._follows or self._is_one_of_two,
             )
             try:
-                with engine, TopicReading(self.target) as reading:
+                with registry or nullcontext(), engine, TopicReading(self.target) as reading:
+                    if registry is not None:  # a column that is added is not compatible
+                        registry.set_level(None, CompatibilityLevel.NONE)
                     self.engine = engine
                     self.note("runs")
                     self._serve(SqlServer(engine, reading, self.note, self._wait, self.answered))
@@ -118,6 +132,8 @@ class SqlServerActor(Actor):
         self._check_places(server.engine)
         while not script.is_over:
             self._wait(self.random.randrange(200, 12_000))
+            while not self.others_agree():
+                self._wait(1_000)
             self._try(server)
         while not self.platform.is_calm(CALM_MS):
             self._wait(5_000)
@@ -164,8 +180,11 @@ class SqlServerActor(Actor):
                 found = self.workload.differences(server.reading)
                 if found:
                     raise Violation("no work waits while nobody works on it", _shown(found))
-            self.workload.check_pull(server)
+            if not self._is_one_of_two:  # otherwise each has a part of a table
+                self.workload.check_pull(server)
             self._check_nothing_left(server)
+            if server.engine.registry is not None:
+                self.workload.check_schemas(server.reading, server.engine.registry)
             with TopicReading(self.target) as again:
                 self._waits_for = _shown(self.workload.differences(again))
         except MillstreamError as error:
@@ -206,23 +225,10 @@ class SqlServerActor(Actor):
         """Called from outside of all threads: it must not wait."""
         if self.engine is None or not self.is_alive:
             return
+        check_failures(self.platform, self.engine)
         for query_id, query in list(self.engine.commands.running.items()):
-            runtime = query.runtime
-            if isinstance(runtime, AppRuntime):
-                self._check_failures(query_id, runtime)
-                self._check_paused(query_id, runtime)
-
-    def _check_failures(self, query_id: str, runtime: AppRuntime) -> None:
-        now_ms = self.platform.simulation.scheduler.now_us // 1_000
-        faults = self.platform.scenario.faults
-        last_ms = max((each.end_ms for each in faults if each.at_ms <= now_ms), default=0)
-        for failure in runtime.failures if FRAGILE not in query_id else ():
-            is_explained = bool(last_ms) and now_ms - last_ms < EXPLAINED_MS
-            if failure.type is not FailureType.SYSTEM or not is_explained:
-                raise Violation(
-                    "a query fails by faults only",
-                    f"{query_id}: {failure.type.value}: {failure.message}",
-                )
+            if isinstance(query.runtime, AppRuntime):
+                self._check_paused(query_id, query.runtime)
 
     def _check_paused(self, query_id: str, runtime: AppRuntime) -> None:
         """A paused query reads nothing."""
@@ -247,11 +253,37 @@ class SqlServerActor(Actor):
                     )
 
 
+def has_schemas(scenario: Scenario) -> bool:
+    """Whether the server has a registry in its process, and its rows have schemas.
+
+    A registry of its own needs the topic of the schemas for itself.
+    """
+    share = Random(f"{scenario.seed}/schemas").random()
+    return share < SCHEMAS_SHARE and not {SECOND, "registry"} & set(scenario.actors)
+
+
 def positions(consumer: Consumer) -> dict[TopicPartition, int]:
     """Where a consumer reads, as far as it knows."""
     # Without the lock: no thread runs, so nobody can wait for it.
     states = consumer._positions._states  # type: ignore[attr-defined] # noqa: SLF001
     return {tp: each.fetch_offset for tp, each in states.items()}
+
+
+def check_failures(platform: "Platform", engine: Engine) -> None:
+    """No query of a server has failed but by a fault."""
+    now_ms = platform.simulation.scheduler.now_us // 1_000
+    faults = platform.scenario.faults
+    last_ms = max((each.end_ms for each in faults if each.at_ms <= now_ms), default=0)
+    is_explained = bool(last_ms) and now_ms - last_ms < EXPLAINED_MS
+    for query_id, query in list(engine.commands.running.items()):
+        if not isinstance(query.runtime, AppRuntime) or FRAGILE in query_id:
+            continue
+        for failure in query.runtime.failures:
+            if failure.type is not FailureType.SYSTEM or not is_explained:
+                raise Violation(
+                    "a query fails by faults only",
+                    f"{query_id}: {failure.type.value}: {failure.message}",
+                )
 
 
 class Stopped(Exception):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 MINUTE_MS = 60_000
 SESSION_GAP_MS = 15_000
+SCHEMA_ID_BYTES = 5  # a zero and the id of the schema, in front of the value
 Row = tuple[object, ...]
 Result = Counter[Row]
 
@@ -62,6 +63,9 @@ def rows(records: Iterable[Record], shape: Shape, value_format: str) -> Iterator
             found["DELETED"] = True
         elif value_format == "JSON":
             found |= json.loads(value)
+        elif value_format == "JSON_SR":
+            found |= json.loads(value[SCHEMA_ID_BYTES:])
+            found["SCHEMA"] = int.from_bytes(value[1:SCHEMA_ID_BYTES], "big")
         else:
             parts = value.decode().split(",")
             found |= {

@@ -5,6 +5,7 @@ add a column, drop and create again. Rows are known by their column N. What quer
 computed follows from the rows that are in the sources' topics: see reference.py.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,8 @@ from functools import partial
 from random import Random
 
 from broker.client.opening import admin, producer
+from broker.client.registry.api import SchemaRegistry
+from broker.errors import RegistryError
 from broker.model import LATEST_TIMESTAMP, TopicPartition
 from millstream.simulation.clock import START_MS
 from millstream.simulation.observations import Violation
@@ -41,6 +44,7 @@ AMOUNTS = (20, 50, 70)  # what LARGE compares with
 JITTER_MS = 20_000
 SETTLE_POLL_MS = 1_000
 FAILED_POLL_MS = 300
+SCHEMAS = "a row has the schema that it names"
 FRAGILE = "FRAGILE"  # whose query is made to fail
 
 
@@ -121,6 +125,7 @@ class SqlWorkload:
     """The script, and what is known of its results; lives outside of the process that is killed."""
 
     random: Random
+    has_schemas: bool = False  # rows are written with schemas of a registry
     script: Script = field(default_factory=lambda: Script([]))
     made: dict[str, Made] = field(default_factory=dict)
     acknowledged: dict[str, set[object]] = field(default_factory=dict)  # numbers by source
@@ -145,6 +150,7 @@ class SqlWorkload:
         altered = bool({"COPY", "BY_TOWN"} & set(wanted)) and random.random() < 0.7
         # Rows of DELIMITED have all columns or cannot be read.
         form = ", value_format='JSON'" if altered else ""
+        form = ", value_format='JSON_SR'" if self.has_schemas else form
         yield self._makes(
             "CREATE STREAM orders (id STRING KEY, customer STRING, amount INT, n INT) "
             f"WITH (kafka_topic='orders', partitions=2{form});",
@@ -434,6 +440,23 @@ class SqlWorkload:
         wanted = self.expected("TOTALS", self.inputs(server.reading))
         if shown := reference.difference(rows, wanted):
             raise Violation("pull queries answer what was computed", f"TOTALS {shown}")
+
+    def check_schemas(self, reading: TopicReading, registry: SchemaRegistry) -> None:
+        """The schema that a row names is in the registry, and has the columns of the row."""
+        for name in (*SOURCES, *self.names):
+            if self.made[name].value_format != "JSON_SR":
+                continue
+            for row in self._rows(reading, name):
+                if "SCHEMA" not in row:
+                    continue
+                try:
+                    schema = json.loads(registry.schema(int(str(row["SCHEMA"]))).text)
+                except RegistryError as error:
+                    raise Violation(SCHEMAS, f"{name} {row}: {error}") from error
+                shape = SOURCES[name] if name in SOURCES else QUERIES[name].shape
+                columns = {each for each in row if each in shape.columns}
+                if not columns <= schema["properties"].keys():
+                    raise Violation(SCHEMAS, f"{name} {row}: {sorted(schema['properties'])}")
 
     def differences(self, reading: TopicReading) -> dict[str, str]:
         """The queries whose results are not what they must be, and how."""

@@ -1,0 +1,283 @@
+"""ConnectWorkerActor and RivalWorkerActor: Connect workers of one group on the remote broker."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from broker.errors import MillstreamError
+from broker.machine import Machine
+from connect.plugins import Plugins
+from connect.server import ConnectServer
+from connect.worker_config import WorkerConfig
+from millstream.simulation.actors.actor import Actor
+from millstream.simulation.observations import Violation
+from millstream.simulation.workloads.connect import (
+    PLUGINS,
+    SINK,
+    ConnectWorkload,
+    Step,
+    partitions,
+)
+from millstream.simulation.workloads.topic_reading import TopicReading
+
+if TYPE_CHECKING:
+    from millstream.simulation.simulated_platform import Platform
+
+T = TypeVar("T")
+
+CALM_MS = 60_000  # after the last fault nothing is slow any more
+EXPLAINED_MS = 400_000  # a task may give up on a broker that was away up to then
+STILL_MS = 20_000  # until which a connector that was paused or deleted may do something
+TOGETHER_MS = 30_000  # for which two workers may think that the connectors are theirs
+SAME_NAME = 0.5  # of the workers are the same member of the group after a restart
+RIVAL = "rival worker"
+
+
+class ConnectWorkerActor(Actor):
+    """Runs a worker, and does with its connectors what users do; see ConnectWorkload."""
+
+    serves = True
+
+    def __init__(self, name: str, platform: "Platform") -> None:
+        """Choose what users do."""
+        super().__init__(name, platform)
+        scheduler = platform.simulation.scheduler
+        self.workload = ConnectWorkload(
+            self.random, platform.scenario.work_ms, lambda: scheduler.now_us
+        )
+        self.running: ConnectServer | None = None
+        self._keeps_name = self.random.random() < SAME_NAME
+        self._rest_ms = max(2_000, platform.scenario.work_ms // 8)  # the longest, between steps
+        self._waits_for = "its script"
+        self._is_prepared = False
+        self._has_started_calmly = False
+        self._together_ms: int | None = None  # since when two workers run
+
+    def unsettled(self) -> str:
+        """What it still waits for."""
+        return self._waits_for
+
+    @property
+    def _now_ms(self) -> int:
+        return self.platform.simulation.scheduler.now_us // 1_000
+
+    @property
+    def owns(self) -> bool:
+        """Whether its worker thinks that the connectors are its own."""
+        return self.is_alive and owns(self.running)
+
+    def live(self) -> None:
+        """Run workers until told to stop; the next one when one could not start, or is replaced."""
+        assert self.machine is not None
+        self.running = None
+        machine = replace(self.machine, process_id=1) if self._keeps_name else self.machine
+        while not self.must_stop:
+            try:
+                if not self._is_prepared:
+                    self.workload.prepare(self.target)
+                    self._is_prepared = True
+                with (
+                    worker(self, self.workload, machine) as server,
+                    TopicReading(self.target) as reading,
+                ):
+                    self.running = server
+                    self.note("runs")
+                    self._serve(server, reading)
+            except MillstreamError as error:
+                self.note("starts again after", type(error).__name__, error.message[:200])
+                self.rest(500, 2_000)
+            except Stopped:
+                pass
+            finally:
+                self.running = None
+
+    def _wait(self, server: ConnectServer, milliseconds: int) -> None:
+        if not self.rest(milliseconds, milliseconds):
+            raise Stopped
+        if server.failure is not None:
+            raise server.failure
+
+    def _serve(self, server: ConnectServer, reading: TopicReading) -> None:
+        workload = self.workload
+        workload.check_known(server.herder)
+        while not workload.is_over:
+            self._wait(server, self.random.randrange(200, self._rest_ms))
+            step = self._attempt(server, lambda: self._step(server))
+            self._wait(server, step.pause_ms if step is not None else 0)
+        while not self.platform.is_calm(CALM_MS):
+            self._wait(server, 3_000)
+            self._attempt(server, lambda: self._repair(server))
+        if not self._has_started_calmly:
+            self._has_started_calmly = True
+            return  # the next worker finds what this one has left
+        while self._waits_for:
+            self._wait(server, 1_000)
+            self._attempt(server, lambda: self._finish(server, reading))
+        while True:
+            self._wait(server, 5_000)
+
+    def _attempt(self, server: ConnectServer, work: Callable[[], T]) -> T | None:
+        try:
+            return work()
+        except MillstreamError as error:
+            if server.failure is not None:
+                raise server.failure from error
+            self.note("could not go on", type(error).__name__, error.message[:300])
+            return None
+
+    def _step(self, server: ConnectServer) -> Step:
+        self._repair(server)
+        step = self.workload.run_next(server.herder, self.note)
+        self.answered()
+        return step
+
+    def _repair(self, server: ConnectServer) -> None:
+        begun = [each.end_ms for each in self.platform.scenario.faults if each.at_ms < self._now_ms]
+        explained = self._now_ms - max(begun, default=-EXPLAINED_MS) < EXPLAINED_MS
+        self.workload.repair(server.herder, self.target, self.note, explained=explained)
+
+    def _finish(self, server: ConnectServer, reading: TopicReading) -> None:
+        self._repair(server)
+        self.workload.check_known(server.herder)
+        found = self.workload.missing(server.herder, reading)
+        if not found:
+            self.note("has", dict(self.workload.outside.puts), "puts")
+        self._waits_for = found
+
+    # --- what must hold all the time ------------------------------------------------------------
+
+    def check_always(self) -> None:
+        """Called from outside of all threads: it must not wait."""
+        self._check_still()
+        self._check_commits()
+        self._check_alone()
+
+    def _quiet_since_ms(self) -> int | None:
+        """Since when nothing goes wrong and no other worker runs; None while something does."""
+        now_ms = self._now_ms
+        ends = [each.end_ms for each in self.platform.scenario.faults if each.at_ms <= now_ms]
+        rival = self.platform.actors.get(RIVAL)
+        if isinstance(rival, RivalWorkerActor):
+            ends.append(now_ms if rival.running is not None else rival.last_ms)
+        last_ms = max(ends, default=0)
+        return last_ms if last_ms < now_ms else None
+
+    def _check_still(self) -> None:
+        """A connector that was paused, stopped or deleted does nothing."""
+        quiet_ms = self._quiet_since_ms()
+        if quiet_ms is None:
+            return
+        for name, since_ms in self.workload.still_ms.items():
+            touched_ms = self.workload.outside.touched_ms.get(name, 0)
+            if touched_ms > max(since_ms, quiet_ms) + STILL_MS:
+                known = self.workload.known[name]
+                raise Violation(
+                    "a paused or deleted connector does nothing",
+                    f"{name} is {'deleted' if known is None else known.state.value} since "
+                    f"{since_ms} ms, and did something at {touched_ms} ms",
+                )
+
+    def _check_commits(self) -> None:
+        """No offset is committed of what the sink has not flushed."""
+        broker = self.platform.broker.running
+        if broker is None:
+            return
+        offsets = broker.state.groups._store  # noqa: SLF001 - a request would have to wait
+        for tp in partitions():
+            found = offsets.get(f"connect-{SINK}", tp)
+            flushed = self.workload.outside.offered.get((SINK, tp), 0)
+            if found is not None and found.offset > flushed:
+                raise Violation(
+                    "a sink commits what it has flushed",
+                    f"{tp}: {found.offset} is committed, and {flushed} was flushed",
+                )
+
+    def _check_alone(self) -> None:
+        """Two workers of one group do not run connectors, but for a while that faults explain."""
+        rival = self.platform.actors.get(RIVAL)
+        if not isinstance(rival, RivalWorkerActor) or not (self.owns and rival.owns):
+            self._together_ms = None
+            return
+        now_ms = self._now_ms
+        if self._together_ms is None or not self.platform_is_well(now_ms):
+            self._together_ms = now_ms
+        if now_ms - self._together_ms > TOGETHER_MS // 3:
+            raise Violation(
+                "one worker runs the connectors of a group",
+                f"two run since {self._together_ms} ms",
+            )
+
+    def platform_is_well(self, now_ms: int) -> bool:
+        """Whether no fault lasts, or has just ended."""
+        return not any(
+            each.at_ms <= now_ms <= each.end_ms + TOGETHER_MS
+            for each in self.platform.scenario.faults
+        )
+
+
+class RivalWorkerActor(Actor):
+    """A worker with the same group.id, which somebody starts by mistake: it must be refused.
+
+    If the first worker is away, it runs the connectors, until it is stopped after a while.
+    """
+
+    serves = True
+
+    def __init__(self, name: str, platform: "Platform") -> None:
+        """It tries a few times."""
+        super().__init__(name, platform)
+        self.running: ConnectServer | None = None
+        self.last_ms = 0  # when it ran last
+        self._attempts = self.random.choice((1, 3))
+        self._is_twin = self.random.random() < 0.2  # it has the name of the first worker
+
+    @property
+    def owns(self) -> bool:
+        """Whether its worker thinks that the connectors are its own."""
+        return self.is_alive and owns(self.running)
+
+    def live(self) -> None:
+        """Try to run, a few times."""
+        assert self.machine is not None
+        self.running = None
+        first = self.platform.actors.get("connect")
+        machine = replace(self.machine, host_name="connect", process_id=1)
+        while self._attempts and isinstance(first, ConnectWorkerActor):
+            if not self.rest(1_000, 40_000):
+                return
+            self._attempts -= 1
+            try:
+                used = machine if self._is_twin else self.machine
+                with worker(self, first.workload, used) as server:
+                    self.running = server
+                    self.note("runs")
+                    self._run(server)
+            except MillstreamError as error:
+                self.note("is refused:", type(error).__name__, error.message[:200])
+            finally:
+                self.running = None
+                self.last_ms = self.platform.simulation.scheduler.now_us // 1_000
+        while self.rest(60_000, 60_000):
+            pass
+
+    def _run(self, server: ConnectServer) -> None:
+        end_us = self.platform.simulation.scheduler.now_us + self.random.randrange(20_000_000)
+        while server.failure is None and self.platform.simulation.scheduler.now_us < end_us:
+            if not self.rest(1_000, 1_000):
+                return
+
+
+class Stopped(Exception):
+    """The worker is told to stop."""
+
+
+def owns(server: ConnectServer | None) -> bool:
+    """Whether a worker thinks that the connectors are its own."""
+    return server is not None and server.failure is None
+
+
+def worker(actor: Actor, workload: ConnectWorkload, machine: Machine) -> ConnectServer:
+    """A worker of the group, not started."""
+    config = WorkerConfig.parse(workload.worker_settings)
+    plugins = Plugins(entries=(), modules=[PLUGINS])
+    return ConnectServer(actor.target, config, plugins=plugins, machine=machine)

@@ -1,0 +1,164 @@
+"""SecondSqlServerActor: another server of the same service, which follows what the first one does.
+
+It has the same service id and shares the queries with the first. Now and then it gets a statement
+of its own, which the first one must learn of.
+"""
+
+from typing import TYPE_CHECKING
+
+from broker.errors import MillstreamError
+from millstream.simulation.actors.actor import Actor
+from millstream.simulation.actors.sql_server import (
+    DATA,
+    OTHER_SETTINGS,
+    SETTINGS,
+    SqlServerActor,
+    check_failures,
+)
+from millstream.simulation.observations import Violation
+from sql.engine.engine import Engine
+from sql.engine.settings import SqlConfig
+from sql.queries import QueryState
+
+if TYPE_CHECKING:
+    from millstream.simulation.simulated_platform import Platform
+
+FIRST = "sql"
+APART_MS = 40_000  # for which two servers may know different things when nothing goes wrong
+AFTER_FAULTS_MS = 60_000  # until which they may still wait for answers
+STATEMENT_SHARE = 0.2  # of the seconds in which it asks whether to send one
+STATEMENTS_MAX = 3
+
+
+class SecondSqlServerActor(Actor):
+    """Runs an engine of the service, and compares what it knows with what the first one knows."""
+
+    serves = True
+
+    def __init__(self, name: str, platform: "Platform") -> None:
+        """Nothing runs."""
+        super().__init__(name, platform)
+        self.engine: Engine | None = None
+        self.made: dict[str, bool] = {}  # streams that it was told to make: whether it has answered
+        self._apart_ms: int | None = None  # since when the two know different things
+
+    @property
+    def first(self) -> SqlServerActor | None:
+        """The server that has the script."""
+        found = self.platform.actors.get(FIRST)
+        return found if isinstance(found, SqlServerActor) else None
+
+    @property
+    def known(self) -> object:
+        """What it knows; None while it does not run."""
+        return known_to(self.engine) if self.is_alive else None
+
+    def live(self) -> None:
+        """Run engines until told to stop; the next one when one could not start."""
+        assert self.machine is not None
+        self.engine = None
+        if self.first is not None:
+            self.first.others_agree = self.agrees
+        while not self.must_stop:
+            settings = OTHER_SETTINGS[self.starts % len(OTHER_SETTINGS)]
+            engine = Engine(
+                self.target,
+                data_directory=DATA,
+                config=SqlConfig({**SETTINGS, **settings}),
+                machine=self.machine,
+                follow=True,
+            )
+            try:
+                with engine:
+                    self._check_made(engine)
+                    self.engine = engine
+                    self.note("runs")
+                    self._serve(engine)
+            except MillstreamError as error:
+                self.note("starts again after", type(error).__name__, error.message[:200])
+                self.rest(500, 2_000)
+            finally:
+                self.engine = None
+
+    def _serve(self, engine: Engine) -> None:
+        while self.rest(1_000, 10_000):
+            if len(self.made) < STATEMENTS_MAX and self.random.random() < STATEMENT_SHARE:
+                self._make(engine, f"NOTES_{len(self.made)}")
+
+    def _make(self, engine: Engine, name: str) -> None:
+        self.made[name] = False
+        text = (
+            f"CREATE STREAM {name} (id STRING KEY, n INT) "
+            f"WITH (kafka_topic='{name}', partitions=1, value_format='JSON');"
+        )
+        try:
+            engine.execute(text)
+        except MillstreamError as error:
+            self.note("could not make", name, type(error).__name__, error.message[:200])
+            return
+        self.made[name] = True
+        self.note("has made", name)
+        self.answered()
+
+    def _check_made(self, engine: Engine) -> None:
+        """What was acknowledged by this server, or by the first, is there after a start."""
+        lost = [n for n, done in self.made.items() if done and n not in sources(engine)]
+        if lost:
+            raise Violation("a statement that was acknowledged is kept", f"{lost} after a start")
+
+    # --- from outside ---------------------------------------------------------------------------
+
+    def agrees(self) -> bool:
+        """Whether both know the same, as far as both run."""
+        first, mine = self.first, self.known
+        theirs = None if first is None else known_to(first.engine) if first.is_alive else None
+        return mine is None or theirs is None or mine == theirs
+
+    def unsettled(self) -> str:
+        """What it still waits for."""
+        engine = self.engine
+        if not self.is_alive or engine is None:
+            return "a second server that runs"
+        running = engine.commands.running
+        bad = [name for name, each in running.items() if each.runtime.state is QueryState.ERROR]
+        missing = set(engine.state.queries) - set(running)
+        if bad or missing:
+            return f"queries {bad} do not run, {missing} were not launched"
+        first = self.first
+        if first is not None and not (self.agrees() and first.is_alive and first.engine):
+            return "the same catalog on both servers"
+        return ""
+
+    def check_always(self) -> None:
+        """Called from outside of all threads: it must not wait."""
+        now_ms = self.platform.simulation.scheduler.now_us // 1_000
+        if self.engine is not None and self.is_alive:
+            check_failures(self.platform, self.engine)
+        faults = self.platform.scenario.faults
+        is_well = not any(f.at_ms <= now_ms <= f.end_ms + AFTER_FAULTS_MS for f in faults)
+        if not is_well or self.agrees():
+            self._apart_ms = None
+            return
+        self._apart_ms = now_ms if self._apart_ms is None else self._apart_ms
+        if now_ms - self._apart_ms > APART_MS:
+            first = self.first
+            assert first is not None
+            raise Violation(
+                "servers of a service know the same",
+                f"since {self._apart_ms} ms {self.name} knows {self.known}, and {first.name} "
+                f"{known_to(first.engine)}",
+            )
+
+
+def sources(engine: Engine) -> list[str]:
+    """The names of streams and tables."""
+    return sorted(engine.state.catalog.sources)
+
+
+def known_to(engine: Engine | None) -> object:
+    """Streams and tables with their statements, queries, and which of them are paused."""
+    if engine is None:
+        return None
+    state = engine.state
+    catalog = {name: each.statement for name, each in state.catalog.sources.items()}
+    return catalog, sorted(state.queries), sorted(state.paused)

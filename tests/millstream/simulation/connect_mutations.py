@@ -1,0 +1,191 @@
+"""Mutations of Connect workers; see mutation.py."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import orjson
+
+from connect.config_store import ConfigStore
+from connect.dead_letters import DeadLetters
+from connect.herder.keeper import Keeper
+from connect.offsets import SourceOffset
+from connect.records import SinkRecord
+from connect.sink.commit import SinkCommit
+from connect.source.at_least_once import AtLeastOnce
+from connect.source.exactly_once import ExactlyOnce
+from connect.source.runner import SourceRunner
+from connect.state_topic import StateTopic
+from connect.task_state import TargetState
+from connect.worker import Worker
+from connect.worker_group import WorkerGroup
+from tests.millstream.simulation.mutation import mutation
+
+RIVAL = ("connect", "rival worker")
+AFTER_AN_ANSWER = "end after an answer"
+
+
+@mutation("5: a record whose dead letter is refused is skipped", needs="connect")
+def skipped_letters() -> Iterator[None]:
+    def failed(letters: DeadLetters, failure: Any, report: Any, error: BaseException) -> None:
+        letters._counts.dead_letter_failures += 1
+        report.set_exception(error)
+
+    with patch.object(DeadLetters, "_failed", failed):
+        yield
+
+
+@mutation("6: a second worker of a group is not refused", needs=RIVAL)
+def second_workers() -> Iterator[None]:
+    with patch.object(WorkerGroup, "join", lambda group, worker: None):
+        yield
+
+
+@mutation("9: what a converter leaves out of many records is not missed", needs="connect")
+def short_columns() -> Iterator[None]:
+    def of_columns(kind: type[SinkRecord], *columns: Any) -> list[Any]:
+        return list(map(partial(tuple.__new__, kind), zip(*columns, strict=False)))
+
+    with patch.object(SinkRecord, "of_columns", classmethod(of_columns)):
+        yield
+
+
+@mutation("offsets of a sink are committed before it has flushed", needs="connect")
+def early_commits() -> Iterator[None]:
+    real = SinkCommit._offered
+
+    def offered(commit: SinkCommit, partitions: Any) -> Any:
+        put = commit._offsets.put_of(partitions)
+        try:
+            real(commit, partitions)
+        except Exception:
+            return put
+        return put
+
+    with patch.object(SinkCommit, "_offered", offered):
+        yield
+
+
+@mutation(
+    "a configuration is acknowledged before it is in the topic", needs=("connect", AFTER_AN_ANSWER)
+)
+def early_configurations() -> Iterator[None]:
+    def write(store: ConfigStore, records: Sequence[tuple[str, object]]) -> None:
+        for key, value in records:
+            store._take_in(key, value)
+            if store._topic is not None:
+                data = None if value is None else orjson.dumps(value)
+                store._topic.send(key.encode(), data)
+
+    with patch.object(ConfigStore, "_write", write):
+        yield
+
+
+@mutation("offsets of a source are stored after its transaction", needs="connect")
+def late_offsets() -> Iterator[None]:
+    real = ExactlyOnce._commit
+
+    def commit(delivery: ExactlyOnce) -> None:
+        setup = delivery._setup
+        found = [SourceOffset(*each) for each in delivery._offsets.values()]
+        delivery._offsets = {}
+        real(delivery)
+        setup.offsets.save(setup.task_id.connector, found)
+
+    with patch.object(ExactlyOnce, "_commit", commit):
+        yield
+
+
+@mutation("a paused connector goes on", needs="connect")
+def deaf_tasks() -> Iterator[None]:
+    def set_target_state(worker: Worker, name: str, target: TargetState) -> None:
+        if target is not TargetState.PAUSED:
+            real(worker, name, target)
+
+    real = Worker.set_target_state
+    with patch.object(Worker, "set_target_state", set_target_state):
+        yield
+
+
+@mutation("a paused connector goes on after a restart of the worker", needs="connect")
+def forgotten_pauses() -> Iterator[None]:
+    real = Worker.start_task
+
+    def start_task(worker: Worker, *given: Any) -> None:
+        real(worker, *given[:4], TargetState.STARTED)
+
+    with patch.object(Worker, "start_task", start_task):
+        yield
+
+
+@mutation("the tasks of a deleted connector go on", needs="connect")
+def left_tasks() -> Iterator[None]:
+    real = Keeper._remove
+
+    def remove(keeper: Keeper) -> None:
+        keeper._tasks.clear()
+        real(keeper)
+
+    with patch.object(Keeper, "_remove", remove):
+        yield
+
+
+@mutation("offsets behind an open transaction are not read", needs=RIVAL)
+def stable_ends() -> Iterator[None]:
+    def read_to_end(topic: StateTopic, reader: Any) -> None:
+        ends = reader.end_offsets(reader.assignment())
+        while any(reader.position(tp) < end for tp, end in ends.items()):
+            for record in reader.poll(50):
+                topic._apply(record)
+
+    with patch.object(StateTopic, "_read_to_end", read_to_end):
+        yield
+
+
+@mutation("a sink task spins while a commit is under way", needs="connect")
+def busy_commits() -> Iterator[None]:
+    def due_in_ms(commit: SinkCommit) -> int:
+        return max(0, commit._next_ms - commit._clock.monotonic_ms())
+
+    with patch.object(SinkCommit, "due_in_ms", due_in_ms):
+        yield
+
+
+@mutation("offsets of a source are stored before its records are acknowledged", needs="connect")
+def early_offsets() -> Iterator[None]:
+    def send(delivery: AtLeastOnce, records: Any, rows: Any) -> None:
+        sent: list[Any] = []
+        delivery._sender.send(rows, sent)
+        with delivery._lock:
+            delivery._submitted.submit(records[: len(sent)], [None] * len(sent))
+
+    with patch.object(AtLeastOnce, "_send_rows", send):
+        yield
+
+
+@mutation("a source task reads offsets before it has fenced the one before it", needs=RIVAL)
+def late_fences() -> Iterator[None]:
+    def start(runner: SourceRunner) -> None:
+        task = runner._setup.task
+        task.context = runner._context
+        task.start(runner._context.config)
+        runner._start_ended = True
+        runner._delivery.begin()
+        if runner._setup.stop.is_set():
+            runner.ask_to_stop()
+
+    with patch.object(SourceRunner, "start", start):
+        yield
+
+
+@mutation("a task that failed is not started again", needs="connect")
+def left_failures() -> Iterator[None]:
+    real = Keeper._stop_tasks
+
+    def stop_tasks(keeper: Keeper, numbers: Sequence[int]) -> None:
+        failed: Mapping[int, Any] = keeper._parts.statuses.tasks(keeper.name)
+        real(keeper, [n for n in numbers if n not in failed or failed[n].trace is None])
+
+    with patch.object(Keeper, "_stop_tasks", stop_tasks):
+        yield
