@@ -66,7 +66,9 @@ class ExactlyOnce:
     def begin(self) -> None:
         """Take over the transactional id; what an earlier task left open is ended."""
         self._producer.init_transactions()
-        retry_until_stopped("check that the task is still assigned", self._confirm, self._setup.stop)
+        retry_until_stopped(
+            "check that the task is still assigned", self._confirm, self._setup.stop
+        )
         self._boundary.restart()
 
     def before_poll(self) -> None:

@@ -130,8 +130,10 @@ SERVER_KILLS = (*KILLS, AFTER_AN_ANSWER, AFTER_AN_ANSWER, "power loss")
 SERVER_NETWORK_FAULTS = ("disconnect", "partition", "partition")
 SERVER_FAULTS = (*SERVER_KILLS, *SERVER_KILLS, *SERVER_NETWORK_FAULTS, *DISK_FAULTS)
 # A Connect worker has no files; frozen for longer than its session it is replaced.
-CONNECT_FAULTS = ("kill", "kill", "stop", AFTER_AN_ANSWER, "power loss", FREEZE, FREEZE)
-CONNECT_FAULTS += (*SERVER_NETWORK_FAULTS, "slow network")
+CONNECT_FAULTS = (
+    *("kill", "kill", "stop", AFTER_AN_ANSWER, "power loss", FREEZE, FREEZE),
+    *(*SERVER_NETWORK_FAULTS, "slow network"),
+)
 LONG_PARTITION_MS = 70_000  # longer than clients wait for an answer
 SERVER_SEGMENT_BYTES = 20_000  # one of their records is larger than the smallest segments
 

@@ -237,7 +237,7 @@ class Scheduler:
                 if turns > self._most_turns:
                     self._most_turns, self._busiest = turns, task
                     if turns > TURNS_MAX:
-                        raise NoProgress(f"{task} takes turns at {self.now_us} us without end")
+                        raise NoProgress(f"{task} runs again and again at {self.now_us} us")
             else:
                 task.second, task.turns = second, 1
             self.current = task

@@ -21,7 +21,7 @@ KINDS = {
     "end in a write": "{target} dies while it writes to its disk, and is restarted",
     "power loss": "{target} loses power, and is restarted after {for_ms} ms",
     "disconnect": "connections of {target} break for {for_ms} ms",
-    "partition": "{target} reaches nobody for {for_ms} ms",
+    "partition": "{target} is cut off from the network for {for_ms} ms",
     "slow network": "the network is slow for {for_ms} ms",
 }
 SENDS = " sends "

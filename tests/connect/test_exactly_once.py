@@ -255,7 +255,7 @@ def test_a_task_that_is_fenced_cannot_commit_though_none_of_its_number_follows(
         worker.worker.set_target_state("src", TargetState.PAUSED)  # which wants to commit
         statuses.wait_for("failure")
         assert "another task with the same transactional id has taken over" in statuses.trace
-        assert texts(broker, "out") == []
+        assert string_values(broker, "out") == []
 
 
 def test_a_task_whose_work_others_have_by_now_does_not_start(broker: Broker) -> None:

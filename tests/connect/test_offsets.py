@@ -199,14 +199,15 @@ def test_an_offset_behind_an_open_transaction_of_another_task_is_waited_for(
             writer.flush()
         second.commit_transaction()
         real = StateTopic._read_to_end
-        ended: list[None] = []
+        ended: list[bool] = []
 
         def read_to_end(self: StateTopic, reader: Consumer) -> None:
             poll = reader.poll
 
             def end_first(*given: int, **named: int) -> list[ConsumerRecord]:
                 if not ended:
-                    ended.append(first.abort_transaction())
+                    first.abort_transaction()
+                    ended.append(True)
                 return poll(*given, **named)
 
             with patch.object(type(reader), "poll", staticmethod(end_first)):

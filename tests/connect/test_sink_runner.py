@@ -16,8 +16,8 @@ from broker.errors import RequestTimeout
 from broker.handlers import produce
 from broker.model import TopicPartition
 from connect.errors import RetriableError
-from connect.retries import RETRY_MS
 from connect.records import SinkRecord
+from connect.retries import RETRY_MS
 from connect.stop_signal import StopSignal
 from connect.task_state import TargetState
 from tests.connect.running_worker import (

@@ -35,7 +35,7 @@ class Actor:
     # --- its program ----------------------------------------------------------------------------
 
     def live(self) -> None:
-        """What it does until it is told to stop, or is killed."""
+        """What it does until it is asked to stop, or is killed."""
         raise NotImplementedError
 
     @property
@@ -107,7 +107,7 @@ class Actor:
     def stop(self) -> None:
         """Tell it to end by itself."""
         if self._stopping is not None and self.is_alive:
-            self.note("is told to stop")
+            self.note("is asked to stop")
             self._stopping.set()
 
     def kill(self) -> None:

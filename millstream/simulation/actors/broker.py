@@ -20,7 +20,7 @@ DATA = "/data"
 
 
 class BrokerActor(Actor):
-    """Starts a broker and serves it, until it is told to stop."""
+    """Starts a broker and serves it, until it is asked to stop."""
 
     def __init__(self, name: str, platform: "Platform") -> None:
         """Not started."""

@@ -268,7 +268,7 @@ class RivalWorkerActor(Actor):
 
 
 class Stopped(Exception):
-    """The worker is told to stop."""
+    """The worker is asked to stop."""
 
 
 def owns(server: ConnectServer | None) -> bool:

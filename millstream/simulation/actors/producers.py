@@ -58,7 +58,7 @@ class IdempotentProducer(Actor):
                 told = delivery.result(timeout_ms=90_000)
                 self.platform.seen.acknowledge(tp, told.offset, value)
                 self.platform.broker.promised(self.name)
-            self.note("was told of", len(sent), "records of", who)
+            self.note("got acknowledgements of", len(sent), "records of", who)
             self.rest(*self.rest_ms)
 
 

@@ -40,7 +40,7 @@ class RetainedTopic(Actor):
         self._power_losses = 0
 
     def live(self) -> None:
-        """Write and check until told to stop; then wait for everything to be due."""
+        """Write and check until sent to stop; then wait for everything to be due."""
         self._create()
         while not self.must_stop:
             try:
@@ -75,10 +75,10 @@ class RetainedTopic(Actor):
                 value = b"%0*d" % (VALUE_BYTES, self._number)
                 sent.append((value, out.send(self._tp.topic, value, partition=0)))
             for value, delivery in sent:
-                told = delivery.result(timeout_ms=90_000)
-                before, _ = self._values.setdefault(told.offset, (value, told.timestamp_ms))
+                stored = delivery.result(timeout_ms=90_000)
+                before, _ = self._values.setdefault(stored.offset, (value, stored.timestamp_ms))
                 if before != value:
-                    self._fail(f"offset {told.offset} was acknowledged for two records")
+                    self._fail(f"offset {stored.offset} was acknowledged for two records")
                 self.platform.broker.promised(self.name)
 
     def _check(self) -> None:

@@ -179,7 +179,7 @@ class SqlServerActor(Actor):
                 self._wait(PROMPT_MS)
                 found = self.workload.differences(server.reading)
                 if found:
-                    raise Violation("no work waits while nobody works on it", _shown(found))
+                    raise Violation("no work waits while all threads are idle", _shown(found))
             if not self._is_one_of_two:  # otherwise each has a part of a table
                 self.workload.check_pull(server)
             self._check_nothing_left(server)
@@ -287,7 +287,7 @@ def check_failures(platform: "Platform", engine: Engine) -> None:
 
 
 class Stopped(Exception):
-    """The server is told to stop, in the middle of its script."""
+    """The server is asked to stop, in the middle of its script."""
 
 
 def _is_of(name: str, application_id: str) -> bool:

@@ -291,8 +291,8 @@ def test_a_task_is_not_confirmed_when_others_have_replaced_it(broker: Broker) ->
     with herding(broker) as herder:
         herder.create("g", config("g"))
         wait_for(herder, "g", RUNNING, [RUNNING])
-        keeper, wanted = herder._keepers["g"], herder._configs.connector("g")
+        supervisor, wanted = herder._supervisors["g"], herder._configs.connector("g")
         assert wanted is not None
-        keeper._confirm(wanted.generation)
+        supervisor._confirm(wanted.generation)
         with pytest.raises(TaskStopped, match="have changed"):
-            keeper._confirm(wanted.generation - 1)
+            supervisor._confirm(wanted.generation - 1)

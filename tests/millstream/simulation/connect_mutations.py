@@ -9,7 +9,7 @@ import orjson
 
 from connect.config_store import ConfigStore
 from connect.dead_letters import DeadLetters
-from connect.herder.keeper import Keeper
+from connect.herder.connector_supervisor import ConnectorSupervisor
 from connect.offsets import SourceOffset
 from connect.records import SinkRecord
 from connect.sink.commit import SinkCommit
@@ -113,7 +113,8 @@ def forgotten_pauses() -> Iterator[None]:
     real = Worker.start_task
 
     def start_task(worker: Worker, *given: Any) -> None:
-        real(worker, *given[:4], TargetState.STARTED)
+        task_id, connector, task, listener, _, *rest = given
+        real(worker, task_id, connector, task, listener, TargetState.STARTED, *rest)
 
     with patch.object(Worker, "start_task", start_task):
         yield
@@ -121,13 +122,13 @@ def forgotten_pauses() -> Iterator[None]:
 
 @mutation("the tasks of a deleted connector go on", needs="connect")
 def left_tasks() -> Iterator[None]:
-    real = Keeper._remove
+    real = ConnectorSupervisor._remove
 
-    def remove(keeper: Keeper) -> None:
-        keeper._tasks.clear()
-        real(keeper)
+    def remove(supervisor: ConnectorSupervisor) -> None:
+        supervisor._tasks.clear()
+        real(supervisor)
 
-    with patch.object(Keeper, "_remove", remove):
+    with patch.object(ConnectorSupervisor, "_remove", remove):
         yield
 
 
@@ -181,11 +182,11 @@ def late_fences() -> Iterator[None]:
 
 @mutation("a task that failed is not started again", needs="connect")
 def left_failures() -> Iterator[None]:
-    real = Keeper._stop_tasks
+    real = ConnectorSupervisor._stop_tasks
 
-    def stop_tasks(keeper: Keeper, numbers: Sequence[int]) -> None:
-        failed: Mapping[int, Any] = keeper._parts.statuses.tasks(keeper.name)
-        real(keeper, [n for n in numbers if n not in failed or failed[n].trace is None])
+    def stop_tasks(supervisor: ConnectorSupervisor, numbers: Sequence[int]) -> None:
+        failed: Mapping[int, Any] = supervisor._parts.statuses.tasks(supervisor.name)
+        real(supervisor, [n for n in numbers if n not in failed or failed[n].trace is None])
 
-    with patch.object(Keeper, "_stop_tasks", stop_tasks):
+    with patch.object(ConnectorSupervisor, "_stop_tasks", stop_tasks):
         yield
