@@ -82,7 +82,7 @@ class ConnectorWorker(Protocol):
         ...
 
     def fence_tasks(self, name: str, config: Config, count: int) -> None:
-        """See that tasks which may still run somewhere write nothing any more."""
+        """Fence tasks that another worker may still run, so that they can no longer write."""
         ...
 
     def stop_tasks(self, task_ids: Iterable[TaskId]) -> None:
@@ -321,13 +321,13 @@ class ConnectorSupervisor:
             return False  # the connector cannot be found: its tasks fail as they start
 
     def _fence_tasks(self, wanted: WantedConnector) -> None:
-        """End what tasks of earlier sets may still do, for they may have read the same things."""
+        """Fence the tasks of earlier sets, which may have read the same part of the source."""
         resolved = self._parts.providers.resolve(wanted.config)
         self._parts.worker.fence_tasks(self.name, resolved, wanted.unfenced or 0)
         self._parts.configs.put_fencing(self.name, len(wanted.tasks))
 
     def _confirm(self, generation: int) -> None:
-        """Another worker may have replaced the tasks since this one was told to start them."""
+        """Raise TaskStopped if another worker has replaced the tasks since they were started."""
         configs = self._parts.configs
         configs.refresh()
         current = configs.connector(self.name)

@@ -7,9 +7,9 @@
                                      their offsets are stored all the same, or they would come again
 
 The transactional id is `<group.id>-<connector>-<task>`. All of it happens in the task's thread.
-Earlier tasks with other numbers may have read the same part of the source: they were fenced before
-this one was started (see herder/keeper.py). It asks whether it is still wanted after it has fenced
-its own number: a worker that was replaced may start tasks late.
+Earlier tasks with other numbers may have read the same part of the source: they are fenced before
+this one starts (see herder/connector_supervisor.py). After it has fenced its own number it checks
+that it is still assigned: a worker that was replaced may start tasks late.
 """
 
 import logging
