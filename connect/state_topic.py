@@ -5,9 +5,9 @@
     refresh  read what has come since, by whomever it was written
 
 Each record that is read is given to `apply`, in the order of its partition. Records of transactions
-count once they are committed. The end is that of the log: part of what was committed may lie behind
-an open transaction of somebody else, which must end first. Any thread may call any method; one is
-served at a time.
+count once they are committed. Reads go to the end of the log, not to the last stable offset:
+committed records may follow an open transaction of another producer, which must end first. Any
+thread may call any method; calls are serialized.
 """
 
 import logging

@@ -215,7 +215,7 @@ class Worker:
         return self._config.exactly_once and kind is PluginKind.SOURCE
 
     def fence_tasks(self, name: str, config: Mapping[str, str], count: int) -> None:
-        """Fence source tasks that another worker may still run, so that they can no longer write."""
+        """Fence source tasks that another worker may still run: they can no longer write."""
         for number in range(count):
             self._builder.fence(TaskId(name, number), config)
 
