@@ -208,14 +208,9 @@ class CommandLog:
     def _unread(self, reader: Consumer) -> Iterator[LoggedCommand]:
         tp = TopicPartition(self.topic, 0)
         reader.assign([tp])
-        start = reader.beginning_offsets([tp])[tp]
-        if start > self._next_offset:
-            raise DamagedCommand(
-                f'topic "{self.topic}" begins at offset {start}; commands from offset '
-                f"{self._next_offset} on are missing",
-                hint="the topic must keep all commands: restore it from a backup",
-            )
         end = reader.end_offsets([tp])[tp]
+        if end == self._next_offset:
+            return  # nothing new, as in most calls: one request is enough
         if self._wrote_last and self._written <= end <= self.next_offset:
             return  # nothing but our own command, whose marker may not be written yet
         if end < self._next_offset:
@@ -223,6 +218,13 @@ class CommandLog:
                 f'topic "{self.topic}" ends at offset {end}, but commands up to '
                 f"{self._next_offset} were read",
                 hint="the topic was deleted or recreated: restore it from a backup",
+            )
+        start = reader.beginning_offsets([tp])[tp]
+        if start > self._next_offset:
+            raise DamagedCommand(
+                f'topic "{self.topic}" begins at offset {start}; commands from offset '
+                f"{self._next_offset} on are missing",
+                hint="the topic must keep all commands: restore it from a backup",
             )
         reader.seek(tp, self._next_offset)
         silent = 0

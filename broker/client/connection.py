@@ -14,6 +14,7 @@ import ssl
 from collections import deque
 from concurrent.futures import Future
 from enum import Enum
+from functools import lru_cache
 from itertools import islice
 from selectors import EVENT_READ, EVENT_WRITE
 from typing import cast
@@ -36,6 +37,7 @@ SCRATCH_BYTES = 65_536
 OUTGOING_BYTES_MAX = 1024 * 1024  # more waits in the queue, where it can still time out
 BUFFERS_PER_SEND = 64
 CORRELATION_BYTES = 4
+CACHED_VERSIONS_MAX = 8
 # A broker that vanished without a word is noticed after a minute, also when nothing is sent: a
 # request to join a group may wait for minutes. Systems that lack some of these use their own times.
 KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
@@ -169,6 +171,11 @@ class Connection:
             and len(self.in_flight) < self._config.requests_in_flight_max
             and self._outgoing_bytes < OUTGOING_BYTES_MAX
         )
+
+    @property
+    def has_outgoing(self) -> bool:
+        """Whether bytes wait for the socket to take them."""
+        return bool(self._outgoing)
 
     def close(self) -> None:
         """Close the socket; what is in flight is the owner's to fail."""
@@ -385,11 +392,16 @@ def _keep_alive(made: Socket) -> None:
 def _decode(exchange: Exchange, received: memoryview) -> object:
     """Decode a response; a refused ApiVersions is answered in version 0, whatever was asked."""
     cls = frame.response_class(exchange.request)
-    version = exchange.version
-    refused = received[CORRELATION_BYTES : CORRELATION_BYTES + 2]
-    if cls is ApiVersionsResponse and refused == _UNSUPPORTED_VERSION:
-        version = 0
-    return frame.decode_response(cls, version, received)
+    if cls is not ApiVersionsResponse:
+        return frame.decode_response(cls, exchange.version, received)
+    refused = received[CORRELATION_BYTES : CORRELATION_BYTES + 2] == _UNSUPPORTED_VERSION
+    return _decode_versions(0 if refused else exchange.version, bytes(received))
+
+
+@lru_cache(maxsize=CACHED_VERSIONS_MAX)
+def _decode_versions(version: int, received: bytes) -> object:
+    """Decode the first response of every connection, which is long and always the same."""
+    return frame.decode_response(ApiVersionsResponse, version, memoryview(received))
 
 
 _UNSUPPORTED_VERSION = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")

@@ -15,6 +15,8 @@ from broker.errors import MillstreamError
 
 logger = logging.getLogger(__name__)
 
+DOUBLINGS_MAX = 10
+
 
 class Due(Enum):
     """What the schedule asks for."""
@@ -36,12 +38,14 @@ class HeartbeatSchedule:
         self._answered_ms = 0
         self._next_ms = 0
         self._in_flight = False
+        self._failures = 0  # in a row
 
     def joined(self, now_ms: int) -> None:
         """A new generation: everything counts from here."""
         self._answered_ms = now_ms
         self._next_ms = now_ms + self._interval_ms
         self._in_flight = False
+        self._failures = 0
 
     def polled(self, now_ms: int) -> None:
         """The caller is alive."""
@@ -56,11 +60,14 @@ class HeartbeatSchedule:
         """The coordinator is alive."""
         self._in_flight = False
         self._answered_ms = now_ms
+        self._failures = 0
 
     def failed(self, now_ms: int, retry_ms: int) -> None:
-        """Not sent or not answered: try again before long."""
+        """Not sent or not answered: retry with backoff, up to a third of the interval."""
         self._in_flight = False
-        self._next_ms = now_ms + retry_ms
+        backoff_ms = retry_ms << min(self._failures, DOUBLINGS_MAX)
+        self._next_ms = now_ms + max(retry_ms, min(backoff_ms, self._interval_ms // 3))
+        self._failures += 1
 
     def hurry(self, now_ms: int) -> None:
         """Do not wait for the interval; one that is under way is waited for."""

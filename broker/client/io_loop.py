@@ -62,6 +62,8 @@ class Channel:
 
     def _take_inbox(self) -> None:
         self.peers.update_nodes(self.nodes)
+        if not self.inbox:  # a later exchange wakes the loop
+            return
         with self.lock:
             taken = list(self.inbox)
             self.inbox.clear()

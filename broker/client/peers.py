@@ -27,6 +27,7 @@ CONNECTIONS: dict[type[object], str] = {
 MAIN_CONNECTION = "main"
 SESSION_SHARE = 0.85  # leave before the broker cuts off an authentication that grew too old
 BACKOFF_JITTER = 0.2
+NEVER_MS = 1 << 62
 
 
 class Peer:
@@ -96,6 +97,7 @@ class Peers:
             for index, (host, port) in enumerate(parse_servers(config.bootstrap_servers))
         ]
         self._peers: dict[tuple[int, str], Peer] = {}
+        self._due_ms = 0  # no deadline expires before
 
     def use_tls(self, context: ssl.SSLContext | None) -> None:
         """Encrypt connections made from now on."""
@@ -122,27 +124,36 @@ class Peers:
         self._peer(node, CONNECTIONS.get(type(exchange.request), MAIN_CONNECTION)).queue.append(
             exchange
         )
+        self._due_ms = min(self._due_ms, exchange.deadline_ms)
 
     def step(self, ready: Iterable[Peer]) -> None:
         """Read and write where sockets are ready, then connect, send and time out where due."""
         for peer in ready:
             self._guard(peer, self._advance)
+        now_ms = self._clock.monotonic_ms()
         for peer in list(self._peers.values()):
             if peer.queue or peer.connection is not None:
-                self._time_out(peer)
+                if now_ms >= self._due_ms:
+                    self._time_out(peer, now_ms)
                 self._guard(peer, self._serve)
                 self._watch(peer)
 
     def due_ms(self) -> int | None:
         """When something will be due next, by the clock's monotonic time; None: nothing will."""
-        due_ms: list[int] = []
+        due_ms = NEVER_MS
         for peer in self._peers.values():
-            due_ms += [exchange.deadline_ms for exchange in peer.waiting()]
+            for exchange in peer.queue:
+                due_ms = min(due_ms, exchange.deadline_ms)
             if peer.connection is None:
-                due_ms += [peer.retry_at_ms] if peer.queue else []
-            elif not peer.ready:
-                due_ms.append(peer.connect_deadline_ms)
-        return min(due_ms, default=None)
+                if peer.queue:
+                    due_ms = min(due_ms, peer.retry_at_ms)
+            elif peer.connection.phase is not ConnectionPhase.READY:
+                due_ms = min(due_ms, peer.connect_deadline_ms)
+            else:
+                for exchange in peer.connection.in_flight:
+                    due_ms = min(due_ms, exchange.deadline_ms)
+        self._due_ms = due_ms
+        return None if due_ms == NEVER_MS else due_ms
 
     def end(self, error: MillstreamError) -> None:
         """Fail everything."""
@@ -215,7 +226,8 @@ class Peers:
                 connection.send(exchange)
             except (CannotEncode, UnsupportedVersion) as error:
                 exchange.future.set_exception(error)
-        connection.flush()
+        if connection.has_outgoing:
+            connection.flush()
 
     def _retire(self, peer: Peer) -> None:
         """Let a connection whose authentication runs out answer what it has, then drop it."""
@@ -231,8 +243,7 @@ class Peers:
         address = (peer.node.host, peer.node.port)
         peer.connection = Connection(address, self._config, self._tls, self._sockets)
 
-    def _time_out(self, peer: Peer) -> None:
-        now_ms = self._clock.monotonic_ms()
+    def _time_out(self, peer: Peer, now_ms: int) -> None:
         if peer.connection is not None:
             if not peer.ready and now_ms >= peer.connect_deadline_ms:
                 waited_ms = self._config.socket_connection_setup_timeout_ms
@@ -294,8 +305,9 @@ class Peers:
         """Tell the selector what the connection waits for now."""
         if peer.connection is None:
             return
-        wanted = (peer.connection.socket, peer.connection.events)
-        if peer.watched == wanted:
+        socket, events = wanted = (peer.connection.socket, peer.connection.events)
+        watched = peer.watched
+        if watched is not None and watched[0] is socket and watched[1] == events:
             return
         if peer.watched is not None and peer.watched[0] is wanted[0]:
             self._selector.modify(*wanted, (self, peer))

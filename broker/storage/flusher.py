@@ -156,7 +156,10 @@ class Flusher:
                         WORKERS_MAX, thread_name_prefix="log-fsync"
                     )
                 pool = self._pool
-            for ticket, error in zip(tickets, pool.map(self._sync, tickets), strict=True):
+            own, *others = tickets
+            errors = pool.map(self._sync, others)
+            self._finish(own, self._sync(own))
+            for ticket, error in zip(others, errors, strict=True):
                 self._finish(ticket, error)
 
     def _sync(self, ticket: FlushTicket) -> OSError | None:

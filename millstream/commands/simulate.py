@@ -8,7 +8,7 @@ import click
 
 from millstream.commands.options import json_option
 from millstream.output import Output
-from millstream.simulation.campaign import Result, run_all
+from millstream.simulation.campaign import Result, run_all, warm_up
 from millstream.simulation.scenario import Scenario, scenario_of
 from millstream.simulation.shrinking import shrink
 from millstream.simulation.simulated_platform import run_scenario
@@ -118,6 +118,7 @@ def _many(scenarios: Iterator[Scenario], count: int, jobs: int, output: Output) 
     virtual_ms = done = 0
     seconds = 0.0
     with output.counting(f"simulating {count} seeds", count) as advance:
+        warm_up(run_seed)
         for result in run_all(scenarios, run_seed, jobs=jobs):
             done += 1
             virtual_ms += result.virtual_ms

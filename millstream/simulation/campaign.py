@@ -14,10 +14,17 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from millstream.simulation.scenario import Scenario
+from millstream.simulation.scenario import (
+    APPLICATION,
+    SERVERS,
+    Scenario,
+    core_scenario_of,
+    scenario_with,
+)
 
 SECONDS_MAX = 120.0
 CHUNK_BYTES = 1 << 16
+WARM_UP_MINUTES = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,13 @@ class _Child:
     reading: int
     started: float
     data: bytearray
+
+
+def warm_up(run: Run) -> None:
+    """Run a few seeds here: what they load and compile is there for all that are forked later."""
+    run(core_scenario_of(1, minutes=WARM_UP_MINUTES))
+    for part in (APPLICATION, *SERVERS):
+        run(scenario_with(1, part, minutes=WARM_UP_MINUTES))
 
 
 def run_all(scenarios: Iterable[Scenario], run: Run, *, jobs: int) -> Iterator[Result]:

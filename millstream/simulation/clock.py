@@ -22,13 +22,15 @@ class VirtualClock:
 
     def now_ms(self) -> int:
         """The time of day, in milliseconds since the epoch."""
-        self._scheduler.spend(LOOK_US)
-        return START_MS + self.ahead_ms + self._scheduler.now_us // MICROSECONDS
+        scheduler = self._scheduler
+        scheduler.now_us = now_us = scheduler.now_us + LOOK_US
+        return START_MS + self.ahead_ms + now_us // MICROSECONDS
 
     def monotonic_ms(self) -> int:
         """Milliseconds since the simulation began."""
-        self._scheduler.spend(LOOK_US)
-        return self._scheduler.now_us // MICROSECONDS
+        scheduler = self._scheduler
+        scheduler.now_us = now_us = scheduler.now_us + LOOK_US
+        return now_us // MICROSECONDS
 
     def wait(self, condition: concurrency.Condition, timeout_ms: int | None) -> bool:
         """Wait on a held condition; False when the time ran out first."""

@@ -35,6 +35,7 @@ class Link:
         self._weather = weather
         self.client = client
         self.server = server
+        self.processes: tuple[Process, Process] = (client.process, server.process)
         self.state = LinkState.OPEN
         capacity = weather.capacity()
         self._streams = {server: Stream(capacity), client: Stream(capacity)}  # by who receives
@@ -48,11 +49,6 @@ class Link:
 
     def _other(self, socket: SimulatedSocket) -> SimulatedSocket:
         return self.server if socket is self.client else self.client
-
-    @property
-    def processes(self) -> tuple[Process, Process]:
-        """Who is connected."""
-        return self.client.process, self.server.process
 
     @property
     def is_over(self) -> bool:

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
+from functools import partial
 from queue import Empty
 from types import TracebackType
 from typing import Any, Generic, TypeVar
@@ -472,7 +473,7 @@ class SimulatedQueue(Generic[T]):
 
 
 class SimulatedExecutor(Executor):
-    """A pool of threads; one thread for each call, which is the same to those who use it."""
+    """A pool of threads, which start when they are needed and wait for more calls."""
 
     def __init__(
         self,
@@ -483,39 +484,44 @@ class SimulatedExecutor(Executor):
     ) -> None:
         """No threads yet."""
         self._world = world
-        self._room = SimulatedCondition(world)
-        self._free = max_workers or 4
+        self._calls: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._resting = _Waiters(world.scheduler)
+        self._idle = 0  # how many of the threads rest
+        self._threads: list[SimulatedThread] = []
+        self._threads_max = max_workers or 4
         self._prefix = thread_name_prefix or "pool"
-        self._open: dict[SimulatedThread, None] = {}
         self._closed = False
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> "Future[T]":
-        """Call a function in a thread of its own, once there is one."""
+        """Call a function in one of the threads, once one has time."""
         if self._closed:
             raise RuntimeError("cannot schedule new futures after shutdown")
         future: Future[T] = Future()
+        self._calls.append((future, partial(fn, *args, **kwargs)))
+        if len(self._calls) <= self._idle:
+            self._resting.wake(1)
+        elif len(self._threads) < self._threads_max:
+            thread = SimulatedThread(self._world, target=self._work, name=self._prefix)
+            self._threads.append(thread)
+            thread.start()
+        return future
 
-        def body() -> None:
-            with self._room:
-                while self._free == 0:
-                    self._room.wait()
-                self._free -= 1
-            try:
+    def _work(self) -> None:
+        while True:
+            while self._calls:
+                future, call = self._calls.popleft()
                 if future.set_running_or_notify_cancel():
                     try:
-                        future.set_result(fn(*args, **kwargs))
+                        future.set_result(call())
                     except BaseException as error:
                         future.set_exception(error)
-            finally:
-                with self._room:
-                    self._free += 1
-                    self._room.notify()
-                    self._open.pop(thread, None)
-
-        thread = SimulatedThread(self._world, target=body, name=self._prefix)
-        self._open[thread] = None
-        thread.start()
-        return future
+                        if isinstance(error, SimulationOver):
+                            raise
+            if self._closed:
+                return
+            self._idle += 1
+            self._resting.wait(None)
+            self._idle -= 1
 
     def map(
         self,
@@ -531,5 +537,8 @@ class SimulatedExecutor(Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more calls, and wait for those that run."""
         self._closed = True
-        while wait and self._open and not self._world.scheduler.is_over:
-            next(iter(self._open)).join()
+        if self._world.scheduler.is_over:
+            return
+        self._resting.wake_all()
+        for thread in self._threads if wait else ():
+            thread.join()

@@ -135,6 +135,7 @@ CONNECT_FAULTS = (
     *(*SERVER_NETWORK_FAULTS, "slow network"),
 )
 LONG_PARTITION_MS = 70_000  # longer than clients wait for an answer
+LONG_WORK_MS = 5 * MINUTE_MS
 SERVER_SEGMENT_BYTES = 20_000  # one of their records is larger than the smallest segments
 
 
@@ -227,6 +228,7 @@ def _with_application(scenario: Scenario, chance: float) -> Scenario:
         at_ms = CALM_BEFORE_MS + random.randrange(scenario.work_ms)
         kind, target = random.choice(APPLICATION_FAULTS), random.choice(instances)
         found.append(Fault(at_ms, kind, target, random.choice((50, 1_000, 8_000, 20_000))))
+    often = "500" if scenario.work_ms < LONG_WORK_MS else "2000"  # commits are most of its work
     scenario = replace(
         scenario,
         # Somebody must write what it reads.
@@ -234,7 +236,7 @@ def _with_application(scenario: Scenario, chance: float) -> Scenario:
         faults=tuple(sorted(found, key=lambda fault: fault.at_ms)),
         application={
             "num_standby_replicas": str(random.choice((0, 1)) if len(instances) > 1 else 0),
-            "commit_interval_ms": random.choice(("500", "5000", "5000")),
+            "commit_interval_ms": random.choice((often, "5000", "5000")),
             "acceptable_recovery_lag": random.choice(("0", "10000")),
             "probing_rebalance_interval_ms": "60000",
             "repartition_purge_interval_ms": random.choice(("5000", "30000")),

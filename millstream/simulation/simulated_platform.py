@@ -56,7 +56,7 @@ NO_SPIN = "no thread spins"
 CATCH_UP_SECONDS_MAX = 300  # for readers, after the last record
 SETTLED_US = 3_000_000  # after the last client has closed its connections
 LONG_REAL_S = 0.05  # no lock is held for so long
-GARBAGE_MS = 20_000
+GARBAGE_MS = 60_000
 KINDS: dict[str, type[Actor]] = {
     "producer": IdempotentProducer,
     "bursts": BurstProducer,
@@ -232,7 +232,7 @@ class Platform:
     def _await(self, actor: Actor) -> None:
         while not actor.is_done:
             self._revive()
-            self.simulation.scheduler.sleep(100_000)
+            self.simulation.scheduler.sleep(250_000)
 
     def _supervise_until(self, end_us: int) -> None:
         """Start again whoever has ended by an error, as an operator would."""

@@ -85,9 +85,14 @@ class Stream:
 
     def take(self, now_us: int, wanted: int, *, peek: bool = False) -> bytes | None:
         """What has arrived, at most so many bytes; None: nothing yet; empty: the end."""
+        parts = self.parts
+        if len(parts) == 1 and parts[0][0] <= now_us and len(parts[0][1]) <= wanted and not peek:
+            data = parts.popleft()[1]  # as most messages: one part, taken whole
+            self.size -= len(data)
+            return bytes(data)
         taken = []
         left = wanted
-        for at_us, data in self.parts:
+        for at_us, data in parts:
             if at_us > now_us or left == 0:
                 break
             taken.append(data[:left])
@@ -234,7 +239,7 @@ class SimulatedSocket(Selectable):
         room = outgoing.capacity - outgoing.size
         if room <= 0:
             raise BlockingIOError(errno.EAGAIN, "no room to send")
-        taken = bytes(data[:room])
+        taken = bytes(data if len(data) <= room else data[:room])
         outgoing.size += len(taken)
         link.sent(self, taken)
         return len(taken)
@@ -449,14 +454,16 @@ class SimulatedSelector(BaseSelector):
             self._task = None
 
     def _ready(self, now_us: int) -> list[tuple[SelectorKey, int]]:
-        due, looks = self._due, self._looks
+        due, looks, keys = self._due, self._looks, self._keys
         while due and due[0][0] <= now_us:
             selectable = heapq.heappop(due)[2]
             if selectable.selector is self:
                 looks[selectable] = None
-        found = []
+        found: list[tuple[SelectorKey, int]] = []
+        if not looks:
+            return found
         for selectable in list(looks):
-            key = self._keys[selectable]
+            key = keys[selectable]
             mask = selectable.ready(key.events, now_us)
             if mask:
                 found.append((key, mask))  # looked at again next time: it may still be ready

@@ -128,5 +128,12 @@ def log_bounds(
     if not wanted:
         return {}
     first = admin.list_offsets(dict.fromkeys(wanted, EARLIEST_TIMESTAMP)).all()
-    end = admin.list_offsets(dict.fromkeys(wanted, LATEST_TIMESTAMP)).all()
-    return {tp: (first[tp].offset, end[tp].offset) for tp in wanted}
+    ends = log_ends(admin, wanted)
+    return {tp: (first[tp].offset, ends[tp]) for tp in wanted}
+
+
+def log_ends(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """The end of each log, records of open transactions included."""
+    wanted = dict.fromkeys(partitions, LATEST_TIMESTAMP)
+    found = admin.list_offsets(wanted).all() if wanted else {}
+    return {tp: found[tp].offset for tp in wanted}

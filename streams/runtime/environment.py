@@ -14,7 +14,7 @@ from broker.model import TopicPartition
 from streams.config import StreamsConfig
 from streams.runtime.assignment import Rules
 from streams.runtime.assignor import HostTasks, ProcessReport, TaskAssignor
-from streams.runtime.clients import Clients, log_bounds
+from streams.runtime.clients import Clients, log_bounds, log_ends
 from streams.runtime.internal_topics import prepare_topics
 from streams.runtime.output_buffer import BATCH_BYTES
 from streams.runtime.partitions import Layout, TaskId, lay_out
@@ -91,10 +91,8 @@ class Environment:
     def end_positions(self, layout: Layout, tasks: Iterable[TaskId]) -> dict[TaskId, int]:
         """The sum of the ends of each task's changelogs."""
         wanted = list(tasks)
-        bounds = self.bounds(tp for task in wanted for tp in layout.changelogs(task).values())
-        return {
-            task: sum(bounds[tp][1] for tp in layout.changelogs(task).values()) for task in wanted
-        }
+        ends = log_ends(self.admin, (tp for t in wanted for tp in layout.changelogs(t).values()))
+        return {task: sum(ends[tp] for tp in layout.changelogs(task).values()) for task in wanted}
 
     def bounds(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """First offset and end of logs."""

@@ -142,17 +142,17 @@ class RetainedTopic(Actor):
         if clock.ahead_ms < 0:
             return  # records seem to be younger than they are
         start = end = 0
-        for _ in range(EXPIRY_SECONDS_MAX):
-            try:
-                with self._reader() as reader:
+        most = 0 if self._by_time else (RETENTION_BYTES + SEGMENT_BYTES) // RECORD_BYTES[0]
+        with consumer(self.target, **CLIENT) as reader:
+            for _ in range(EXPIRY_SECONDS_MAX):
+                try:
                     start = reader.beginning_offsets([self._tp])[self._tp]
                     end = reader.end_offsets([self._tp])[self._tp]
-            except MillstreamError:
-                continue
-            most = 0 if self._by_time else (RETENTION_BYTES + SEGMENT_BYTES) // RECORD_BYTES[0]
-            if end - start <= most:
-                return
-            self.platform.simulation.scheduler.sleep(1_000_000)
+                except MillstreamError:
+                    continue
+                if end - start <= most:
+                    return
+                self.platform.simulation.scheduler.sleep(1_000_000)
         self._fail(f"offsets {start} to {end} are still there after {EXPIRY_SECONDS_MAX} s")
 
     def _reader(self) -> Consumer:

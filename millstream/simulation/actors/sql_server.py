@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 SETTINGS: Mapping[str, object] = {
     "ksql.streams.auto.offset.reset": "earliest",
     "ksql.streams.processing.guarantee": "exactly_once_v2",
+    "ksql.streams.consumer.fetch.max.wait.ms": 3_000,  # an idle query costs little
     "ksql.query.retry.backoff.initial.ms": 1_000,
     "ksql.query.retry.backoff.max.ms": 10_000,
 }
@@ -48,6 +49,7 @@ OTHER_SETTINGS: Sequence[Mapping[str, object]] = (
 DATA = "/data"
 SCHEMAS_SHARE = 0.3  # of the servers that are alone
 FOLLOWING = 0.5  # of the servers look for commands of others
+SOON_CALM_MS = 1_000  # after the last fault the rest of a script need not wait for more of them
 CALM_MS = 90_000  # after the last fault nothing is slow any more
 PROMPT_MS = 8_000  # for the results of a row, when nothing goes wrong
 PROBES = 3
@@ -131,7 +133,8 @@ class SqlServerActor(Actor):
         script = self.workload.script
         self._check_places(server.engine)
         while not script.is_over:
-            self._wait(self.random.randrange(200, 12_000))
+            calm = self.platform.is_calm(SOON_CALM_MS)
+            self._wait(self.random.randrange(200, 2_500 if calm else 12_000))
             while not self.others_agree():
                 self._wait(1_000)
             self._try(server)
@@ -176,8 +179,7 @@ class SqlServerActor(Actor):
                 self._waits_for = "prompt results"
                 step = self.workload.insert_orders()
                 step.run(server)
-                self._wait(PROMPT_MS)
-                found = self.workload.differences(server.reading)
+                found = self._differences_within(PROMPT_MS, server)
                 if found:
                     raise Violation("no work waits while all threads are idle", _shown(found))
             if not self._is_one_of_two:  # otherwise each has a part of a table
@@ -190,6 +192,18 @@ class SqlServerActor(Actor):
         except MillstreamError as error:
             self.note("could not check", type(error).__name__, error.message[:300])
             self._wait(1_000)
+
+    def _differences_within(self, limit_ms: int, server: SqlServer) -> Mapping[str, str]:
+        """What is not as it should be when the time is up; nothing as soon as all is."""
+        waited_ms, wait_ms = 0, 1_000
+        while True:
+            wait_ms = min(wait_ms, limit_ms - waited_ms)
+            self._wait(wait_ms)
+            waited_ms += wait_ms
+            found = self.workload.differences(server.reading)
+            if not found or waited_ms >= limit_ms:
+                return found
+            wait_ms *= 2
 
     def _complete(self, server: SqlServer) -> None:
         while True:

@@ -42,6 +42,7 @@ class TopicReading:
                 tp = TopicPartition(each.topic, each.partition)
                 self._positions[tp] = each.offset + 1
         self._positions |= {tp: reader.position(tp) for tp in places}
+        reader.unsubscribe()  # fetch nothing until the next question
         return found
 
     def forget(self, topic: str) -> None:
