@@ -55,6 +55,11 @@ class Scenario:
         return self.settings.get("durability") == "fsync"
 
     @property
+    def pace(self) -> int:
+        """How many times longer actors rest in a long scenario: it has about as much work."""
+        return max(1, self.work_ms // PACE_MS)
+
+    @property
     def faults_end_ms(self) -> int:
         """When the last fault is over."""
         return max((each.end_ms for each in self.faults), default=0)
@@ -135,7 +140,7 @@ CONNECT_FAULTS = (
     *(*SERVER_NETWORK_FAULTS, "slow network"),
 )
 LONG_PARTITION_MS = 70_000  # longer than clients wait for an answer
-LONG_WORK_MS = 5 * MINUTE_MS
+PACE_MS = 150_000  # actors rest as long as usual in scenarios of less than twice this
 SERVER_SEGMENT_BYTES = 20_000  # one of their records is larger than the smallest segments
 
 
@@ -161,7 +166,7 @@ def core_scenario_of(seed: int, *, minutes: float = 4) -> Scenario:
     """The broker and its clients in the scenario of a seed, without applications and servers."""
     random = Random(f"{seed}/scenario")
     work_ms = int(minutes * MINUTE_MS)
-    settings = _settings(random)
+    settings = _settings(random, max(1, work_ms // PACE_MS))
     actors = _actors(random)
     durable = settings["durability"] == "fsync"
     faults = _faults(random, actors, work_ms, durable=durable)
@@ -228,7 +233,8 @@ def _with_application(scenario: Scenario, chance: float) -> Scenario:
         at_ms = CALM_BEFORE_MS + random.randrange(scenario.work_ms)
         kind, target = random.choice(APPLICATION_FAULTS), random.choice(instances)
         found.append(Fault(at_ms, kind, target, random.choice((50, 1_000, 8_000, 20_000))))
-    often = "500" if scenario.work_ms < LONG_WORK_MS else "2000"  # commits are most of its work
+    pace = scenario.pace
+    often = "500" if pace == 1 else "2000"  # commits are most of its work
     scenario = replace(
         scenario,
         # Somebody must write what it reads.
@@ -241,8 +247,8 @@ def _with_application(scenario: Scenario, chance: float) -> Scenario:
             "probing_rebalance_interval_ms": "60000",
             "repartition_purge_interval_ms": random.choice(("5000", "30000")),
             "session_timeout_ms": random.choice(("6000", "15000", "45000")),
-            "poll_ms": "1000",
-            "consumer.fetch_max_wait_ms": "2000",
+            "poll_ms": str(1000 * pace),
+            "consumer.fetch_max_wait_ms": str(2000 * pace),
             SHARED_RUNTIME: random.choice(("true", "false", "false")),
         },
     )
@@ -342,14 +348,14 @@ def _hard_restarts(random: Random, work_ms: int) -> list[Fault]:
     return [Fault(at_ms, NO_RESTART, "sql", 40_000)]
 
 
-def _settings(random: Random) -> dict[str, str]:
+def _settings(random: Random, pace: int) -> dict[str, str]:
     return {
         "durability": random.choice(("fsync", "fsync", "kafka")),
         "log.segment.bytes": str(random.choice((2_000, 10_000, 1_000_000))),
         "log.index.interval.bytes": str(random.choice((1, 100, 4096))),
         "log.retention.check.interval.ms": str(random.choice((5_000, 30_000))),
         "log.flush.offset.checkpoint.interval.ms": str(random.choice((1_000, 10_000, 60_000))),
-        "log.cleaner.backoff.ms": "2000",
+        "log.cleaner.backoff.ms": str(2000 * pace),
         "log.message.timestamp.after.max.ms": str(2**62),  # clocks jump
         "log.segment.delete.delay.ms": str(random.choice((0, 5_000, 60_000))),
         "offsets.topic.num.partitions": str(random.choice((1, 3))),
@@ -357,7 +363,7 @@ def _settings(random: Random) -> dict[str, str]:
         "offsets.topic.segment.bytes": str(random.choice((10_000, 100_000))),
         "group.initial.rebalance.delay.ms": str(random.choice((0, 1_000))),
         "group.consumer.min.heartbeat.interval.ms": "1000",
-        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(2000 * pace),
     }
 
 

@@ -8,17 +8,20 @@ executes plans, so another configuration, planner or registry does not change wh
 of version 1 have no plan: they are prepared again, and their new plan is pinned in the log.
 
 Everything that is logged was possible when it was written. What cannot be executed again later
-becomes a command with the status ERROR, and the rest continues. A log that is damaged leaves the
-state as far as it could be read: the server is degraded, and refuses commands.
+becomes a command with the status ERROR, and the rest continues. While the cluster does not answer,
+commands that were read wait: they are executed in order, by the next read. A log that is damaged
+leaves the state as far as it could be read: the server is degraded, and refuses commands.
 """
 
 import logging
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from broker import concurrency
 from broker.client.registry.api import SchemaRegistry
-from broker.errors import MillstreamError
+from broker.client.retry import is_retriable
+from broker.errors import BrokersUnreachable, MillstreamError
 from sql.backends.native.materialized import Materialized
 from sql.backends.native.tap import Tap
 from sql.catalog import SourceInfo
@@ -84,6 +87,7 @@ class Commands:
     degraded: str | None = None
     _lock: concurrency.RLock = field(default_factory=lambda: concurrency.RLock())
     _by_offset: dict[int, CommandStatus] = field(default_factory=dict)
+    _unapplied: deque[LoggedCommand] = field(default_factory=deque)  # read, not executed yet
     # Commands without a plan, with the plan that this server has made of them.
     _unpinned: dict[int, Command] = field(default_factory=dict)
     _replaying: bool = False
@@ -156,6 +160,7 @@ class Commands:
             if self.log is not None:
                 self.log.close()
                 self.topics.delete(self.log.topic)
+            self._unapplied.clear()
             self.state = State()
             self.degraded = "the cluster was terminated"
 
@@ -213,10 +218,11 @@ class Commands:
         self.provide(change)
         command = self._command(change, text, properties, schemas)
         command = decode(*encode(command), log.topic, log.next_offset)  # as all servers read it
-        change_of(command, self.functions)  # what cannot be read again must not be logged
+        # What cannot be read again must not be logged, and what is logged is executed at once.
+        logged = sized(change_of(command, self.functions), self.topics)
         offset = log.append(command)
         self._by_offset.clear()
-        self._apply(LoggedCommand(offset, command))
+        self._apply(LoggedCommand(offset, command), logged)
         self._clean_up(change)
         return CurrentStatus(text, change.command_id, self._by_offset.pop(offset), offset)
 
@@ -246,7 +252,7 @@ class Commands:
         properties: Mapping[str, object],
     ) -> tuple[Change, StatementSchemas]:
         """The change of a statement, after all that was logged before it."""
-        if log.is_writer:
+        if log.is_writer and not self._unapplied:
             # If another server has written since, our command will be refused, and tried again. So
             # what we know is good enough to carry a statement out, but not to refuse it.
             schemas = StatementSchemas(self.registry)
@@ -331,19 +337,24 @@ class Commands:
     # --- from the log -------------------------------------------------------------------------
 
     def _read_on(self) -> None:
+        """Execute what was read and not executed before, and what follows in the log."""
         assert self.log is not None, "there is a log"
-        read: list[LoggedCommand] = []
+        waiting = self._unapplied
         try:
-            read.extend(self.log.unread())
+            waiting.extend(self.log.unread())  # keeps what was read before an error
         except DamagedCommand as error:
             self.degraded = str(error)
             logger.error("commands can no longer be executed: %s", error)
-        pins = {each.command.pins: each.command for each in read if each.command.pins is not None}
-        for each in read:
-            if each.command.pins is not None:
-                self._unpinned.pop(each.command.pins, None)
+        pins = {
+            each.command.pins: each.command for each in waiting if each.command.pins is not None
+        }
+        while waiting:
+            logged = waiting[0]
+            if logged.command.pins is not None:
+                self._unpinned.pop(logged.command.pins, None)
             else:
-                self._apply(_pinned(each, pins.get(each.offset)))
+                self._apply(_pinned(logged, pins.get(logged.offset)))
+            waiting.popleft()
 
     def _finish(self, log: CommandLog) -> None:
         """Also read what the last server was about to commit when it died."""
@@ -370,18 +381,20 @@ class Commands:
         else:
             logger.info("logged the plans of %d old commands", len(self._unpinned))
 
-    def _apply(self, logged: LoggedCommand) -> None:
+    def _apply(self, logged: LoggedCommand, change: Change | None = None) -> None:
+        """Execute a command; raises an outage of the cluster, before anything is changed."""
         command = logged.command
         try:
-            change = self._replayed(logged)
-            status = self._carry_out(change)
-        except Exception as error:  # whatever it is, the commands after it must be executed
-            if isinstance(error, MillstreamError):
-                logger.error("command %s at %d failed: %s", command.id, logged.offset, error)
-            else:
-                logger.exception("command %s at %d failed", command.id, logged.offset)
-            message = error.message if isinstance(error, MillstreamError) else repr(error)
-            status = CommandStatus(ERROR, message)
+            change = change or self._replayed(logged)
+        except Exception as error:
+            if _is_outage(error):
+                raise
+            status = _failed(logged, error)
+        else:
+            try:
+                status = self._carry_out(change)
+            except Exception as error:  # whatever it is, the commands after it must be executed
+                status = _failed(logged, error)
         self._by_offset[logged.offset] = status
         self.statuses[command.id] = status
 
@@ -459,6 +472,19 @@ class Commands:
         except Exception as error:  # the query fails on its own, and its failures say why
             logger.warning("cannot find the rows of query %s: %s", query.id, error)
             return None
+
+
+def _is_outage(error: Exception) -> bool:
+    """Whether the cluster did not answer: then a command says nothing about itself."""
+    return is_retriable(error) or isinstance(error, BrokersUnreachable)
+
+
+def _failed(logged: LoggedCommand, error: Exception) -> CommandStatus:
+    if isinstance(error, MillstreamError):
+        logger.error("command %s at %d failed: %s", logged.command.id, logged.offset, error)
+        return CommandStatus(ERROR, error.message)
+    logger.exception("command %s at %d failed", logged.command.id, logged.offset, exc_info=error)
+    return CommandStatus(ERROR, repr(error))
 
 
 def _pinned(logged: LoggedCommand, pin: Command | None) -> LoggedCommand:

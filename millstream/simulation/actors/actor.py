@@ -54,6 +54,10 @@ class Actor:
         assert self._stopping is not None
         return not self._stopping.wait(self.random.randint(shortest_ms, longest_ms) / 1000)
 
+    def pause(self, shortest_ms: int, longest_ms: int) -> bool:
+        """Rest between two pieces of work: longer in a long scenario, see Scenario.pace."""
+        return self.rest(shortest_ms, longest_ms * self.platform.scenario.pace)
+
     def note(self, what: str, *details: object) -> None:
         """Write into the history."""
         self.platform.simulation.history.add(self.name, what, *details)

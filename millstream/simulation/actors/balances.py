@@ -63,7 +63,7 @@ class Balances(Actor):
                         self._run(out)
                         if self.random.random() < 0.5:
                             self._check()
-                        self.rest(100, 3_000)
+                        self.pause(100, 3_000)
             except MillstreamError as error:
                 self.note("opens another producer after", type(error).__name__, error.message[:120])
                 self.rest(100, 1_000)

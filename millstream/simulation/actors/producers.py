@@ -59,7 +59,7 @@ class IdempotentProducer(Actor):
                 self.platform.seen.acknowledge(tp, told.offset, value)
                 self.platform.broker.promised(self.name)
             self.note("got acknowledgements of", len(sent), "records of", who)
-            self.rest(*self.rest_ms)
+            self.pause(*self.rest_ms)
 
 
 class BurstProducer(IdempotentProducer):
@@ -133,4 +133,4 @@ class TransactionalProducer(Actor):
                 transaction.outcome = "committed"
             self.platform.broker.promised(self.name)
             self.note("has", transaction.outcome, name)
-            self.rest(100, 3_000)
+            self.pause(100, 3_000)

@@ -29,6 +29,7 @@ class GroupReader(Actor):
                 self.rest(100, 1_000)
 
     def _read(self) -> None:
+        wait_ms = 2_000 * self.platform.scenario.pace
         settings: dict[str, object] = {"group_protocol": self.protocol}
         if self.protocol == "classic":
             settings |= {"session_timeout_ms": 10_000, "heartbeat_interval_ms": 3_000}
@@ -37,7 +38,7 @@ class GroupReader(Actor):
             group_id=self.group,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            fetch_max_wait_ms=2_000,
+            fetch_max_wait_ms=wait_ms,
             request_timeout_ms=10_000,
             default_api_timeout_ms=20_000,
             max_poll_interval_ms=MAX_POLL_INTERVAL_MS,
@@ -52,7 +53,7 @@ class GroupReader(Actor):
             reader.subscribe([PLAIN], RebalanceListener(assigned=assigned))
             delivered = self.platform.seen.delivered[self.group]
             while not self.must_stop:
-                records = reader.poll(timeout_ms=self.random.choice((100, 2_000)))
+                records = reader.poll(timeout_ms=self.random.choice((100, wait_ms)))
                 if not records:
                     continue
                 ends: dict[TopicPartition, int] = {}

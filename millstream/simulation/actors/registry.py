@@ -43,7 +43,7 @@ class RegistryActor(Actor):
     def _serve(self, registry: Registry) -> None:
         """Change it for a while; the next one reads what this one has written."""
         for _ in range(self.random.choice((3, 10, 30))):
-            if not self.rest(100, 5_000):
+            if not self.pause(100, 5_000):
                 return
             self.workload.change(registry, self.note)
             self.answered()

@@ -48,7 +48,7 @@ class RetainedTopic(Actor):
                 self._check()
             except MillstreamError as error:
                 self.note("could not go on:", type(error).__name__, error.message[:120])
-            self.rest(200, 6_000)
+            self.pause(200, 6_000)
         self._await_expiry()
 
     def _create(self) -> None:

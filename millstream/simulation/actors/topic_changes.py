@@ -61,7 +61,7 @@ class TopicChanges(Actor):
                     self._step(cluster, name)
                 except MillstreamError as error:
                     self.note("could not change", name, type(error).__name__, error.message[:120])
-                self.rest(200, 4_000)
+                self.pause(200, 4_000)
 
     def _step(self, cluster: ClusterAdmin, name: str) -> None:
         content = self.topics.get(name)

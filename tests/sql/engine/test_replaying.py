@@ -12,6 +12,7 @@ import pytest
 from broker.broker import Broker
 from broker.client import admin, producer
 from broker.client.administration.values import NewTopic
+from broker.errors import RequestTimeout
 from sql.command_log import Command, CommandLog, command_topic
 from sql.engine.engine import Engine
 from sql.engine.entities import QueryDescription
@@ -386,3 +387,27 @@ def test_variables_and_scripts_are_logged_as_what_they_stood_for(
     with engine_of(broker, tmp_path) as engine:
         assert engine.state == before
         assert engine.state.catalog.sources["ORDERS"].value_format.name == "JSON"
+
+
+def test_a_command_waits_while_the_cluster_does_not_answer(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It became an error of its own, and its stream was unknown until the next restart."""
+    with (
+        opened(broker, tmp_path / "first", {}) as first,
+        opened(broker, tmp_path / "second", {}) as second,
+    ):
+        first.execute(ORDERS + BIG)
+        with monkeypatch.context() as patched:
+            patched.setattr(second.commands.topics, "shape", unanswered)
+            for _ in range(2):
+                with pytest.raises(RequestTimeout):
+                    second.commands.follow()
+            assert not second.state.catalog.sources
+        second.commands.follow()
+        assert set(second.state.catalog.sources) == {"ORDERS", "BIG"}
+        assert second.state.queries.keys() == first.state.queries.keys()
+
+
+def unanswered(_topic: str) -> None:
+    raise RequestTimeout("no answer")
