@@ -2,10 +2,10 @@
 
     open     make the topic or check it, then read it to its end
     append   write records and wait until all replicas in sync have them
-    refresh  read what has come since, by whomever it was written
+    refresh  read what this worker and others have written since
 
 Each record that is read is given to `apply`, in the order of its partition. Records of transactions
-count once they are committed. Reads go to the end of the log, not to the last stable offset:
+count once they are committed. `refresh` reads to the end of the log, not to the last stable offset:
 committed records may follow an open transaction of another producer, which must end first. Any
 thread may call any method; calls are serialized.
 """
@@ -92,7 +92,9 @@ class StateTopic:
             partitions = self._reader.partitions_for(self.name)
             self._reader.assign([TopicPartition(self.name, number) for number in partitions])
             self._reader.seek_to_beginning()
-            self._read_to_end(self._reader)
+            # Without what lies behind open transactions: those of tasks that died with the last
+            # worker end when the next tasks start, and a worker must not wait a minute for them.
+            self._read_to(self._reader, self._reader.end_offsets(self._reader.assignment()))
 
     def append(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Write keys with their values, None to delete one; raises if not all were written."""
@@ -175,9 +177,12 @@ class StateTopic:
 
     def _read_to_end(self, reader: Consumer) -> None:
         wanted = dict.fromkeys(reader.assignment(), LATEST_TIMESTAMP)
-        ends = self._opened(self._admin).list_offsets(wanted).all()
+        found = self._opened(self._admin).list_offsets(wanted).all()
+        self._read_to(reader, {tp: end.offset for tp, end in found.items()})
+
+    def _read_to(self, reader: Consumer, ends: Mapping[TopicPartition, int]) -> None:
         silent = 0
-        while any(reader.position(tp) < end.offset for tp, end in ends.items()):
+        while any(reader.position(tp) < end for tp, end in ends.items()):
             if self._closing:
                 raise Conflict("the worker is stopping")
             records = reader.poll(POLL_MS, max_records=POLL_RECORDS)

@@ -398,7 +398,11 @@ class ClassicGroupMember:
     def _say_goodbye(self, reason: str) -> Future[object] | None:
         member_id, instance_id = self._member_id, self._config.group_instance_id
         leaves = self._config.leave_group_on_close
-        if member_id == NO_MEMBER or not (instance_id is None if leaves is None else leaves):
+        if not (instance_id is None if leaves is None else leaves):
+            return None
+        # Before its first join is answered, the coordinator may know a static member already.
+        joins = instance_id is not None and self._state is MembershipState.JOINING
+        if member_id == NO_MEMBER and not joins:
             return None
         request = LeaveGroupRequest(
             group_id=self._config.group_id,

@@ -111,7 +111,7 @@ def test_a_connector_for_another_directory_is_refused(
         with pytest.raises(ConnectRefused) as refused:
             client.create("c", config)
         assert refused.value.status == 400
-        assert "may not write code" in refused.value.message or (
+        assert "sinks may not write Python files" in refused.value.message or (
             "is not in a directory that connectors may use" in refused.value.message
             and str(inside) in refused.value.message
         )

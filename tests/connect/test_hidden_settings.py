@@ -208,5 +208,5 @@ def test_a_configuration_that_is_put_back_as_it_is_shown_keeps_its_password(
     named = [each for each in configs if each.get("host") == "7"]
     assert named
     assert {each["login"] for each in named} == {SECRET}
-    with pytest.raises(ConnectRefused, match="stands for a password"):
+    with pytest.raises(ConnectRefused, match="placeholder for a hidden password"):
         client.create("d", {**client.describe("c")["config"], "name": "d"})

@@ -157,10 +157,10 @@ def test_the_name_of_a_new_file_of_offsets_is_on_the_disk_too(
 def test_a_batch_that_cannot_be_read_is_not_waited_for(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unreadable(self: object, reader: object) -> None:
+    def unreadable(self: object, reader: object, ends: object) -> None:
         raise CorruptBatchError("nonsense", topic="o", partition=0, offset=3, next_offset=5)
 
-    monkeypatch.setattr(StateTopic, "_read_to_end", unreadable)
+    monkeypatch.setattr(StateTopic, "_read_to", unreadable)
     offsets = TopicOffsets(StateTopic(broker, SPEC))
     with pytest.raises(ConnectError, match="cannot read offsets 3 to 4") as refused:
         offsets.open()
@@ -215,6 +215,22 @@ def test_an_offset_behind_an_open_transaction_of_another_task_is_waited_for(
 
         monkeypatch.setattr(StateTopic, "_read_to_end", read_to_end)
         assert offsets.get("src", [{"file": 0}, {"file": 1}]) == [None, {"line": 1}]
+    offsets.close()
+
+
+@pytest.mark.timeout(30)  # the transaction stays open for a minute
+def test_a_worker_starts_while_a_transaction_of_a_killed_task_is_open(broker: Broker) -> None:
+    offsets = open_offsets(broker)
+    offsets.save("src", [SourceOffset(FILE, {"line": 1})])
+    with producer(broker, transactional_id="killed") as killed:
+        killed.init_transactions()
+        killed.begin_transaction()
+        offsets.send("src", [SourceOffset({"file": 2}, {"line": 1})], killed)
+        killed.flush()
+        following = open_offsets(broker)
+        following.close()
+        killed.abort_transaction()
+    assert offsets.all_of("src") == [SourceOffset(FILE, {"line": 1})]
     offsets.close()
 
 

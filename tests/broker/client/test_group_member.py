@@ -333,6 +333,17 @@ def test_a_static_member_leaves_if_it_is_told_to() -> None:
     assert (member.member_id, member.group_instance_id) == ("static-1", "i")
 
 
+def test_a_static_member_leaves_before_its_first_join_is_answered() -> None:
+    """It stayed until its session ended: its group could not be deleted."""
+    made = make_setting(instance_id="i", leave_group_on_close=True)
+    made.transport.answer(JoinGroupRequest, lambda _: None)
+    made.member.poll(0)
+    made.member.close()
+    [leave] = made.transport.requests(LeaveGroupRequest)
+    [member] = leave.members
+    assert (member.member_id, member.group_instance_id) == ("", "i")
+
+
 def test_a_member_stays_if_it_is_told_to() -> None:
     made = make_setting(leave_group_on_close=False)
     made.join()

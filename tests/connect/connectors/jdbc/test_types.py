@@ -244,7 +244,7 @@ def test_local_times_are_those_of_the_zone(database: SomeDatabase) -> None:
 
 @pytest.mark.parametrize("database", [pytest.param("mariadb", marks=SERVER_MARKS)], indirect=True)
 def test_an_unknown_zone_of_mariadb_is_reported(database: SomeDatabase) -> None:
-    with pytest.raises(ConfigError, match="does not know the zone Europe/Berlin"):
+    with pytest.raises(ConfigError, match="does not know the time zone Europe/Berlin"):
         source_of(database, db_timezone="Europe/Berlin").read()
 
 
