@@ -49,6 +49,7 @@ class ConnectWorkerActor(Actor):
         self._keeps_name = self.random.random() < SAME_NAME
         self._rest_ms = max(2_000, platform.scenario.work_ms // 8)  # the longest, between steps
         self._waits_for = "its script"
+        self._pause_ms = 0  # how long the next worker leaves everything as it is
         self._is_prepared = False
         self._has_started_calmly = False
         self._together_ms: int | None = None  # since when two workers run
@@ -100,9 +101,14 @@ class ConnectWorkerActor(Actor):
     def _serve(self, server: ConnectServer, reading: TopicReading) -> None:
         workload = self.workload
         workload.check_known(server.herder)
+        pause_ms, self._pause_ms = self._pause_ms, 0
+        self._wait(server, pause_ms)
         while not workload.is_over:
             self._wait(server, self.random.randrange(200, self._rest_ms))
             step = self._attempt(server, lambda: self._step(server))
+            if step is not None and step.restarts:
+                self._pause_ms = step.pause_ms
+                return  # the next worker must leave the connector as it is
             self._wait(server, step.pause_ms if step is not None else 0)
         while not self.platform.is_calm(CALM_MS):
             self._wait(server, 3_000)

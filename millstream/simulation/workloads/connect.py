@@ -36,6 +36,8 @@ PLUGINS = "millstream.simulation.workloads.lines"
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 MESSAGE_BYTES = "1000"  # what the dead letter topic takes at first, if it refuses some
 ENOUGH_BYTES = "100000"
+# How long users leave a connector paused or stopped, and whether they restart the worker meanwhile.
+HOLDS = ((3_000, False), (30_000, False), (30_000, True))
 KEPT = "an acknowledged configuration is kept"
 
 
@@ -56,6 +58,7 @@ class Step:
     connector: str = ""
     after: Callable[[], Wanted | None] | None = None
     pause_ms: int = 0  # how long the user waits then
+    restarts: bool = False  # whether the worker is restarted before that
 
 
 class ConnectWorkload:
@@ -143,7 +146,7 @@ class ConnectWorkload:
     def _hold(self, name: str) -> Iterator[Step]:
         stops = self._random.random() < 0.4
         state = TargetState.STOPPED if stops else TargetState.PAUSED
-        pause_ms = self._random.choice((3_000, 30_000, 30_000))
+        pause_ms, restarts = self._random.choice(HOLDS)
 
         def hold(herder: Herder) -> None:
             (herder.stop_connector if stops else herder.pause)(name)
@@ -154,7 +157,8 @@ class ConnectWorkload:
         def resumed() -> Wanted:
             return Wanted(self._known(name).config)
 
-        yield Step(f"{'stop' if stops else 'pause'} {name}", hold, name, held, pause_ms)
+        what = f"{'stop' if stops else 'pause'} {name}"
+        yield Step(what, hold, name, held, pause_ms, restarts)
         yield Step(f"resume {name}", lambda herder: herder.resume(name), name, resumed)
 
     def _restart(self, name: str) -> Iterator[Step]:
