@@ -244,6 +244,15 @@ class SimulatedDisk:
             else:
                 yield f"{path}/{name}", node
 
+    def has_name_with_end(self, end: str, folder: StoredFolder | None = None) -> bool:
+        """Whether a file has such a name; asked before each write, so it builds no paths."""
+        return any(
+            self.has_name_with_end(end, node)
+            if isinstance(node, StoredFolder)
+            else name.endswith(end)
+            for name, node in (folder or self.names.root).entries.items()
+        )
+
     def digest(self) -> str:
         """Equal for disks on which programs see the same."""
         found = hashlib.blake2b(digest_size=8)

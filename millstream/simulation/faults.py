@@ -350,4 +350,4 @@ def _removed_segments(disk: SimulatedDisk) -> int:
 
 def _has_swap(disk: SimulatedDisk) -> bool:
     """Whether a compacted segment waits for the name of those it replaces."""
-    return any(path.endswith(LOG + SWAP) for path, _ in disk.walk())
+    return disk.has_name_with_end(LOG + SWAP)
