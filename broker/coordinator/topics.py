@@ -95,11 +95,13 @@ class StagedChange:
     after: dict[str, Topic | None]
     before: dict[str, Topic | None]
     pending: Pending[Outcome] = field(default_factory=Pending)
+    followers: list[Pending[Outcome]] = field(default_factory=list)  # of others than who asked
     settled: concurrency.Event = field(default_factory=lambda: concurrency.Event())
 
     def settle(self, error: StorageError | None) -> None:
         """Notify the waiters."""
-        self.pending.complete(Outcome(error))
+        for each in (self.pending, *self.followers):
+            each.complete(Outcome(error))
         self.settled.set()
 
 
@@ -154,7 +156,7 @@ class TopicCatalog:
         self._wanted: dict[str, Topic] = {}
         self._folded: dict[str, str] = {}
         self._staged: list[StagedChange] = []
-        self._internal: dict[str, StagedChange] = {}  # internal topics that were made
+        self._creations: dict[str, StagedChange] = {}  # of topics that are not there yet
         self._version = 0
         # Taken under the broker's lock or without it, never the other way round.
         self._writing = concurrency.Lock()
@@ -260,8 +262,7 @@ class TopicCatalog:
         with self._lock:
             if name not in self._wanted:
                 self.stage_new([self.internal_topic(name)])
-                self._internal[name] = self._staged[-1]
-            change = self._internal.get(name)
+            change = self._creations.get(name)
         self.write_changes()
         if change is not None:
             change.settled.wait()
@@ -315,9 +316,25 @@ class TopicCatalog:
                 self._wanted[name] = topic
                 self._folded[_fold(name)] = name
         change = StagedChange(dict(after), before)
+        self._creations.update((name, change) for name, old in before.items() if old is None)
         self._staged.append(change)
         self.has_changes.set()
         return change.pending
+
+    def creation(self, name: str) -> Pending[Outcome] | None:
+        """When a topic that another request creates will be there; None if none does."""
+        change = self._creations.get(name)
+        if change is None:
+            return None
+        following: Pending[Outcome] = Pending()
+        change.followers.append(following)
+        return following
+
+    def _settled(self, change: StagedChange, error: StorageError | None) -> None:
+        for name in change.after:
+            if self._creations.get(name) is change:
+                del self._creations[name]
+        change.settle(error)
 
     def grown(self, name: str, partition_count: int) -> Topic:
         """A topic with more partitions; BrokerError says why it cannot have them."""
@@ -359,7 +376,7 @@ class TopicCatalog:
             except Exception as error:
                 logger.exception("a saved change of topics could not be applied")
                 with self._lock:
-                    change.settle(StorageError(f"changing topics failed: {error!r}"))
+                    self._settled(change, StorageError(f"changing topics failed: {error!r}"))
 
     def _save(self, version: int, topics: Iterable[Topic]) -> None:
         document = {
@@ -397,7 +414,7 @@ class TopicCatalog:
                 elif self._wanted.pop(name, None) is not None:
                     del self._folded[_fold(name)]
         for change in failed:
-            change.settle(error)
+            self._settled(change, error)
 
     def _run(self, steps: Steps, *, pause: bool) -> None:
         while True:
@@ -427,7 +444,7 @@ class TopicCatalog:
                 yield from listener(kind, topics)
         for topic in changed.get("deleted", ()):
             del self._folded[_fold(topic.name)]  # the name is free only now
-        change.settle(failure)
+        self._settled(change, failure)
 
     def _make(self, old: Topic | None, new: Topic) -> Steps:
         known = 0 if old is None else old.partition_count

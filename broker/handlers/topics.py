@@ -6,7 +6,7 @@ from functools import partial
 
 from broker.coordinator.parts import Parts, batched, each
 from broker.coordinator.topics import NewTopic, Outcome, Topic
-from broker.errors import BrokerError, ErrorCode
+from broker.errors import BrokerError, ErrorCode, StorageError
 from broker.handlers.answers import follow, gather
 from broker.handlers.config_entries import topic_entries
 from broker.handlers.partitions import REFUSED, error_code_of
@@ -73,18 +73,36 @@ def create_topics(
             else _made_topic(state, new_topics[name], made.get(name))
         ),
     )
-    return follow(pending, lambda outcome: _created(answers, outcome))
+    # A topic that another request creates exists only when that is done: a client that is refused
+    # with TOPIC_ALREADY_EXISTS uses it at once.
+    others = {
+        name: creation
+        for name, error in refused.items()
+        if error.code is ErrorCode.TOPIC_ALREADY_EXISTS and not request.validate_only
+        for creation in [state.topics.creation(name)]
+        if creation is not None
+    }
+    waiting: list[Outcome | Pending[Outcome]] = [pending, *others.values()]
+    return follow(gather(waiting), lambda outcomes: _created(answers, list(others), outcomes))
 
 
-def _created(answers: list[CreatableTopicResult], outcome: Outcome) -> CreateTopicsResponse:
-    error = outcome.error
-    if error is not None:
-        failure = BrokerError(error_code_of(error), error.message)
-        answers = [
-            answer if answer.error_code else _refused_topic(answer.name, failure)
+def _created(
+    answers: list[CreatableTopicResult], others: list[str], outcomes: list[Outcome]
+) -> CreateTopicsResponse:
+    own, *theirs = outcomes
+    errors = {name: outcome.error for name, outcome in zip(others, theirs, strict=True)}
+    return CreateTopicsResponse(
+        topics=[
+            _answer_after(answer, errors.get(answer.name) if answer.error_code else own.error)
             for answer in answers
         ]
-    return CreateTopicsResponse(topics=answers)
+    )
+
+
+def _answer_after(answer: CreatableTopicResult, error: StorageError | None) -> CreatableTopicResult:
+    if error is None:
+        return answer
+    return _refused_topic(answer.name, BrokerError(error_code_of(error), error.message))
 
 
 def _repeated(names: Iterable[str]) -> set[str]:

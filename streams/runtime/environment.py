@@ -15,7 +15,7 @@ from streams.config import StreamsConfig
 from streams.runtime.assignment import Rules
 from streams.runtime.assignor import HostTasks, ProcessReport, TaskAssignor
 from streams.runtime.clients import Clients, log_bounds, log_ends
-from streams.runtime.internal_topics import prepare_topics
+from streams.runtime.internal_topics import TopicSettings, prepare_topics
 from streams.runtime.output_buffer import BATCH_BYTES
 from streams.runtime.partitions import Layout, TaskId, lay_out
 from streams.runtime.state_directories import StateDirectories
@@ -78,9 +78,8 @@ class Environment:
                 self.admin,
                 self.topology,
                 self.config.application_id,
-                replication_factor=self.config.replication_factor,
-                window_retention_extra_ms=self.config.windowstore_changelog_additional_retention_ms,
-                topic_config=self.config.topic_config,
+                TopicSettings.of(self.config),
+                self.clock,
             )
             return self.layout
 

@@ -18,7 +18,7 @@ from streams.runtime.assignor import ProcessReport
 from streams.runtime.clients import Clients
 from streams.runtime.environment import Environment
 from streams.runtime.global_runner import GlobalRunner
-from streams.runtime.internal_topics import prepare_topics
+from streams.runtime.internal_topics import TopicSettings, prepare_topics
 from streams.runtime.owned_task import OwnedTask, Phase
 from streams.runtime.partitions import Layout
 from streams.runtime.runner import TaskRunner
@@ -112,9 +112,8 @@ class Instance:
             self._admin,
             topology,
             config.application_id,
-            replication_factor=config.replication_factor,
-            window_retention_extra_ms=config.windowstore_changelog_additional_retention_ms,
-            topic_config=config.topic_config,
+            TopicSettings.of(config),
+            self._clock,
         )
         global_stores: Mapping[str, Any] = {}
         if topology.global_stores:

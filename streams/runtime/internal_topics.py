@@ -1,22 +1,45 @@
 """Internal topics: repartition topics and changelogs are made before the first task starts."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from dataclasses import dataclass, field
 
+from broker import concurrency
 from broker.client.administration.values import NewTopic
 from broker.client.api import Admin
+from broker.clock import Clock
 from broker.errors import BrokerError, ErrorCode
+from streams.config import StreamsConfig
 from streams.errors import StreamsError, TopologyError
 from streams.runtime.partitions import Layout, changelog_topic, lay_out
 from streams.state.changelog import changelog_config
 from streams.topology import Topology
 
+VISIBLE_MS = 30_000
+VISIBLE_RETRY_MS = 100
 REPARTITION_CONFIG = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",  # deleted by the application, when it has read and committed them
     "segment.bytes": str(50 * 1024 * 1024),
     "message.timestamp.type": "CreateTime",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """What new internal topics have; what the user has set for a store wins over `config`."""
+
+    window_retention_extra_ms: int
+    replication_factor: int = -1
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, config: StreamsConfig) -> "TopicSettings":
+        """Those of an application."""
+        return cls(
+            config.windowstore_changelog_additional_retention_ms,
+            config.replication_factor,
+            config.topic_config,
+        )
 
 
 def existing_topics(admin: Admin) -> dict[str, int]:
@@ -28,26 +51,21 @@ def prepare_topics(
     admin: Admin,
     topology: Topology,
     application_id: str,
-    *,
-    replication_factor: int = -1,
-    window_retention_extra_ms: int,
-    topic_config: Mapping[str, str] = MappingProxyType({}),
+    settings: TopicSettings,
+    clock: Clock,
 ) -> Layout:
-    """Lay the application out and make its internal topics; those that exist must fit.
-
-    `topic_config` is for all internal topics; what the user has set for a store wins.
-    """
+    """Lay the application out and make its internal topics; those that exist must fit."""
     existing = existing_topics(admin)
     layout = lay_out(topology, application_id, existing)
-    wanted = _wanted(layout, window_retention_extra_ms, topic_config)
+    wanted = _wanted(layout, settings.window_retention_extra_ms, settings.config)
     _check_existing({name: count for name, (count, _) in wanted.items()}, existing)
     missing = [
-        NewTopic(name, count, replication_factor, configs)
+        NewTopic(name, count, settings.replication_factor, configs)
         for name, (count, configs) in wanted.items()
         if name not in existing
     ]
     if missing:
-        _create(admin, missing)
+        _create(admin, missing, clock)
     return layout
 
 
@@ -79,11 +97,26 @@ def _check_existing(wanted: Mapping[str, int], existing: Mapping[str, int]) -> N
             )
 
 
-def _create(admin: Admin, topics: list[NewTopic]) -> None:
+def _create(admin: Admin, topics: list[NewTopic], clock: Clock) -> None:
     """Make topics; another instance of the application may be quicker, which is as good."""
     errors = admin.create_topics(topics).errors
     for name, error in errors.items():
         if not isinstance(error, BrokerError) or error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
             raise StreamsError(f'cannot create internal topic "{name}": {error}') from error
-    if errors:
-        _check_existing({topic.name: topic.partitions for topic in topics}, existing_topics(admin))
+    _await_topics(admin, {topic.name: topic.partitions for topic in topics}, clock)
+
+
+def _await_topics(admin: Admin, wanted: Mapping[str, int], clock: Clock) -> None:
+    """Wait until the brokers know new topics: a moment after they were created, in a cluster."""
+    deadline_ms = clock.monotonic_ms() + VISIBLE_MS
+    pausing = concurrency.Condition()
+    while missing := wanted.keys() - (existing := existing_topics(admin)).keys():
+        if clock.monotonic_ms() >= deadline_ms:
+            raise StreamsError(
+                f'internal topic "{min(missing)}" was created {VISIBLE_MS // 1000} s ago, but the '
+                "cluster does not list it",
+                hint="check the controller and the brokers",
+            )
+        with pausing:
+            clock.wait(pausing, VISIBLE_RETRY_MS)
+    _check_existing(wanted, existing)

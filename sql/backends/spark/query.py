@@ -22,6 +22,7 @@ from typing import Any
 
 from broker.client import admin
 from broker.client.api import Admin
+from broker.clock import SystemClock
 from broker.errors import MillstreamError
 from broker.model import TopicPartition
 from sql.backends.spark.connectors import (
@@ -44,7 +45,7 @@ from sql.backends.spark.stateless import plan_of_columns, written_records
 from sql.backends.spark.task_rows import StatelessTasks
 from sql.backends.spark.task_work import work_of
 from sql.errors import SqlError
-from streams.runtime.internal_topics import existing_topics, prepare_topics
+from streams.runtime.internal_topics import TopicSettings, existing_topics, prepare_topics
 from streams.runtime.partitions import Layout
 
 logger = logging.getLogger(__name__)
@@ -342,7 +343,8 @@ def _prepared(administration: Admin, job: Job, counts: Mapping[str, int]) -> Pre
         # Stores are in Spark's checkpoint: changelogs are not read.
         replace(work.topology, changelogs={}),
         job.application_id,
-        window_retention_extra_ms=0,
+        TopicSettings(window_retention_extra_ms=0),
+        SystemClock(),
     )
     return PreparedJob(found, layout)
 

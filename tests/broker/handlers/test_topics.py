@@ -7,6 +7,7 @@ import pytest
 from broker.broker import Broker
 from broker.clock import ManualClock
 from broker.config import BrokerConfig
+from broker.coordinator.topics import NewTopic
 from broker.errors import ErrorCode
 from broker.model import GROUP_TOPIC
 from broker.protocol.messages.configs import (
@@ -278,6 +279,17 @@ def test_no_election_is_needed(client: EmbeddedClient) -> None:
 def test_nothing_is_reassigned(client: EmbeddedClient) -> None:
     response = client.ask(ListPartitionReassignmentsRequest(), ListPartitionReassignmentsResponse)
     assert (response.error_code, response.topics) == (0, [])
+
+
+def test_a_topic_that_another_request_creates_exists_when_that_is_done(
+    client: EmbeddedClient,
+) -> None:
+    """A client that was refused at once looked for a topic that was not there yet."""
+    catalog = client.broker.state.topics
+    catalog.stage_new([NewTopic("a", 1, {})])
+    assert catalog.get("a") is None
+    assert create(client, CreatableTopic("a", 1, 1)) == [ErrorCode.TOPIC_ALREADY_EXISTS]
+    assert catalog.get("a") is not None
 
 
 def test_a_disk_that_refuses_is_told_per_topic(client: EmbeddedClient, tmp_path: Path) -> None:
