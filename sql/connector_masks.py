@@ -8,8 +8,9 @@ The text may be no statement: errors show what was sent, too.
 import re
 
 _CREATE = re.compile(r"\bCREATE\s+(?:SOURCE|SINK)\s+CONNECTOR\b", re.IGNORECASE)
+# Takes linear time: a name in quotes ends at the next quote, and a plain one starts where it can.
 _SETTING = re.compile(
-    r"""((?:'(?:[^']|'')*'|"[^"]*"|`[^`]*`|[\w.]+)\s*=\s*)('(?:[^']|'')*'?|[^\s,);]+)"""
+    r"""((?:'[^']*'|"[^"]*"|`[^`]*`|(?<![\w.])[\w.]+)\s*=\s*)('(?:[^']|'')*'?|[^\s,);]+)"""
 )
 _SECRET = re.compile(r"(?i)passw|secret|token|credential|user\.info|jaas|key['\"`]?\s*=")
 _SHOWN = frozenset({"connector.class"})

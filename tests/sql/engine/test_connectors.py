@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from broker import Broker
 from connect.client import ConnectClient
-from sql.connector_masks import masked
+from sql.connector_masks import hidden_values, masked
 from sql.engine.connectors import Connectors
 from sql.engine.engine import Engine
 from sql.engine.entities import (
@@ -176,6 +177,17 @@ SECRET = "s3cret-enough"
 )
 def test_values_of_connectors_are_masked_in_statements(text: str, shown: str) -> None:
     assert masked(text) == shown
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("piece", ["a", "'", "''", "key.", "= ", "'a' ", "http://", " "])
+def test_masking_takes_linear_time(piece: str) -> None:
+    # Any client may send such a text, which is no statement; 20,000 characters took seconds.
+    text = f"CREATE SINK CONNECTOR c WITH ({piece * 100_000}"
+    started = time.thread_time()
+    assert masked(text).startswith("CREATE SINK CONNECTOR c WITH (")
+    assert not hidden_values(text)
+    assert time.thread_time() - started < 5
 
 
 def test_a_connect_server_that_shows_passwords_is_not_quoted(connectors: Connectors) -> None:
