@@ -50,4 +50,5 @@ def check(broker: MillstreamBroker, data_directory: Path, poll: Poll) -> None:
     lose_tail(data_directory / f"{TOPIC}-0" / f"{0:020d}.log", 5)
     broker.start()
     send(broker.bootstrap, new)
-    assert read_until(poll, new[-1]) == new
+    found = read_until(poll, new[-1])
+    assert found == new, found
