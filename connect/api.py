@@ -9,14 +9,16 @@ import enum
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from broker import concurrency
-from broker.client.api import RecordMetadata
 from broker.model import TopicPartition
 from connect.config_def import ConfigDef
 from connect.data import ConnectSchema
 from connect.records import Header, Record, SinkRecord, SourceRecord
+
+if TYPE_CHECKING:
+    from broker.client.api import RecordMetadata  # brings all clients, which connectors do not need
 
 
 class ExactlyOnceSupport(enum.Enum):
@@ -234,7 +236,7 @@ class SourceTask(ABC):
         """Called when everything polled so far is written and its offsets are stored."""
 
     def commit_record(  # noqa: B027 - most sources need not know
-        self, record: SourceRecord, metadata: RecordMetadata | None
+        self, record: SourceRecord, metadata: "RecordMetadata | None"
     ) -> None:
         """Called when a record is written; the metadata is None when a transform dropped it."""
 

@@ -7,7 +7,9 @@
 `streams.testing` has a driver that runs a topology without a broker.
 """
 
-from streams.app import AppState, OnFailure, StreamsApp
+from typing import TYPE_CHECKING
+
+from broker.public_names import public_names
 from streams.config import StreamsConfig
 from streams.dsl.branched import BranchedStream
 from streams.dsl.builder import StreamsBuilder
@@ -32,6 +34,15 @@ from streams.topology import Topology
 from streams.topology_builder import TopologyBuilder
 from streams.windows import hopping, join_within, session, sliding, tumbling, unlimited
 
+if TYPE_CHECKING:
+    from streams.app import AppState, OnFailure, SharedRuntime, StreamsApp
+else:
+    # Building a topology does not need the runtime, which brings clients, a broker and RocksDB.
+    __getattr__, __dir__ = public_names(
+        __name__, {"app": ["AppState", "OnFailure", "SharedRuntime", "StreamsApp"]}
+    )
+
+
 __all__ = [
     "AppState",
     "BranchedStream",
@@ -45,6 +56,7 @@ __all__ = [
     "PunctuationType",
     "Record",
     "SessionWindowedStream",
+    "SharedRuntime",
     "StoreKind",
     "StoreSpec",
     "Stored",

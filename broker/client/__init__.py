@@ -1,5 +1,60 @@
 """Clients of any Kafka-protocol broker, embedded or over the network."""
 
-from broker.client.opening import admin, consumer, group_member, producer
+from typing import TYPE_CHECKING
 
-__all__ = ["admin", "consumer", "group_member", "producer"]
+from broker.public_names import public_names
+
+if TYPE_CHECKING:
+    from broker.client.administration.values import ConfigChange, ConfigResource, NewTopic
+    from broker.client.api import (
+        Admin,
+        Consumer,
+        ConsumerRecord,
+        GroupMember,
+        OffsetAndMetadata,
+        Producer,
+        RebalanceListener,
+        RecordMetadata,
+    )
+    from broker.client.opening import admin, consumer, group_member, producer
+    from broker.client.shared_clients import SharedClients
+else:
+    # Serdes and schemas are below this package, and need no client.
+    __getattr__, __dir__ = public_names(
+        __name__,
+        {
+            "administration.values": ["ConfigChange", "ConfigResource", "NewTopic"],
+            "api": [
+                "Admin",
+                "Consumer",
+                "ConsumerRecord",
+                "GroupMember",
+                "OffsetAndMetadata",
+                "Producer",
+                "RebalanceListener",
+                "RecordMetadata",
+            ],
+            "opening": ["admin", "consumer", "group_member", "producer"],
+            "shared_clients": ["SharedClients"],
+        },
+    )
+
+
+__all__ = [
+    "Admin",
+    "ConfigChange",
+    "ConfigResource",
+    "Consumer",
+    "ConsumerRecord",
+    "GroupMember",
+    "NewTopic",
+    "OffsetAndMetadata",
+    "Producer",
+    "RebalanceListener",
+    "RecordMetadata",
+    "SharedClients",
+    "admin",
+    "consumer",
+    "group_member",
+    "producer",
+]

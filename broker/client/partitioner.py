@@ -5,7 +5,7 @@ clients of Kafka that co-partition must agree to the bit. Without: one random pa
 a batch's worth of bytes went there, then another, so that batches fill before they are sent.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
 __all__ = ["StickyPartitioner", "murmur2", "partition_for_key"]
@@ -31,9 +31,11 @@ def _plain_murmur2(data: bytes) -> int:
 
 
 try:
-    from broker.client._murmur2 import murmur2
+    from broker.client import _murmur2 as _native
 except ImportError:
-    murmur2 = _plain_murmur2
+    murmur2: Callable[[bytes], int] = _plain_murmur2
+else:
+    murmur2 = _native.murmur2
 
 
 def partition_for_key(key: bytes, partition_count: int) -> int:

@@ -1,6 +1,6 @@
 """Users' own functions in Python, from a file or a folder of files.
 
-    from sql.functions.user import udaf, udf, udtf
+    from sql import udaf, udf, udtf
 
     @udf
     def discount(price: float, percent: int) -> float:

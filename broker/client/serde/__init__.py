@@ -1,6 +1,5 @@
 """Serdes: values to bytes and back."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from broker.client.serde.json_serde import JsonSerde
@@ -24,6 +23,7 @@ from broker.client.serde.primitives import (
 )
 from broker.client.serde.serde import BindableSerde, ChunkSerde, Serde
 from broker.client.serde.subjects import record_name, topic_name, topic_record_name
+from broker.public_names import public_names
 
 if TYPE_CHECKING:
     from broker.client.serde.avro_serde import AvroSerde
@@ -33,22 +33,16 @@ if TYPE_CHECKING:
     from broker.client.serde.registry_protobuf import RegistryProtobufSerde
 else:
     # The libraries of formats are imported when they are used: the imports are slow.
-    _MODULES = {
-        "AvroSerde": "avro_serde",
-        "ModelSerde": "models.model_serde",
-        "RegistryAvroSerde": "registry_avro",
-        "RegistryJsonSerde": "registry_json",
-        "RegistryProtobufSerde": "registry_protobuf",
-        "avro": "models.model_serde",
-        "json_schema": "models.model_serde",
-        "protobuf": "models.model_serde",
-    }
-
-    def __getattr__(name: str) -> object:
-        """Import a serde when it is asked for."""
-        if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"broker.client.serde.{_MODULES[name]}"), name)
+    __getattr__, __dir__ = public_names(
+        __name__,
+        {
+            "avro_serde": ["AvroSerde"],
+            "models.model_serde": ["ModelSerde", "avro", "json_schema", "protobuf"],
+            "registry_avro": ["RegistryAvroSerde"],
+            "registry_json": ["RegistryJsonSerde"],
+            "registry_protobuf": ["RegistryProtobufSerde"],
+        },
+    )
 
 
 __all__ = [

@@ -10,7 +10,7 @@ from sql.errors import SqlError
 from sql.functions.builtin import builtin_functions
 
 CODE = """
-from sql.functions.user import udf
+from sql import udf
 
 @udf
 def {name}(text: str) -> str:
