@@ -3,8 +3,7 @@
 import tempfile
 
 from broker import Broker, BrokerConfig
-from broker.client import admin, consumer, producer
-from broker.client.api import Consumer, NewTopic
+from broker.client import Consumer, NewTopic, admin, consumer, producer
 
 PARTITIONS = 4
 

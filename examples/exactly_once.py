@@ -2,10 +2,8 @@
 
 import tempfile
 
-from broker import Broker
-from broker.client import consumer, producer
-from broker.client.api import OffsetAndMetadata
-from broker.model import TopicPartition
+from broker import Broker, TopicPartition
+from broker.client import OffsetAndMetadata, consumer, producer
 
 
 def shout(broker: Broker) -> None:

@@ -7,10 +7,8 @@ import tempfile
 
 import faust
 
-from broker import Broker, BrokerConfig
+from broker import Broker, BrokerConfig, Server, TopicPartition
 from broker.client import consumer, producer
-from broker.model import TopicPartition
-from broker.server.server import Server
 
 WORDS = ("mill", "stream", "mill", "water", "mill")
 CONFIG = BrokerConfig(group_initial_rebalance_delay_ms=0, listeners=("PLAINTEXT://127.0.0.1:0",))

@@ -3,8 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from connect import SourceConnector, SourceRecord, SourceTask, Struct
-from connect.config_def import ConfigDef, ConfigType
+from connect import ConfigDef, ConfigType, SourceConnector, SourceRecord, SourceTask, Struct
 from connect.data import FLOAT64, INT64, struct
 
 MEASUREMENT = struct("measurement", {"hour": INT64, "degrees": FLOAT64})

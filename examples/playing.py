@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from broker import Broker, BrokerConfig
-from broker.client import admin, consumer, producer
-from broker.client.api import NewTopic
-from broker.model import TopicPartition
+from broker import Broker, BrokerConfig, TopicPartition
+from broker.client import NewTopic, admin, consumer, producer
 from streams import StreamsApp, Topology
 
 Row = dict[str, Any]

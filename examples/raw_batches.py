@@ -2,9 +2,8 @@
 
 import tempfile
 
-from broker import Broker
+from broker import Broker, TopicPartition
 from broker.client import consumer, producer
-from broker.model import TopicPartition
 
 RECORDS = 10_000
 

@@ -4,12 +4,9 @@ import json
 import tempfile
 from collections.abc import Iterator
 
-from broker import Broker
+from broker import Broker, TopicPartition
 from broker.client import consumer
-from broker.model import TopicPartition
-from connect.client import ConnectClient
-from connect.server import ConnectServer
-from connect.worker_config import WorkerConfig
+from connect import ConnectClient, ConnectServer, WorkerConfig
 
 STATIONS = {
     "connector.class": "examples.my_connector:StationsConnector",

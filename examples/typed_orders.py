@@ -4,11 +4,10 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any
 
-from broker import Broker, BrokerConfig
+from broker import Broker, BrokerConfig, TopicPartition
 from broker.client import consumer, producer
 from broker.client.serde import avro
-from broker.model import TopicPartition
-from broker.registry.registry import Registry
+from broker.registry import Registry
 from streams import StreamsApp, StreamsBuilder, Topology
 
 

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import orjson
 
-from broker.client import admin, producer
-from broker.client.api import NewTopic
+from broker.client import NewTopic, admin, producer
 
 PARTITIONS = 4
 TOPICS = ("orders", "views", "customers", "shops")

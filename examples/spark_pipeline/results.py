@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import orjson
 
-from broker.client import consumer
-from broker.client.api import ConsumerRecord
-from broker.model import TopicPartition
+from broker import TopicPartition
+from broker.client import ConsumerRecord, consumer
 
 RESULTS = {  # topics of results, and whether they are tables
     "large_orders": False,

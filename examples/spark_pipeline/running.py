@@ -7,14 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker import Broker, BrokerConfig
-from broker.client import admin
-from broker.client.api import Admin
-from broker.model import LATEST_TIMESTAMP, TopicPartition
-from broker.server import Server
+from broker import Broker, BrokerConfig, Server, TopicPartition
+from broker.client import Admin, admin
+from broker.model import LATEST_TIMESTAMP
+from sql import Engine, SqlConfig
 from sql.backends.native.topology import topics_read
-from sql.engine.engine import Engine
-from sql.engine.settings import SqlConfig
 
 PIPELINE = Path(__file__).with_name("pipeline.sql")
 LOOK_S = 0.2
