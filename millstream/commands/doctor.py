@@ -31,7 +31,10 @@ LIBRARIES = ("rocksdict", "orjson", "starlette", "uvicorn", "httpx", "fastavro",
 EXTRAS = {
     "spark": ("pyspark", "pyarrow", "pandas"),
     "uvloop": ("uvloop",),
-    "connectors": ("sqlalchemy", "psycopg", "pymysql", "pyarrow"),
+    "sqlite": ("sqlalchemy",),
+    "postgres": ("sqlalchemy", "psycopg"),
+    "mysql": ("sqlalchemy", "pymysql"),
+    "parquet": ("pyarrow",),
 }
 
 

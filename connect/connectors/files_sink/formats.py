@@ -56,7 +56,7 @@ def file_format(name: str, compression: str) -> FileFormat:
     except ImportError as error:
         raise ConfigError(
             f"Parquet files need the package pyarrow: {error}",
-            hint='install it with: pip install "millstream[connectors]"',
+            hint='install it with: pip install "millstream[parquet]"',
         ) from None
     return Parquet(compression or "snappy")
 

@@ -529,7 +529,7 @@ def test_parquet_without_its_library_says_what_to_install(
     monkeypatch.setattr(builtins, "__import__", without_pyarrow)
     with pytest.raises(ConfigError, match="need the package pyarrow") as caught:
         FilesSinkConnector().start({"directory": str(tmp_path), "format": "parquet"})
-    assert "millstream[connectors]" in caught.value.hint
+    assert "millstream[parquet]" in caught.value.hint
 
 
 def test_an_unknown_partitioner_is_refused_by_the_definition() -> None:

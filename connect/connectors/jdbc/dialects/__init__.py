@@ -11,6 +11,8 @@ _MODULES = {
     "mariadb": ("connect.connectors.jdbc.dialects.mariadb", "MariadbDialect"),
     "sqlite": ("connect.connectors.jdbc.dialects.sqlite", "SqliteDialect"),
 }
+# The extra of the package that brings the driver.
+_EXTRAS = {"postgres": "postgres", "mariadb": "mysql", "sqlite": "sqlite"}
 # What `dialect.name` may say, in small letters.
 _NAMES = {
     "postgresqldatabasedialect": "postgres",
@@ -28,7 +30,7 @@ def load_dialect(name: str) -> Dialect:
     except ModuleNotFoundError as error:
         raise ConfigError(
             f'The database "{name}" needs the package {error.name}, which is not installed',
-            hint="pip install 'millstream[connectors]'",
+            hint=f"pip install 'millstream[{_EXTRAS[name]}]'",
         ) from None
     return dialect
 

@@ -282,7 +282,7 @@ def test_a_driver_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     found = JdbcSinkConnector().validate({"connection.url": "jdbc:postgresql://localhost/db"})
     assert found is not None
     assert "needs the package psycopg" in found["connection.url"][0]
-    assert "millstream[connectors]" in found["connection.url"][0]
+    assert "millstream[postgres]" in found["connection.url"][0]
 
 
 @pytest.mark.parametrize(
