@@ -16,7 +16,10 @@ from tests.support.tidy import ROOT
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel"), pytest.mark.timeout(900)]
 
 PRODUCT = ("broker", "streams", "sql", "connect", "millstream")
-NEEDED = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md")
+NEEDED = (
+    *("pyproject.toml", "setup.py", "MANIFEST.in", "constraints.txt", "LICENSE"),
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/architecture.md"),
+)
 C_SOURCES = (".c", ".h")
 EXTENSIONS = ("broker.batch._speed", "broker.client._murmur2", "streams.state._windows")
 TIMEOUT_S = 600.0
