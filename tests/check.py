@@ -1,60 +1,129 @@
-"""`python -m tests.check [fast|full|long]`: format, lint, types, import directions, tests."""
+"""`python -m tests.check [fast|full|long]`: format, lint, types, import directions, tests.
+
+The tests run first in the output; the other checks run beside them, at a lower priority, and what
+they print comes whole at the end.
+"""
 
 import os
 import random
 import subprocess
 import sys
+import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
+from typing import IO
 
-BYTECODE = Path(__file__).parent.parent / ".cache" / "bytecode"
+CACHE = Path(__file__).parent.parent / ".cache"
 STATIC = (
     ("format", ["ruff", "format", "--check", "--quiet", "."]),
     ("lint", ["ruff", "check", "--quiet", "."]),
-    ("types", ["mypy"]),
     ("imports", ["tests.support.import_directions"]),
     ("tidy", ["tests.support.tidy"]),
     ("outside", ["tests.support.outside"]),
     ("words", ["tests.support.plain_words"]),
+    ("types", ["mypy"]),
 )
+TESTS = ["pytest", "-n", "2", "-rfEs"]
 PYTEST = {
-    "fast": ["pytest", "-m", "not slow and not peer and not long", "-n", "2"],
-    "full": ["pytest", "-m", "not long", "-n", "2", "--dist", "loadgroup"],
-    "long": ["pytest", "-n", "2", "--dist", "loadgroup"],
+    "fast": [*TESTS, "-m", "not slow and not peer and not long"],
+    "full": [*TESTS, "-m", "not long"],
+    "long": TESTS,
 }
+STATIC_NICENESS = 10  # tests measure, static checks do not
 
 
-def run(name: str, command: list[str], environment: dict[str, str]) -> bool:
-    """Run one check as a module of this interpreter; say how long it took."""
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a check ended."""
+
+    name: str
+    exit_code: int
+    seconds: float
+
+    def __str__(self) -> str:
+        verdict = "ok" if self.exit_code == 0 else f"FAILED (exit code {self.exit_code})"
+        return f"== {self.name}: {verdict} in {self.seconds:.1f} s\n"
+
+
+def run(
+    name: str,
+    command: list[str],
+    environment: dict[str, str],
+    *,
+    output: IO[str] | None = None,
+    niceness: int = 0,
+) -> Result:
+    """Run one check as a module of this interpreter."""
     started = time.monotonic()
-    result = subprocess.run([sys.executable, "-m", *command], env=environment, check=False)
-    seconds = time.monotonic() - started
-    verdict = "ok" if result.returncode == 0 else f"FAILED (exit code {result.returncode})"
-    sys.stdout.write(f"== {name}: {verdict} in {seconds:.1f} s\n")
-    sys.stdout.flush()
-    return result.returncode == 0
+    full = [sys.executable, "-m", *command]
+    stderr = None if output is None else subprocess.STDOUT
+    with subprocess.Popen(full, env=environment, stdout=output, stderr=stderr) as process:
+        if niceness:
+            os.setpriority(os.PRIO_PROCESS, process.pid, niceness)
+        exit_code = process.wait()
+    return Result(name, exit_code, time.monotonic() - started)
+
+
+class StaticChecks(Thread):
+    """Runs all static checks, one after another; every one runs, even after a failure."""
+
+    def __init__(self, environment: dict[str, str], output: IO[str]) -> None:
+        super().__init__(name="static checks")
+        self.results: list[Result] = []
+        self._environment = environment
+        self._output = output
+
+    def run(self) -> None:
+        for name, command in STATIC:
+            result = run(
+                name,
+                command,
+                self._environment,
+                output=self._output,
+                niceness=STATIC_NICENESS,
+            )
+            self._output.write(str(result))
+            self._output.flush()
+            self.results.append(result)
 
 
 def main(level: str) -> int:
-    """Run the checks of a level; every one runs, even after a failure."""
+    """Run the checks of a level."""
     if level not in PYTEST:
         sys.stderr.write(f'level "{level}" is not known; one of {", ".join(PYTEST)}\n')
         return 2
-    profile = "long" if level == "long" else "ci"
+    environment = environment_of(level)
+    started = time.monotonic()
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        static = StaticChecks(environment, output)
+        static.start()
+        tests = run("tests", PYTEST[level], environment)
+        static.join()
+        output.seek(0)
+        sys.stdout.write(output.read())
+    sys.stdout.write(f"{tests}== all checks took {time.monotonic() - started:.0f} s\n")
+    return 0 if all(each.exit_code == 0 for each in (tests, *static.results)) else 1
+
+
+def environment_of(level: str) -> dict[str, str]:
+    """The environment of all checks; seeds that change with every run are printed."""
     # The workers must collect the same tests in the same order, whatever a set's order is.
     hash_seed = str(random.randrange(2**32)) if level == "long" else "0"
     environment = {
+        "MILLSTREAM_FUZZ_SEED": str(random.randrange(2**32)),
         **os.environ,
-        "HYPOTHESIS_PROFILE": profile,
+        "HYPOTHESIS_PROFILE": "long" if level == "long" else "ci",
         "PYTHONHASHSEED": hash_seed,
         # Tests start hundreds of processes: without a cache each one compiles every module.
-        "PYTHONPYCACHEPREFIX": str(BYTECODE),
+        "PYTHONPYCACHEPREFIX": str(CACHE / "bytecode"),
     }
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    sys.stdout.write(f"== PYTHONHASHSEED={hash_seed}\n")
-    checks = [*STATIC, ("tests", PYTEST[level])]
-    results = [run(name, command, environment) for name, command in checks]
-    return 0 if all(results) else 1
+    for name in ("PYTHONHASHSEED", "MILLSTREAM_FUZZ_SEED"):
+        sys.stdout.write(f"== {name}={environment[name]}\n")
+    sys.stdout.flush()
+    return environment
 
 
 if __name__ == "__main__":

@@ -4,7 +4,11 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["millstream.pytest_plugin"]  # found by itself where Millstream is installed
+pytest_plugins = [
+    "millstream.pytest_plugin",  # found by itself where Millstream is installed
+    "tests.support.durations",
+    "tests.support.scheduling",
+]
 
 # A change must pass or fail by itself, not by luck: new examples are looked for in the long runs.
 settings.register_profile(

@@ -85,8 +85,9 @@ def wait_for_worker(worker: Worker, progress: int, timeout_s: float) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_nothing_acknowledged_is_lost_over_20_kills(tmp_path: Path) -> None:
-    kill_and_check(tmp_path, seed=20, kills=20)
+@pytest.mark.parametrize("kills", [5, pytest.param(20, marks=pytest.mark.long)])
+def test_nothing_acknowledged_is_lost_over_kills(tmp_path: Path, kills: int) -> None:
+    kill_and_check(tmp_path, seed=20, kills=kills)
 
 
 @pytest.mark.long

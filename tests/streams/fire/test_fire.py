@@ -83,9 +83,10 @@ def kill_at_random(broker: MillstreamBroker, folder: Path, kills: int, seed: int
 
 
 @pytest.mark.timeout(900)
-def test_results_are_exact_after_twenty_kills(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [5, pytest.param(20, marks=pytest.mark.long)])
+def test_results_are_exact_after_kills(tmp_path: Path, kills: int) -> None:
     with MillstreamBroker(tmp_path / "broker", settings=BROKER_SETTINGS) as broker:
-        kill_at_random(broker, tmp_path, kills=20, seed=1)
+        kill_at_random(broker, tmp_path, kills=kills, seed=1)
 
 
 @pytest.mark.long
@@ -97,7 +98,8 @@ def test_results_are_exact_after_a_hundred_kills(tmp_path: Path, seed: int) -> N
 
 
 @pytest.mark.timeout(600)
-def test_after_a_kill_at_most_one_commit_is_replayed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [2, pytest.param(4, marks=pytest.mark.long)])
+def test_after_a_kill_at_most_one_commit_is_replayed(tmp_path: Path, kills: int) -> None:
     random = Random(7)
     with MillstreamBroker(tmp_path / "broker", settings=BROKER_SETTINGS) as broker:
         make_topics(broker.bootstrap)
@@ -106,7 +108,7 @@ def test_after_a_kill_at_most_one_commit_is_replayed(tmp_path: Path) -> None:
             running(broker.bootstrap, tmp_path, 1) as instances,
         ):
             results = Results(broker.bootstrap)
-            for kill in range(4):
+            for kill in range(kills):
                 feeder.send(make_events(random, 1000, len(feeder.sent) // 2))
                 results.read_until(results.count + random.randrange(500, 1500), instances)
                 instances[0].kill()
@@ -154,6 +156,7 @@ def test_instances_come_and_go_without_loss_or_repetition(tmp_path: Path) -> Non
 
 
 @pytest.mark.peer
+@pytest.mark.long  # test_processes.py kills an instance on Apache Kafka, too
 @pytest.mark.timeout(900)
 def test_results_are_exact_on_apache_kafka(tmp_path: Path) -> None:
     try:

@@ -1,0 +1,100 @@
+"""A plugin of pytest: records how long each test takes, and fails one that is over its limit.
+
+The limit depends on the mark and counts processor time, that of this process and of the processes
+that the test started and waited for: a busy machine does not make a test fail. All durations are in
+.cache/durations.json after a run: wall time and processor time of each test, in seconds.
+"""
+
+import json
+import os
+from collections.abc import Generator
+
+import pytest
+
+from tests.support.peer import CACHE
+
+# A test without a mark runs in every `make check`: it should take a quarter of a second. The limits
+# are far above what is meant, so that only a change of kind is reported, not a slow machine.
+SECONDS_MAX = {"slow": 60.0, "peer": 60.0, "long": float("inf")}
+UNMARKED_SECONDS_MAX = 2.0
+SLOWEST = 15
+FILE = CACHE / "durations.json"
+_PROPERTY = "cpu_seconds"
+_started = pytest.StashKey[float]()
+
+
+def cpu_seconds() -> float:
+    """Processor time of this process and of its children that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def seconds_max(marks: set[str]) -> float:
+    """The processor time that a test with these marks may take."""
+    return max((SECONDS_MAX[mark] for mark in marks & {*SECONDS_MAX}), default=UNMARKED_SECONDS_MAX)
+
+
+def wall_seconds(phases: dict[str, float]) -> float:
+    """How long a test took, with its fixtures."""
+    return sum(phases.get(phase, 0.0) for phase in ("setup", "call", "teardown"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
+    """The clock starts when all fixtures are there: those of a module belong to no test."""
+    yield
+    item.stash[_started] = cpu_seconds()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Give the report the processor time of the call, and fail it when that is over the limit."""
+    report = yield
+    if report.when != "call":
+        return report
+    used = cpu_seconds() - item.stash[_started]
+    report.user_properties.append((_PROPERTY, used))
+    most = seconds_max({mark.name for mark in item.iter_markers()})
+    if report.passed and used > most:
+        report.outcome = "failed"
+        report.longrepr = (
+            f"{item.nodeid} used {used:.1f} s of processor time, its marks allow {most:g} s: "
+            "make it faster, or give it the mark slow or long (tests/README.md)"
+        )
+    return report
+
+
+class Recorder:
+    """Collects the durations of all workers."""
+
+    def __init__(self) -> None:
+        self.durations: dict[str, dict[str, float]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add one phase of one test."""
+        of_test = self.durations.setdefault(report.nodeid, {})
+        of_test[report.when or ""] = round(report.duration, 3)
+        if report.when == "call":
+            used = dict(report.user_properties).get(_PROPERTY, 0.0)
+            of_test["cpu"] = round(float(str(used)), 3)
+
+    def pytest_sessionfinish(self) -> None:
+        """Write them down."""
+        FILE.parent.mkdir(exist_ok=True)
+        FILE.write_text(json.dumps(self.durations, indent=0))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the slowest."""
+        by_wall_time = sorted(self.durations.items(), key=lambda test: -wall_seconds(test[1]))
+        terminalreporter.section(f"the {SLOWEST} slowest of {len(self.durations)} tests")
+        for name, phases in by_wall_time[:SLOWEST]:
+            wall, used = wall_seconds(phases), phases.get("cpu", 0.0)
+            terminalreporter.write_line(f"{wall:7.1f} s, of it {used:5.1f} s computing: {name}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Only the process that prints collects; a run of a few tests does not replace the record."""
+    if not hasattr(config, "workerinput") and config.getoption("numprocesses", None):
+        config.pluginmanager.register(Recorder())

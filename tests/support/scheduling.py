@@ -1,0 +1,147 @@
+"""A plugin of pytest: which tests run in one worker of pytest-xdist, and in which order.
+
+The tests of a module run one after another in one worker, so that its fixtures are made once. Marks
+change that: tests with the same `xdist_group` run in one worker, wherever they are (Spark, a Kafka
+cluster, databases); tests with `spread` run in any. Groups that take long start first, by the
+durations of the last run, so that the workers end together.
+
+pytest-xdist has groups of its own (`--dist loadgroup`); with pytest 9.2 they have no effect.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
+
+from tests.support.durations import FILE as DURATIONS
+from tests.support.durations import wall_seconds
+
+GROUP, SPREAD = "xdist_group", "spread"
+FOLDER = "millstream_groups"  # among what a worker is given
+# Of tests that are in no record, and of groups: most of them start something.
+UNKNOWN_SECONDS = 0.05
+UNKNOWN_GROUP_SECONDS = 30.0
+_folder = pytest.StashKey[Path]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Workers write the groups of their tests into a folder of the process that distributes."""
+    config.addinivalue_line("markers", f"{SPREAD}: runs in any worker, apart from its module")
+    if not hasattr(config, "workerinput"):
+        folder = TemporaryDirectory(prefix="millstream-groups-")
+        config.add_cleanup(folder.cleanup)
+        config.stash[_folder] = Path(folder.name)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """Give a worker the place of the folder."""
+    node.workerinput[FOLDER] = str(node.config.stash[_folder])
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """In a worker: write down the groups of all tests."""
+    given = getattr(session.config, "workerinput", None)
+    if given is not None:
+        groups = {item.nodeid: group for item in session.items if (group := group_of(item))}
+        path = Path(given[FOLDER]) / f"{given['workerid']}.json"
+        path.write_text(json.dumps(groups))
+
+
+def group_of(item: pytest.Item) -> str | None:
+    """The group of a test; None if it is that of its module."""
+    mark = item.get_closest_marker(GROUP)
+    if mark is not None:
+        return str(mark.args[0])
+    return item.nodeid if item.get_closest_marker(SPREAD) else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> "GroupScheduling | None":
+    """Distribute tests as this module says, unless another way is asked for."""
+    if config.getoption("dist") != "load":
+        return None
+    return GroupScheduling(config, log, config.stash[_folder])
+
+
+def longest_first(groups: dict[str, dict[str, bool]], recorded: dict[str, float]) -> list[str]:
+    """The names of groups, those that take long first; groups of unknown tests with marks, too."""
+
+    def seconds(name: str) -> float:
+        tests = groups[name]
+        known = sum(recorded.get(test, UNKNOWN_SECONDS) for test in tests)
+        is_marked = "/" not in name
+        unknown = not any(test in recorded for test in tests)
+        return max(known, UNKNOWN_GROUP_SECONDS) if is_marked and unknown else known
+
+    return sorted(groups, key=lambda name: (-seconds(name), name))
+
+
+def recorded_seconds() -> dict[str, float]:
+    """How long each test took in the last run, as far as that is known."""
+    if not DURATIONS.exists():
+        return {}
+    record = json.loads(DURATIONS.read_text())
+    return {name: wall_seconds(phases) for name, phases in record.items()}
+
+
+class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
+    """Sends groups of tests to workers."""
+
+    collection: list[str] | None
+
+    def __init__(self, config: pytest.Config, log: Producer, folder: Path) -> None:
+        super().__init__(config, log)
+        self._folder = folder
+        self._groups: dict[str, str] = {}
+        self._indexes: dict[str, int] = {}
+
+    def schedule(self) -> None:
+        """Begin, when all workers have collected their tests; or go on, with another worker."""
+        if self.collection is not None:
+            super().schedule()
+            return
+        if not self._check_nodes_have_same_collection():
+            return
+        self.collection = list(next(iter(self.registered_collections.values())))
+        self._indexes = {name: number for number, name in enumerate(self.collection)}
+        for path in self._folder.glob("*.json"):
+            self._groups.update(json.loads(path.read_text()))
+        self._fill_queue(self.collection)
+        for _ in range(3):  # a worker begins when it has a test after the first
+            for node in self.nodes:
+                self._reschedule(node)
+
+    def _fill_queue(self, names: Iterable[str]) -> None:
+        groups: dict[str, dict[str, bool]] = {}
+        for name in names:
+            groups.setdefault(self._split_scope(name), {})[name] = False
+        for group in longest_first(groups, recorded_seconds()):
+            self.workqueue[group] = groups[group]
+
+    def _split_scope(self, nodeid: str) -> str:
+        return self._groups.get(nodeid) or nodeid.partition("::")[0]
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """The same as that of the base class, which searches the list of all tests for each."""
+        group, tests = self.workqueue.popitem(last=False)
+        self.assigned_work[node][group] = tests
+        node.send_runtest_some([self._indexes[name] for name, done in tests.items() if not done])
+
+    def mark_test_complete(
+        self, node: WorkerController, item_index: int, duration: float = 0
+    ) -> None:
+        """The same as that of the base class, which goes through all groups of the past."""
+        assert self.collection is not None
+        name = self.collection[item_index]
+        group = self._split_scope(name)
+        tests = self.assigned_work[node][group]
+        tests[name] = True
+        if all(tests.values()):
+            del self.assigned_work[node][group]
+        self._reschedule(node)
