@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.peer]
 Unique = Callable[[str], str]
 
 # The oldest that a broker of today serves, and one from the middle.
-VERSIONS = ("2.1.1", "2.8.2")
+OLDEST, OTHERS = "2.1.1", ("2.8.2",)
 
 
 def fetch_old_tools(version: str) -> Path:
@@ -27,7 +27,9 @@ def fetch_old_tools(version: str) -> Path:
         return fill_folder_once(cache / version, partial(copy_jars, [tools]))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "version", [OLDEST, *(pytest.param(v, marks=pytest.mark.long) for v in OTHERS)]
+)
 def test_an_old_client_gets_what_an_old_client_sent(
     bootstrap: str, unique: Unique, version: str
 ) -> None:

@@ -27,7 +27,31 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "4",
     "listeners": "PLAINTEXT://127.0.0.1:0",
 }
+TCP_SAMPLE_AT_MOST = 40
 application_numbers = count(1)
+
+
+def operators(case: dict[str, Any]) -> set[str]:
+    """The operators of a case, with the names of their arguments, and the file it is in."""
+    steps = [(step["op"], *step) for step in case["topology"]]
+    used = {f"{op}({name})" for op, *given in steps for name in given if name != "id"}
+    return {case["id"].partition("/")[0], *used}
+
+
+def sample(cases: list[dict[str, Any]]) -> set[str]:
+    """The ids of few cases with all operators: each next one has the most that are missing."""
+    missing = set().union(*map(operators, cases))
+    chosen = set()
+    while missing:
+        best = max(cases, key=lambda case: len(operators(case) & missing))
+        chosen.add(best["id"])
+        missing -= operators(best)
+    return chosen
+
+
+# All cases run on the test driver and on the embedded broker; these over TCP, too, and the others
+# in the long run.
+TCP_SAMPLE = sample(ON_APP)
 
 
 def names(cases: list[dict[str, Any]]) -> list[str]:
@@ -50,7 +74,7 @@ def address(broker: Broker) -> Iterator[str]:
         yield server.bootstrap
 
 
-@pytest.fixture(params=["embedded", "tcp"])
+@pytest.fixture
 def target(request: pytest.FixtureRequest, broker: Broker, address: str) -> Iterator[Target]:
     """Where an application finds its broker; its topics are gone afterwards."""
     found: Target = broker if request.param == "embedded" else address
@@ -81,13 +105,33 @@ def test_all_cases_go_as_they_say_with_stores_on_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", ON_APP, ids=names(ON_APP))
+@pytest.mark.spread
+@pytest.mark.parametrize(
+    ("case", "target"),
+    [
+        pytest.param(
+            case,
+            target,
+            id=f"{target}-{case['id']}",
+            marks=[pytest.mark.long] if target == "tcp" and case["id"] not in TCP_SAMPLE else [],
+        )
+        for target in ("embedded", "tcp")
+        for case in ON_APP
+    ],
+    indirect=["target"],
+)
 def test_a_case_goes_as_it_says_in_an_application(
     case: dict[str, Any], target: Target, tmp_path: Path
 ) -> None:
     """All inputs written, then the application started, then all that it wrote compared."""
     number = next(application_numbers)
     run_on_app(case, target, application_id=f"case-{number}", state_directory=tmp_path)
+
+
+def test_the_sample_over_tcp_is_small_and_has_every_operator() -> None:
+    chosen = [case for case in ON_APP if case["id"] in TCP_SAMPLE]
+    assert set().union(*map(operators, chosen)) == set().union(*map(operators, ON_APP))
+    assert len(chosen) <= TCP_SAMPLE_AT_MOST
 
 
 @pytest.mark.slow

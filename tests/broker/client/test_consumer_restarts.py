@@ -73,6 +73,7 @@ def test_a_group_goes_on_when_its_coordinator_comes_back(tmp_path: Path, crash: 
 
 
 @pytest.mark.peer
+@pytest.mark.xdist_group("kafka-cluster")
 @pytest.mark.parametrize("protocol", ["classic", pytest.param("consumer", marks=pytest.mark.long)])
 def test_a_group_goes_on_when_leaders_and_its_coordinator_move(
     kafka_cluster: ApacheKafkaCluster, protocol: str

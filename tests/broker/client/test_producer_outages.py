@@ -69,7 +69,9 @@ def cut(target: Target) -> Iterator[Callable[..., CuttingProxy]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))]
+)
 def test_no_record_is_lost_doubled_or_moved_while_connections_are_cut(
     target: Target, make_topic: MakeTopic, cut: Callable[..., CuttingProxy], seed: int
 ) -> None:
@@ -138,6 +140,7 @@ def test_a_restart_of_the_broker_loses_and_doubles_nothing(tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.peer
+@pytest.mark.xdist_group("kafka-cluster")
 def test_leaders_that_move_lose_and_double_nothing(kafka_cluster: ApacheKafkaCluster) -> None:
     topic = "moving"
     with admin(kafka_cluster.bootstrap) as administration:

@@ -12,7 +12,8 @@ from tests.connect.rest.contract_table import HttpRequest, answered, check_case,
 from tests.support.kafka_connect_worker import KafkaConnect, skip_without_kafka_connect
 from tests.support.millstream_broker import MillstreamBroker
 
-pytestmark = pytest.mark.peer
+# The other tests compare our answers with the table, in every run.
+pytestmark = [pytest.mark.peer, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,8 @@
 """In which seed each mutation is found.
 
     python -m tests.millstream.simulation.finding [NAME [SEEDS]]    look for them
-    python -m tests.millstream.simulation.finding --known 1/4       a quarter of the known ones
+    python -m tests.millstream.simulation.finding --known 1/4 [30]  a quarter of the known ones,
+                                                                    each in so many seeds at most
 
 Only seeds count that have the actors and faults without which the mutation cannot show.
 """
@@ -19,7 +20,6 @@ from millstream.simulation.scenario import Scenario
 from tests.millstream.simulation.mutation import Mutation, all_mutations
 
 SEEDS_MAX = 100
-KNOWN_SEEDS_MAX = 30
 MINUTES = 4.0
 
 
@@ -47,18 +47,32 @@ def find(mutation: Mutation, seeds_max: int = SEEDS_MAX) -> tuple[int, Result] |
     return None
 
 
-def run_known(part: int, parts: int) -> None:
+def known_scenario(mutation: Mutation) -> Scenario:
+    """The one that finds a mutation."""
+    assert mutation.found_in is not None
+    return mutation.scenario(mutation.found_in, MINUTES)
+
+
+def part_of_known(part: int, parts: int) -> Iterator[Mutation]:
+    """Some of the mutations that are known to be found; those of one scenario are together."""
+    known = [each for each in all_mutations() if each.found_in is not None]
+    places: dict[str, int] = {}
+    for mutation in known:
+        place = places.setdefault(known_scenario(mutation).to_json(), len(places))
+        if place % parts == part - 1:
+            yield mutation
+
+
+def run_known(part: int, parts: int, seeds_max: int) -> None:
     """Look for some of the mutations that are known to be found, in their known seeds first.
 
     Every change of the product moves its histories a little, so that another seed may find it.
     """
     passes: dict[str, bool] = {}
-    known = [each for each in all_mutations() if each.found_in is not None]
-    for mutation in known[part - 1 :: parts]:
-        assert mutation.found_in is not None
-        first = mutation.scenario(mutation.found_in, MINUTES)
+    for mutation in part_of_known(part, parts):
         found = None
-        for scenario in islice(chain([first], scenarios(mutation)), KNOWN_SEEDS_MAX):
+        others = (each for each in scenarios(mutation) if each.seed != mutation.found_in)
+        for scenario in islice(chain([known_scenario(mutation)], others), seeds_max):
             key = scenario.to_json()
             if key not in passes:
                 (result,) = run_all([scenario], run_seed, jobs=1)
@@ -69,21 +83,21 @@ def run_known(part: int, parts: int) -> None:
                 break
         seed = None if found is None else found.seed
         invariant = None if found is None else found.invariant
-        _print(name=mutation.name, seed=seed, invariant=invariant)
+        _print(name=mutation.name, seed=seed, invariant=invariant, known=mutation.found_in)
 
 
 def _print(**found: object) -> None:
     sys.stdout.write(json.dumps(found) + "\n")
 
 
-def main(wanted: str = "", seeds_max: str = str(SEEDS_MAX)) -> None:
+def main(wanted: str = "", seeds_max: str = str(SEEDS_MAX), known_max: str = "30") -> None:
     """Look for all of them, or those whose name has some words."""
     if os.environ.get("PYTHONHASHSEED") != "0":  # the order of sets must not depend on chance
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
     if wanted == "--known":
         part, _, parts = seeds_max.partition("/")
-        run_known(int(part), int(parts))
+        run_known(int(part), int(parts), int(known_max))
         return
     for mutation in all_mutations():
         if wanted in mutation.name:

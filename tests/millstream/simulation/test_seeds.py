@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.peer import REPOSITORY
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.spread]
 
 SEEDS = 300
 GROUP = 25
@@ -50,7 +50,9 @@ def test_all_invariants_hold(first: int) -> None:
     assert (code, summary["seeds"], summary["failed"]) == (0, GROUP, 0)
 
 
-@pytest.mark.parametrize("seed", [1, 4, 10, 29])
+@pytest.mark.parametrize(
+    "seed", [4, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 10, 29))]
+)
 def test_a_seed_is_one_history_wherever_it_runs(seed: int, tmp_path: Path) -> None:
     arguments = ("--seed", str(seed), "--lines", "100000")
     elsewhere = {

@@ -159,7 +159,9 @@ def test_an_undisturbed_run_computes_what_the_statements_say() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(n, marks=pytest.mark.long) for n in range(6, 20))]
+)
 def test_results_are_the_same_with_kills_and_other_settings(seed: int) -> None:
     disturbed(seed)
 

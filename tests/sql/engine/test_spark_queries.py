@@ -93,6 +93,19 @@ class TestOnSpark:
 
     pytestmark = MARKS
 
+    def test_a_query_has_its_results_and_leaves_nothing_when_it_is_dropped(
+        self, tmp_path: Path
+    ) -> None:
+        with engine_on_spark(tmp_path) as engine:
+            engine.execute(ORDERS)
+            insert(engine, range(12))
+            engine.execute(TOTALS.format("there"))
+            until_totals(engine, "there", range(12))
+            checkpoint = next((tmp_path / "sql" / "spark" / "checkpoints").iterdir())
+            engine.execute("DROP TABLE there DELETE TOPIC;")
+            assert not checkpoint.exists()
+
+    @pytest.mark.long
     def test_a_query_goes_on_after_a_pause_a_replacement_and_a_restart(
         self, tmp_path: Path
     ) -> None:
@@ -147,6 +160,15 @@ class TestOnSpark:
         [topic] = group.topic_summaries
         assert all(each.consumer_offset == each.log_end_offset for each in topic.offsets)
 
+    def test_a_bounded_engine_processes_what_is_there(self, tmp_path: Path) -> None:
+        with engine_on_spark(tmp_path, **{"spark.bounded": True}) as engine:
+            engine.execute(ORDERS + TOTALS.format("totals"))
+            insert(engine, range(12))
+            assert rows(engine, "SELECT * FROM totals;") == []
+            assert engine.run_bounded()
+            assert found(engine, "totals") == totals(range(12))
+
+    @pytest.mark.long
     def test_a_bounded_engine_processes_what_is_there_and_then_what_is_new(
         self, tmp_path: Path
     ) -> None:

@@ -1,8 +1,10 @@
 """Cases on Spark: a set that has every step of plans, and what the runner says of each case."""
 
 import json
+from collections.abc import Sequence, Set
 from copy import deepcopy
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -22,6 +24,7 @@ from tests.support.spark import MARKS, shared_session
 OWN = Path(__file__).parents[2] / "cases" / "sql"
 TRANSLATIONS = "cases"  # the folder of those that Spark can run
 CASES_AT_LEAST = 60
+SAMPLE_AT_MOST = 25
 PLAN_NODES = get_args(PlanNode)
 CHOSEN = (
     "joins/*",
@@ -46,10 +49,10 @@ CASES = [
 ]
 
 
-def plans() -> list[Sink]:
-    """The plans of all queries of the set."""
-    engines = [executed(case, builtin_functions()) for case in CASES]
-    return [query.plan for engine in engines if engine for query in engine.queries.values()]
+def plans_of(case: Case) -> list[Sink]:
+    """The plans of all queries of a case."""
+    engine = executed(case, builtin_functions())
+    return [query.plan for query in engine.queries.values()] if engine else []
 
 
 def steps(step: PlanNode) -> list[PlanNode]:
@@ -58,23 +61,70 @@ def steps(step: PlanNode) -> list[PlanNode]:
     return [step, *(found for each in before for found in steps(each))]
 
 
+def features(plan: Sink) -> set[object]:
+    """What of a plan a sample must have: its steps, kinds of joins and windows, its format."""
+    found: set[object] = {plan.value_format.name}
+    for step in steps(plan):
+        found.add(type(step))
+        if type(step).__name__.endswith("Join"):
+            found.add((type(step), getattr(step, "kind", None)))
+        if isinstance(step, Aggregate):
+            found.add((Aggregate, step.window and step.window.kind, step.final))
+    return found
+
+
+@cache
+def features_of_cases() -> dict[str, frozenset[object]]:
+    """Those of the plans of each case of the set."""
+    return {
+        case.id: frozenset(feature for plan in plans_of(case) for feature in features(plan))
+        for case in CASES
+    }
+
+
+def sample() -> list[Case]:
+    """Few cases that have all features of the set: each next one has the most new ones.
+
+    Of cases with as many, the one with the fewest records and queries is taken: it is the fastest.
+    """
+    found = features_of_cases()
+    missing = set().union(*found.values())
+    chosen: list[Case] = []
+    while missing:
+        best = max(CASES, key=lambda case: (len(found[case.id] & missing), -cost(case)))
+        chosen.append(best)
+        missing -= found[best.id]
+    return chosen
+
+
+def cost(case: Case) -> int:
+    """How long a case takes on Spark, compared with others."""
+    return len(case.data.get("inputs", ())) + 10 * len(plans_of(case))
+
+
+def check_steps(found: Set[object]) -> None:
+    """Features of a set of cases that has every step of plans."""
+    assert {each for each in found if isinstance(each, type)} == set(PLAN_NODES)
+    for join in (each for each in PLAN_NODES if each.__name__.endswith("Join")):
+        assert (join, JoinKind.INNER) in found
+        assert (join, JoinKind.LEFT) in found
+    windows = {each[1:] for each in found if isinstance(each, tuple) and each[0] is Aggregate}
+    assert {kind for kind, _ in windows} == {None, *WindowKind}
+    assert any(final for _, final in windows)
+    assert found >= {"JSON", "AVRO", "PROTOBUF", "JSON_SR", "DELIMITED"}
+
+
+@pytest.mark.slow
 def test_the_set_is_large_and_has_every_step() -> None:
     assert len(CASES) >= CASES_AT_LEAST
-    found = [step for plan in plans() for step in steps(plan)]
-    assert {type(step) for step in found} == set(PLAN_NODES)
-    kinds = {(type(step), getattr(step, "kind", None)) for step in found}
-    for join in (each for each in PLAN_NODES if each.__name__.endswith("Join")):
-        assert (join, JoinKind.INNER) in kinds
-        assert (join, JoinKind.LEFT) in kinds
-    windows = {
-        step.window.kind
-        for step in found
-        if isinstance(step, Aggregate) and step.window is not None
-    }
-    assert windows == set(WindowKind)
-    assert any(step.final for step in found if isinstance(step, Aggregate))
-    formats = {plan.value_format.name for plan in plans()}
-    assert formats >= {"JSON", "AVRO", "PROTOBUF", "JSON_SR", "DELIMITED"}
+    check_steps(set().union(*features_of_cases().values()))
+
+
+@pytest.mark.slow
+def test_the_sample_is_small_and_has_all_that_the_set_has() -> None:
+    found = features_of_cases()
+    assert len(sample()) <= SAMPLE_AT_MOST
+    assert set().union(*(found[case.id] for case in sample())) == set().union(*found.values())
 
 
 class TestOnSpark:
@@ -94,12 +144,20 @@ class TestOnSpark:
         wanted = json.loads(FIGURES.read_text())[TRANSLATIONS]
         assert report.count(Status.PASSED) >= wanted, f"these fail: {failed}"
 
-    def test_the_set_passes(self) -> None:
-        shared_session()
-        results = list(run_cases_on_spark(CASES, jobs=2))
-        assert [each.id for each in results] == [case.id for case in CASES]
-        assert [each for each in results if each.status is not Status.PASSED] == []
+    def test_a_sample_with_every_step_passes(self) -> None:
+        check_on_spark(sample())
 
+    @pytest.mark.long
+    def test_the_set_passes(self) -> None:
+        check_on_spark(CASES)
+
+    def test_a_case_with_a_wrong_result_is_alone(self) -> None:
+        shared_session()
+        found = run(good=GOOD, wrong=changed(outputs=GOOD["outputs"][:1]))
+        assert found["good"] == CaseResult("good", Status.PASSED)
+        assert "has 2 records, expected 1" in found["wrong"].reason
+
+    @pytest.mark.long
     def test_a_case_that_fails_is_alone(self) -> None:
         shared_session()
         found = run(
@@ -127,6 +185,14 @@ class TestOnSpark:
         found = list(run_cases_on_spark(cases, jobs=2))
         assert [each.status for each in found] == [Status.UNSUPPORTED, Status.UNSUPPORTED]
         assert [each.reason.split()[0] for each in found] == ["scripts", "requests"]
+
+
+def check_on_spark(cases: Sequence[Case]) -> None:
+    """All cases pass."""
+    shared_session()
+    results = list(run_cases_on_spark(cases, jobs=2))
+    assert [each.id for each in results] == [case.id for case in cases]
+    assert [each for each in results if each.status is not Status.PASSED] == []
 
 
 def run(**cases: Data) -> dict[str, CaseResult]:

@@ -11,7 +11,7 @@ from tests.support.mariadb import MariadbServer
 from tests.support.peer import PeerMissing
 from tests.support.postgres import PostgresServer
 
-SERVER_MARKS = [pytest.mark.peer, pytest.mark.slow]
+SERVER_MARKS = [pytest.mark.peer, pytest.mark.slow, pytest.mark.xdist_group("databases")]
 KINDS = [
     "sqlite",
     pytest.param("postgres", marks=SERVER_MARKS),

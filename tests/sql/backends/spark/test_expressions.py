@@ -50,12 +50,12 @@ def spark() -> Any:
 
 
 @cache
-def random_texts() -> tuple[str, ...]:
+def random_texts(count: int) -> tuple[str, ...]:
     """Expressions that hypothesis makes up, the same ones each time."""
     found: list[str] = []
 
     @settings(
-        max_examples=250,
+        max_examples=count,
         database=None,
         derandomize=True,
         deadline=None,
@@ -134,11 +134,14 @@ class TestOnSpark:
         texts = [*all_calls(), *CASTS, *CONDITIONS]
         assert differences(spark, native(texts), random_rows(ROWS)) == []
 
-    def test_random_expressions_are_equal(self, spark: Any) -> None:
-        found = native(random_texts())
-        assert len(found) > len(random_texts()) / 3
+    @pytest.mark.parametrize("count", [60, pytest.param(250, marks=pytest.mark.long)])
+    def test_random_expressions_are_equal(self, spark: Any, count: int) -> None:
+        texts = random_texts(count)
+        found = native(texts)
+        assert len(found) > len(texts) / 3
         assert differences(spark, found, random_rows(ROWS, seed=7)) == []
 
+    @pytest.mark.long
     def test_settings_of_a_session_change_nothing(self, spark: Any) -> None:
         other = spark.newSession()
         for name, value in OTHER_SETTINGS.items():

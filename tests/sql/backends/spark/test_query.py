@@ -85,6 +85,7 @@ def values(servers: str, topic: str) -> list[str]:
     return [(each.value or b"").decode() for each in committed_records(servers, topic)]
 
 
+@pytest.mark.long  # the cases of test_spark_cases.py are many jobs in one query, too
 def test_several_jobs_share_batches_and_nothing_else(
     run: Callable[..., Any], servers: str, tmp_path: Path
 ) -> None:

@@ -60,6 +60,7 @@ def test_java_must_not_be_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         check_java()
 
 
+@pytest.mark.slow
 def test_without_pyspark_it_is_said_what_to_install(tmp_path: Path) -> None:
     # As on a machine without it: a finder that denies it, in a process of its own.
     program = (

@@ -118,6 +118,7 @@ def test_a_bounded_result_is_written_with_its_headers(spark: Any, servers: str) 
     assert [(each.name, bytes(each.value)) for each in row.headers] == [("h", b"1")]
 
 
+@pytest.mark.long  # test_reading.py reads what is gone without Spark
 def test_records_that_are_gone_stop_a_query_or_are_left_out(
     spark: Any, servers: str, tmp_path: Path
 ) -> None:
@@ -163,7 +164,10 @@ def test_a_task_that_fails_in_the_middle_writes_once(
 
 @pytest.mark.parametrize(
     ("columns", "message"),
-    [(["offset", "value"], 'a record has no column "offset"'), (["key"], 'no column "value"')],
+    [
+        (["offset", "value"], 'a record has no column "offset"'),
+        pytest.param(["key"], 'no column "value"', marks=pytest.mark.long),
+    ],
 )
 def test_columns_that_are_no_record_are_refused(
     spark: Any, servers: str, tmp_path: Path, columns: list[str], message: str
