@@ -11,7 +11,7 @@ each string goes to the first that is safe for it:
     regex   everything else, with a time limit and without the GIL; PatternTimeout when it is over
 
 All three find the same matches; after an empty match the search goes on one character later, as
-in Java and RE2. Patterns are in Python's syntax; `broker.schema.java_patterns`
+in Java and RE2. Patterns are in Python's syntax; `broker.java.patterns`
 translates Java's.
 """
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, Protocol, Self
 
-from broker.schema.java_numbers import CONTROLS_AND_SPACE, double_text, parse_double, parse_integer
+from broker.java.number_text import CONTROLS_AND_SPACE, double_text, parse_double, parse_integer
 from connect.config_validators import (
     AllOf,
     CaseInsensitiveValidString,

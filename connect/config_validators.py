@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from broker.schema.java_numbers import double_text
-from broker.schema.java_patterns import compile_pattern
+from broker.java.number_text import double_text
+from broker.java.patterns import compile_pattern
 from connect.errors import ConfigError
 
 

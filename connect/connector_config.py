@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from broker.schema.java_patterns import compile_pattern
+from broker.java.patterns import compile_pattern
 from connect.config_def import (
     CaseInsensitiveValidString,
     Check,

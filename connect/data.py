@@ -25,7 +25,7 @@ from dataclasses import field as dataclass_field
 from decimal import Decimal
 from typing import Final, Self
 
-from broker.schema.java_numbers import double_text
+from broker.java.number_text import double_text
 from connect.errors import DataError
 
 _LOGICAL = "org.apache.kafka.connect.data."

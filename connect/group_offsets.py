@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from broker.client.api import Admin, OffsetAndMetadata
 from broker.errors import BrokerError, ErrorCode
+from broker.java.number_text import parse_integer
 from broker.model import TopicPartition
-from broker.schema.java_numbers import parse_integer
 from connect.errors import BadRequest, ConnectError
 
 TOPIC = "kafka_topic"

@@ -9,8 +9,8 @@ from broker.client.api import Admin, Consumer, GroupMetadata
 from broker.client.bulk import BulkProducer
 from broker.clock import Clock
 from broker.errors import MillstreamError
+from broker.java.patterns import compile_pattern
 from broker.linear_patterns import Pattern
-from broker.schema.java_patterns import compile_pattern
 from connect.api import Connector, Converter, HeaderConverter, SinkTask, SourceTask
 from connect.clients import LONGEST_MS, Clients, with_prefix
 from connect.connector_config import sink_topics

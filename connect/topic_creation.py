@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 from broker.client.api import Admin, NewTopic
 from broker.errors import BrokerError, ErrorCode
+from broker.java.patterns import compile_pattern
 from broker.linear_patterns import Pattern
-from broker.schema.java_patterns import compile_pattern
 from connect.config_def import REQUIRED, Check, ConfigDef, ConfigType, invalid
 from connect.errors import ConfigError, ConnectError
 

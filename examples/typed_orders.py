@@ -6,8 +6,8 @@ from typing import Any
 
 from broker import Broker, BrokerConfig, TopicPartition
 from broker.client import consumer, producer
-from broker.client.serde import avro
 from broker.registry import Registry
+from broker.serde import avro
 from streams import StreamsApp, StreamsBuilder, Topology
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from broker.client.serde import JsonSerde, Serde, StringSerde
+from broker.serde import JsonSerde, Serde, StringSerde
 from streams.errors import StreamsConfigError
 from streams.handlers import Handler, log_and_continue, log_and_fail
 from streams.stream_time import (

@@ -6,8 +6,8 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin, is_typedd
 
 from msgspec import inspect
 
-from broker.client.serde.models.json_codec import JsonCodec, is_pydantic
 from broker.errors import SerdeError
+from broker.serde.models.json_codec import JsonCodec, is_pydantic
 from streams.errors import TopologyError
 
 T = TypeVar("T")

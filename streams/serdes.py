@@ -11,7 +11,8 @@ from struct import Struct
 from typing import Any, Generic, TypeVar, cast
 from uuid import UUID
 
-from broker.client.serde import (
+from broker.errors import SerdeError
+from broker.serde import (
     BooleanSerde,
     BytesSerde,
     DoubleSerde,
@@ -21,7 +22,6 @@ from broker.client.serde import (
     StringSerde,
     UuidSerde,
 )
-from broker.errors import SerdeError
 from streams.errors import TopologyError
 from streams.json_objects import JsonObjectSerde, is_json_type, is_plain_json, without_none
 from streams.record import Change, Windowed

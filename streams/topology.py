@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.client.serde import Serde
+from broker.serde import Serde
 from streams.describe import DescribedNode, describe_nodes, listed
 from streams.errors import StoreNotFound
 from streams.processor import Operator

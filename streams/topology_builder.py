@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from broker.client.serde import Serde
+from broker.serde import Serde
 from streams.errors import TopologyError
 from streams.node_groups import NodeGroups
 from streams.operators.user_processor import UserProcessor

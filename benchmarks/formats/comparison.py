@@ -35,8 +35,9 @@ from benchmarks.formats.orders import (
 )
 from benchmarks.report import Report
 from broker import Broker
-from broker.client.registry import HttpSchemaRegistry
-from broker.client.serde import (
+from broker.registry.registry import Registry
+from broker.registry.server import RegistryServer
+from broker.serde import (
     DoubleSerde,
     IntegerSerde,
     RegistryAvroSerde,
@@ -46,9 +47,8 @@ from broker.client.serde import (
     StringSerde,
     avro,
 )
-from broker.registry.registry import Registry
-from broker.registry.server import RegistryServer
-from broker.schema.protobuf_schema import parse_protobuf
+from broker.serde.registry import HttpSchemaRegistry
+from broker.serde.schema.protobuf_schema import parse_protobuf
 
 CALLS = 4_000
 WARM_UP = 200

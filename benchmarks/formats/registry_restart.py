@@ -14,7 +14,7 @@ from broker.config import BrokerConfig
 from broker.registry.records import SchemaRecord, encode
 from broker.registry.registry import Registry
 from broker.registry.values import StoredSchema
-from broker.schema.schema import Schema
+from broker.serde.schema.schema import Schema
 
 SCHEMAS = 100_000
 SETTINGS = {"transaction.state.log.num.partitions": "1"}

@@ -6,10 +6,10 @@ from functools import partial
 
 from benchmarks.formats.comparison import microseconds, registry_url
 from benchmarks.report import Report
-from broker.client.registry import HttpSchemaRegistry
-from broker.client.serde.rows.formats import format_of
-from broker.client.serde.rows.row_format import RowOptions
-from broker.schema.datatypes import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP, Column, DecimalType
+from broker.serde.registry import HttpSchemaRegistry
+from sql.datatypes import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP, Column, DecimalType
+from sql.rows.formats import format_of
+from sql.rows.row_format import RowOptions
 
 COLUMNS = (
     Column("ID", BIGINT),

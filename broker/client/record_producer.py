@@ -16,13 +16,7 @@ from broker.batch.codec import check_batches
 from broker.batch.layout import HEADER_BYTES
 from broker.batch.records import Row
 from broker.client.accumulator import Accumulator, BatchQueue
-from broker.client.api import (
-    Delivery,
-    DeliveryCallback,
-    GroupMetadata,
-    Headers,
-    OffsetAndMetadata,
-)
+from broker.client.api import Delivery, DeliveryCallback, GroupMetadata, Headers, OffsetAndMetadata
 from broker.client.bulk import ManyRow
 from broker.client.cluster import Cluster
 from broker.client.config import ProducerConfig
@@ -357,7 +351,7 @@ def _as_bytes(value: object, what: str) -> bytes | None:
         return bytes(value)
     raise ClientError(
         f"the {what} of a record is a {type(value).__name__}, not bytes",
-        hint="serialize it first, for example with a serde of broker.client.serde",
+        hint="serialize it first, for example with a serde of broker.serde",
     )
 
 

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterator
 
 from broker.registry.values import JsonObject
-from broker.schema.schema import Schema
+from broker.serde.schema.schema import Schema
 
 THERE = b"\x01"
 RULE_LISTS = ("migrationRules", "domainRules", "encodingRules")

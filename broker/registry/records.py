@@ -24,8 +24,8 @@ import orjson
 from broker.registry.fingerprint import guid_of
 from broker.registry.subject_names import whole_name
 from broker.registry.values import Mode, StoredSchema, SubjectConfig
-from broker.schema.compatibility.levels import CompatibilityLevel
-from broker.schema.schema import Reference, Schema, SchemaKind
+from broker.serde.schema.compatibility.levels import CompatibilityLevel
+from broker.serde.schema.schema import Reference, Schema, SchemaKind
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from broker.registry.settings import IMPORTING, check_writable, config_for, mode
 from broker.registry.state import RegistryState
 from broker.registry.subject_names import DEFAULT_CONTEXT, context_of
 from broker.registry.values import JsonObject, Mode, StoredSchema, SubjectConfig
-from broker.schema.compatibility.levels import CompatibilityLevel, incompatibilities
-from broker.schema.schema import Schema
+from broker.serde.schema.compatibility.levels import CompatibilityLevel, incompatibilities
+from broker.serde.schema.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)

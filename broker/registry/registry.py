@@ -6,7 +6,6 @@ from typing import Self, TypeVar
 
 from broker import concurrency
 from broker.client.opening import Target
-from broker.client.registry.api import LATEST, RegisteredSchema
 from broker.errors import RegistryError
 from broker.registry import deletion, lookup, refusals, settings
 from broker.registry.records import ConfigRecord, ModeRecord, Record, SchemaRecord
@@ -21,15 +20,10 @@ from broker.registry.subject_names import (
     context_of,
     whole_name,
 )
-from broker.registry.values import (
-    JsonObject,
-    Mode,
-    StoredSchema,
-    SubjectConfig,
-    SubjectVersion,
-)
-from broker.schema.compatibility.levels import CompatibilityLevel
-from broker.schema.schema import ParsedSchema, Resolved, Schema
+from broker.registry.values import JsonObject, Mode, StoredSchema, SubjectConfig, SubjectVersion
+from broker.serde.registry.api import LATEST, RegisteredSchema
+from broker.serde.schema.compatibility.levels import CompatibilityLevel
+from broker.serde.schema.schema import ParsedSchema, Resolved, Schema
 
 NO_LIMIT = -1
 

@@ -13,8 +13,8 @@ from broker.registry.fingerprint import guid_of
 from broker.registry.state import RegistryState
 from broker.registry.subject_names import context_of, in_context_of
 from broker.registry.values import JsonObject, StoredSchema
-from broker.schema.parsing import parse_schema
-from broker.schema.schema import ParsedSchema, Reference, Schema, SchemaKind
+from broker.serde.schema.parsing import parse_schema
+from broker.serde.schema.schema import ParsedSchema, Reference, Schema, SchemaKind
 
 CACHED_SCHEMAS_MAX = 1_000
 CACHED_CHARACTERS_MAX = 16_000_000

@@ -20,7 +20,7 @@ from broker.registry.records import (
 from broker.registry.state import RegistryState
 from broker.registry.subject_names import GLOBAL_SETTINGS, settings_key
 from broker.registry.values import Mode, SubjectConfig
-from broker.schema.compatibility.levels import CompatibilityLevel
+from broker.serde.schema.compatibility.levels import CompatibilityLevel
 
 READ_ONLY = frozenset({Mode.READONLY, Mode.READONLY_OVERRIDE})
 IMPORTING = frozenset({Mode.IMPORT, Mode.FORWARD})

@@ -21,7 +21,7 @@ from broker.registry.records import (
 )
 from broker.registry.subject_names import context_of, covers, in_context_of
 from broker.registry.values import Mode, StoredSchema, SubjectConfig, SubjectVersion
-from broker.schema.schema import SchemaKind
+from broker.serde.schema.schema import SchemaKind
 
 T = TypeVar("T")
 

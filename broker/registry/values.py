@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from broker.schema.compatibility.levels import CompatibilityLevel
-from broker.schema.schema import Schema
+from broker.serde.schema.compatibility.levels import CompatibilityLevel
+from broker.serde.schema.schema import Schema
 
 # A JSON object that is kept as it came: metadata, rule sets, unknown fields of a configuration.
 JsonObject = Mapping[str, object]

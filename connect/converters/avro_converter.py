@@ -2,20 +2,15 @@
 
 from typing import ClassVar, cast
 
-from broker.client.serde.wire_format import PREFIX_BYTES
-from broker.schema.avro_schema import AvroSchema
-from broker.schema.avro_tree import avro_tree
-from broker.schema.json_text import write_json
-from broker.schema.schema import ParsedSchema, Schema, SchemaKind
+from broker.serde.schema.avro_schema import AvroSchema
+from broker.serde.schema.avro_tree import avro_tree
+from broker.serde.schema.json_text import write_json
+from broker.serde.schema.schema import ParsedSchema, Schema, SchemaKind
+from broker.serde.wire_format import PREFIX_BYTES
 from connect.config_def import ConfigDef, ConfigType, Importance
 from connect.converters.avro_schemas import AvroOptions, avro_of, connect_of
 from connect.converters.avro_values import decoder, encoder
-from connect.converters.registry_converter import (
-    Decoder,
-    Encode,
-    RegistryConverter,
-    SchemaFormat,
-)
+from connect.converters.registry_converter import Decoder, Encode, RegistryConverter, SchemaFormat
 from connect.converters.registry_settings import RegistrySettings, registry_definition
 from connect.data import ConnectSchema
 

@@ -15,7 +15,7 @@ properties of Avro's types, "connect.name" and so on, and in parameters of Conne
 from dataclasses import dataclass, replace
 
 from broker.errors import SchemaError
-from broker.schema.avro_types import MISSING, RECORDS, AvroField, AvroType
+from broker.serde.schema.avro_types import MISSING, RECORDS, AvroField, AvroType
 from connect.converters import avro_names as names
 from connect.converters.avro_defaults import default_from_json, default_to_json
 from connect.converters.scrubbed_names import scrubbed, scrubbed_full

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from broker.client.serde.avro_writers import NotWritten, writer_of
-from broker.client.serde.rows.avro_decoding import physical_reader
-from broker.client.serde.rows.avro_flat_decoding import flat_reader, is_flat
-from broker.schema.avro_tree import AvroNode, NodeField
-from broker.schema.avro_types import MISSING, AvroType
+from broker.serde.avro_flat_decoding import flat_reader, is_flat
+from broker.serde.avro_physical import physical_reader
+from broker.serde.avro_writers import NotWritten, writer_of
+from broker.serde.schema.avro_tree import AvroNode, NodeField
+from broker.serde.schema.avro_types import MISSING, AvroType
 from connect.converters.avro_schemas import AvroOptions, is_union
 from connect.converters.compiled import (
     Conversion,

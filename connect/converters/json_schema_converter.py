@@ -6,26 +6,16 @@ from typing import ClassVar, cast
 
 import orjson
 
-from broker.client.serde.wire_format import PREFIX_BYTES
-from broker.schema.json_schema import JsonSchema
-from broker.schema.json_text import write_json
-from broker.schema.schema import ParsedSchema, Schema, SchemaKind
+from broker.serde.schema.json_schema import JsonSchema
+from broker.serde.schema.json_text import write_json
+from broker.serde.schema.schema import ParsedSchema, Schema, SchemaKind
+from broker.serde.wire_format import PREFIX_BYTES
 from connect.config_def import CaseInsensitiveValidString, ConfigDef, ConfigType, Importance
 from connect.converters.json_decoding import InexactNumber, decoding
 from connect.converters.json_encoding import encoding
-from connect.converters.json_schema_types import (
-    UNION_NAME,
-    JsonSchemaOptions,
-    connect_of,
-    json_of,
-)
+from connect.converters.json_schema_types import UNION_NAME, JsonSchemaOptions, connect_of, json_of
 from connect.converters.payload_options import PayloadOptions
-from connect.converters.registry_converter import (
-    Decoder,
-    Encode,
-    RegistryConverter,
-    SchemaFormat,
-)
+from connect.converters.registry_converter import Decoder, Encode, RegistryConverter, SchemaFormat
 from connect.converters.registry_settings import RegistrySettings, registry_definition
 from connect.data import ConnectSchema
 from connect.errors import DataError

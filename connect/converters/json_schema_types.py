@@ -15,8 +15,8 @@ is INT64 and number is FLOAT64.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from broker.schema.json_documents import Place
-from broker.schema.json_schema import JsonSchema
+from broker.serde.schema.json_documents import Place
+from broker.serde.schema.json_schema import JsonSchema
 from connect.converters.json_decoding import InexactNumber, decoding
 from connect.converters.json_encoding import encoding
 from connect.converters.payload_options import PayloadOptions

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any, ClassVar, cast
 
-from broker.client.serde.primitives import (
+from broker.errors import SerdeError
+from broker.serde.primitives import (
     BooleanSerde,
     DoubleSerde,
     FloatSerde,
@@ -12,8 +13,7 @@ from broker.client.serde.primitives import (
     LongSerde,
     ShortSerde,
 )
-from broker.client.serde.serde import Serde
-from broker.errors import SerdeError
+from broker.serde.serde import Serde
 from connect.config_def import ConfigDef, ConfigType, Importance, Width
 from connect.converters.settings import (
     Found,

@@ -4,24 +4,14 @@ from typing import ClassVar, cast
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from broker.client.serde.wire_format import frame_indexes, read_indexes
-from broker.schema.protobuf_schema import ProtobufSchema
-from broker.schema.schema import ParsedSchema, Schema, SchemaKind
+from broker.serde.schema.protobuf_schema import ProtobufSchema
+from broker.serde.schema.schema import ParsedSchema, Schema, SchemaKind
+from broker.serde.wire_format import frame_indexes, read_indexes
 from connect.config_def import ConfigDef, ConfigType, Importance
 from connect.converters.compiled import Convert
-from connect.converters.protobuf_types import (
-    WRAPPERS,
-    ProtobufOptions,
-    connect_of,
-    proto_of,
-)
+from connect.converters.protobuf_types import WRAPPERS, ProtobufOptions, connect_of, proto_of
 from connect.converters.protobuf_values import from_message, to_fields
-from connect.converters.registry_converter import (
-    Decoder,
-    Encode,
-    RegistryConverter,
-    SchemaFormat,
-)
+from connect.converters.registry_converter import Decoder, Encode, RegistryConverter, SchemaFormat
 from connect.converters.registry_settings import RegistrySettings, registry_definition
 from connect.data import ConnectSchema, Type, validate
 from connect.errors import DataError

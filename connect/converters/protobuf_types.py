@@ -25,7 +25,7 @@ from google.protobuf.descriptor import (  # type: ignore[import-untyped]
     OneofDescriptor,
 )
 
-from broker.schema.protobuf_columns import (
+from broker.serde.schema.protobuf_fields import (
     DATE_MESSAGE,
     DECIMAL_MESSAGE,
     TIME_MESSAGE,
@@ -37,8 +37,8 @@ from broker.schema.protobuf_columns import (
     union_name,
     unions,
 )
-from broker.schema.protobuf_known import known_file
-from broker.schema.protobuf_schema import parse_protobuf
+from broker.serde.schema.protobuf_known import known_file
+from broker.serde.schema.protobuf_schema import parse_protobuf
 from connect.converters.scrubbed_names import scrubbed
 from connect.data import (
     DATE_NAME,

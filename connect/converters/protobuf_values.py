@@ -17,7 +17,7 @@ from google.protobuf.descriptor import (  # type: ignore[import-untyped]
     OneofDescriptor,
 )
 
-from broker.schema.protobuf_columns import entry_of, fields_outside, is_repeated, unions
+from broker.serde.schema.protobuf_fields import entry_of, fields_outside, is_repeated, unions
 from connect.converters.compiled import (
     Conversion,
     Convert,
@@ -28,12 +28,7 @@ from connect.converters.compiled import (
     simple_for,
     struct_to_dict,
 )
-from connect.converters.protobuf_types import (
-    WRAPPERS,
-    ProtobufOptions,
-    is_union,
-    says_null,
-)
+from connect.converters.protobuf_types import WRAPPERS, ProtobufOptions, is_union, says_null
 from connect.data import (
     DATE_NAME,
     DECIMAL_NAME,

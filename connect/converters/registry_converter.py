@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from broker.client.registry.api import SchemaRegistry
-from broker.client.serde.framing import ParsedSchemas
-from broker.client.serde.subjects import SubjectSchemas, is_refusal
-from broker.client.serde.wire_format import PREFIX_BYTES, frame, schema_id_of
 from broker.errors import MillstreamError, RegistryError, SchemaError, SerdeError
-from broker.schema.schema import ParsedSchema, Schema, SchemaKind
+from broker.serde.framing import ParsedSchemas
+from broker.serde.registry.api import SchemaRegistry
+from broker.serde.schema.schema import ParsedSchema, Schema, SchemaKind
+from broker.serde.subjects import SubjectSchemas, is_refusal
+from broker.serde.wire_format import PREFIX_BYTES, frame, schema_id_of
 from connect.config_def import ConfigDef
 from connect.converters.compiled import Compiled
 from connect.converters.registry_settings import (

@@ -6,13 +6,8 @@ from urllib.parse import urlsplit
 from weakref import WeakValueDictionary, finalize
 
 from broker import concurrency
-from broker.client.registry import CachedRegistry, HttpSchemaRegistry, SchemaRegistry
-from broker.client.serde.subjects import (
-    SubjectStrategy,
-    record_name,
-    topic_name,
-    topic_record_name,
-)
+from broker.serde.registry import CachedRegistry, HttpSchemaRegistry, SchemaRegistry
+from broker.serde.subjects import SubjectStrategy, record_name, topic_name, topic_record_name
 from connect.config_def import REQUIRED, ConfigDef, ConfigType, Importance, Password, Range
 from connect.converters.settings import converter_settings, parse_settings
 from connect.errors import ConfigError

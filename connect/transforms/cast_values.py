@@ -6,22 +6,10 @@ from ctypes import c_float
 from decimal import Decimal
 from math import isnan
 
-from broker.schema.java_numbers import float_text, parse_double, parse_integer
-from connect.data import (
-    DATE_NAME,
-    TIME_NAME,
-    TIMESTAMP_NAME,
-    ConnectSchema,
-    Type,
-    text_of,
-)
+from broker.java.number_text import float_text, parse_double, parse_integer
+from connect.data import DATE_NAME, TIME_NAME, TIMESTAMP_NAME, ConnectSchema, Type, text_of
 from connect.errors import DataError
-from connect.logical_values import (
-    DAY_MS,
-    days_of,
-    time_milliseconds,
-    timestamp_milliseconds,
-)
+from connect.logical_values import DAY_MS, days_of, time_milliseconds, timestamp_milliseconds
 from connect.transforms.parts import java_class
 
 Caster = Callable[[object], object]

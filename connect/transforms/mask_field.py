@@ -6,7 +6,7 @@ from ctypes import c_float
 from decimal import Decimal
 from typing import ClassVar
 
-from broker.schema.java_numbers import DECIMAL
+from broker.java.number_text import DECIMAL
 from connect.api import Transformation
 from connect.config_def import ConfigDef, ConfigType, Importance, NonEmptyString, ValidList
 from connect.data import ConnectSchema, Struct, Type

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from broker.schema.java_patterns import compile_pattern
+from broker.java.patterns import compile_pattern
 from connect.api import Predicate
 from connect.config_def import AllOf, ConfigDef, ConfigType, Importance, NonEmptyString, Regex
 from connect.records import Record

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from broker.schema.java_patterns import compile_pattern
-from broker.schema.java_replacements import replacement_filler
+from broker.java.patterns import compile_pattern
+from broker.java.replacements import replacement_filler
 from connect.api import Transformation
 from connect.config_def import ConfigDef, ConfigType, Importance, Regex
 from connect.errors import DataError

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from broker.clock import Clock
+from broker.java.simple_date_format import InvalidDate, SimpleDateFormat
 from connect.api import Transformation
 from connect.config_def import ConfigDef, ConfigType, Importance, Settings, ValidString
 from connect.data import (
@@ -43,7 +44,6 @@ from connect.transforms.parts import (
     require_struct,
     with_replace_null,
 )
-from connect.transforms.simple_date_format import InvalidDate, SimpleDateFormat
 
 PURPOSE = "converting timestamp formats"
 _TARGETS: dict[str, ConnectSchema] = {

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from broker.clock import Clock
+from broker.java.simple_date_format import SimpleDateFormat
 from connect.api import Transformation
 from connect.config_def import ConfigDef, ConfigType, Importance
 from connect.errors import ConfigError, DataError
 from connect.records import Record
-from connect.transforms.simple_date_format import SimpleDateFormat
 
 
 class TimestampRouter(Transformation):

@@ -9,16 +9,11 @@ import orjson
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
 from google.protobuf.message import Message  # type: ignore[import-untyped]
 
-from broker.client.registry import CachedRegistry, HttpSchemaRegistry, SchemaRegistry
-from broker.client.serde import (
-    RegistryAvroSerde,
-    RegistryJsonSerde,
-    RegistryProtobufSerde,
-    Serde,
-)
-from broker.client.serde.wire_format import schema_id_of
 from broker.errors import RegistryError, SerdeError
-from broker.schema.schema import SchemaKind
+from broker.serde import RegistryAvroSerde, RegistryJsonSerde, RegistryProtobufSerde, Serde
+from broker.serde.registry import CachedRegistry, HttpSchemaRegistry, SchemaRegistry
+from broker.serde.schema.schema import SchemaKind
+from broker.serde.wire_format import schema_id_of
 
 NOT_FOUND = 404
 

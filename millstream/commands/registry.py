@@ -10,7 +10,7 @@ from broker.client import admin
 from broker.client.opening import Target
 from broker.registry.registry import Registry
 from broker.registry.server import LISTEN, RegistryServer
-from broker.schema.compatibility.levels import CompatibilityLevel
+from broker.serde.schema.compatibility.levels import CompatibilityLevel
 from millstream.commands.options import (
     BOOTSTRAP,
     BOOTSTRAP_TIMEOUT_MS,

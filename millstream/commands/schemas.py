@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 import click
 
-from broker.client.registry.transport import RegistryTransport, TransportOptions
-from broker.schema.compatibility.levels import CompatibilityLevel
-from broker.schema.schema import SchemaKind
+from broker.serde.registry.transport import RegistryTransport, TransportOptions
+from broker.serde.schema.compatibility.levels import CompatibilityLevel
+from broker.serde.schema.schema import SchemaKind
 from millstream.commands.options import REGISTRY, confirm_deletion, json_option, platform_address
 from millstream.output import Output, Row
 

@@ -9,7 +9,7 @@ import click
 
 from broker.client import admin
 from broker.client.opening import Target
-from broker.client.registry.http_registry import HttpSchemaRegistry
+from broker.serde.registry.http_registry import HttpSchemaRegistry
 from broker.server.http_server import parse_listen
 from millstream.commands.options import (
     BOOTSTRAP,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from broker.client.serde import Serde
+from broker.serde import Serde
 from sql.parse import parse
 from sql.properties import read_source_properties
 from sql.syntax.statements import CreateSource

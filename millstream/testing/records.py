@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from broker.client.serde import Serde
+from broker.serde import Serde
 from streams.serdes import serde_of
 
 FIRST_MS = 1_699_999_200_000  # 2023-11-14 22:00 UTC: the time of the first record without one

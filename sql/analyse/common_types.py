@@ -8,7 +8,7 @@ strings. Constructors are looked into, so ARRAY['1'] is an array of numbers amon
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 
-from broker.schema.java_numbers import CONTROLS_AND_SPACE, DECIMAL
+from broker.java.number_text import CONTROLS_AND_SPACE, DECIMAL
 from sql.analyse.casts import base_name, wider
 from sql.datatypes import (
     BIGINT,

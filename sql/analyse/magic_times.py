@@ -1,6 +1,6 @@
 """Strings compared with ROWTIME, WINDOWSTART and WINDOWEND are times: ROWTIME > '2024-02-29T10'."""
 
-from broker.schema.java_times import parse_timestamp
+from broker.java.times import parse_timestamp
 from sql.errors import StatementFailed
 from sql.schema import ROWTIME, WINDOWEND, WINDOWSTART
 from sql.syntax.expressions import Expression, IntegerLiteral, Name, StringLiteral

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from broker import concurrency
-from broker.client.registry.api import SchemaRegistry
 from broker.clock import Clock
 from broker.errors import RegistryError
+from broker.serde.registry.api import SchemaRegistry
 from sql.engine.topics import Topics, TopicShape
 from sql.errors import StatementFailed
 from sql.syntax.expressions import IntegerLiteral

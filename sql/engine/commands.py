@@ -19,9 +19,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from broker import concurrency
-from broker.client.registry.api import SchemaRegistry
 from broker.client.retry import is_retriable
 from broker.errors import BrokersUnreachable, MillstreamError
+from broker.serde.registry.api import SchemaRegistry
 from sql.backends.native.materialized import Materialized
 from sql.backends.native.tap import Tap
 from sql.catalog import SourceInfo

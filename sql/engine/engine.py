@@ -21,11 +21,11 @@ from typing import Self
 from broker import concurrency
 from broker.client.api import Producer
 from broker.client.opening import Target, producer
-from broker.client.registry.api import SchemaRegistry
 from broker.clock import Clock
 from broker.errors import MillstreamError
 from broker.files import FileSystem
 from broker.machine import Machine, on_clock
+from broker.serde.registry.api import SchemaRegistry
 from connect.client import ConnectClient
 from sql.command_log import CommandLog, command_topic, config_topic
 from sql.connector_masks import masked

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import cast
 
-from broker.client.registry.api import SchemaRegistry
-from broker.client.serde import Serde
-from broker.client.serde.rows.row_format import Row
 from broker.errors import MillstreamError
-from broker.schema.java_numbers import fit_decimal
+from broker.serde import Serde
+from broker.serde.registry.api import SchemaRegistry
 from sql.analyse.expression_text import expression_text
 from sql.analyse.expressions import ExpressionAnalyser
 from sql.analyse.insertion import insertion_columns, insertion_target
@@ -38,6 +36,8 @@ from sql.engine.topic_rules import matches_any
 from sql.errors import SqlError, StatementFailed
 from sql.expressions import Constant, Convert, TypedExpression
 from sql.functions.registry import FunctionRegistry
+from sql.numeric_types import fit_decimal
+from sql.rows.row_format import Row
 from sql.schema import ROWTIME
 from sql.syntax.expressions import Expression
 from sql.syntax.statements import InsertValues, SourceKind

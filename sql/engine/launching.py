@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from broker.client.opening import Target
-from broker.client.registry.api import SchemaRegistry
-from broker.client.serde.rows.row_format import Row
 from broker.errors import MillstreamError
 from broker.machine import Machine
+from broker.serde.registry.api import SchemaRegistry
 from sql.backends.native.materialized import Materialized, add_queryable, where_rows_are
 from sql.backends.native.steps import StepContext
 from sql.backends.native.tap import Tap
@@ -42,6 +41,7 @@ from sql.queries import (
     discard_applications,
     discard_state,
 )
+from sql.rows.row_format import Row
 from streams.app import StreamsApp
 from streams.dsl.builder import StreamsBuilder
 from streams.handlers import Answer

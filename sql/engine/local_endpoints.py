@@ -5,9 +5,9 @@ from contextlib import ExitStack
 from broker import concurrency
 from broker.broker import Broker
 from broker.client.opening import Target
-from broker.client.registry.api import SchemaRegistry
 from broker.registry.registry import Registry
 from broker.registry.server import RegistryServer
+from broker.serde.registry.api import SchemaRegistry
 from broker.server import Server
 from sql.errors import SqlError
 

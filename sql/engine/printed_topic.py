@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from broker.client.opening import Target, consumer
-from broker.client.registry.api import SchemaRegistry
 from broker.model import TopicPartition
+from broker.serde.registry.api import SchemaRegistry
 from sql.engine.printing import TopicPrinter
 from sql.engine.topics import Topics
 from sql.errors import StatementFailed

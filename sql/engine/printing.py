@@ -17,9 +17,9 @@ from importlib import import_module
 from typing import Any
 
 from broker.client.api import ConsumerRecord
-from broker.client.registry.api import SchemaRegistry
 from broker.errors import MillstreamError, SerdeError
-from broker.schema.java_numbers import double_text
+from broker.java.number_text import double_text
+from broker.serde.registry.api import SchemaRegistry
 
 Decode = Callable[[bytes], str]
 
@@ -108,7 +108,7 @@ def decoders(topic: str, registry: SchemaRegistry | None, *, is_key: bool) -> di
 
 
 def _registered(topic: str, registry: SchemaRegistry, *, is_key: bool) -> dict[str, Decode]:
-    from broker.client.serde import RegistryAvroSerde, RegistryJsonSerde, RegistryProtobufSerde
+    from broker.serde import RegistryAvroSerde, RegistryJsonSerde, RegistryProtobufSerde
 
     avro = RegistryAvroSerde(registry, is_key=is_key)
     json_schema = RegistryJsonSerde(registry, is_key=is_key)

@@ -6,8 +6,7 @@ from itertools import product
 from typing import Any
 
 from broker.client.opening import Target
-from broker.client.registry.api import SchemaRegistry
-from broker.client.serde.rows.row_format import Row
+from broker.serde.registry.api import SchemaRegistry
 from sql.backends.native.evaluating import predicate, row_function
 from sql.backends.native.materialized import Materialized, StoredRow
 from sql.backends.native.rows import value_serde
@@ -17,16 +16,9 @@ from sql.engine.pull_rules import SEE
 from sql.engine.results import ResultColumn
 from sql.engine.topic_rows import records_to_end, row_reader
 from sql.errors import StatementFailed
-from sql.expressions import (
-    Among,
-    Both,
-    ColumnValue,
-    Comparing,
-    Convert,
-    Either,
-    TypedExpression,
-)
+from sql.expressions import Among, Both, ColumnValue, Comparing, Convert, Either, TypedExpression
 from sql.plan import Filter, PlanNode, Project, Scan
+from sql.rows.row_format import Row
 from sql.schema import WINDOW_BOUNDS
 from sql.syntax.queries import Query
 

@@ -12,7 +12,6 @@ from typing import Protocol, cast
 
 from broker import concurrency
 from broker.client.opening import Target
-from broker.client.serde.rows.row_format import Row
 from sql.backends.native.steps import RowStream, StepContext, then
 from sql.backends.native.tap import Tap
 from sql.backends.native.topology import lower
@@ -22,6 +21,7 @@ from sql.expressions import ColumnValue
 from sql.plan import PlanNode, Project, Scan
 from sql.planner import PlannedQuery
 from sql.queries import begin_at_end, discard_applications
+from sql.rows.row_format import Row
 from sql.schema import WINDOW_BOUNDS
 from streams.app import AppState, StreamsApp
 from streams.dsl.table import Table

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from broker.client.registry.api import SchemaRegistry
-from broker.client.registry.references import resolve_references
-from broker.client.serde.rows.formats import format_of
 from broker.errors import MillstreamError, RegistryError
-from broker.schema.parsing import parse_schema
+from broker.serde.registry.api import SchemaRegistry
+from broker.serde.registry.references import resolve_references
+from broker.serde.schema.parsing import parse_schema
 from sql.analyse.type_names import data_type
 from sql.backends.native.rows import row_options
 from sql.catalog import FormatInfo, SourceInfo
@@ -15,6 +14,7 @@ from sql.datatypes import Column, Field, StructType
 from sql.errors import StatementFailed
 from sql.formats import abilities
 from sql.parse import parse_type
+from sql.rows.formats import format_of
 
 NOT_FOUND = (40401, 40402, 40403)
 

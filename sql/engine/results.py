@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from broker import concurrency
-from broker.client.serde.rows.row_format import Row
 from broker.clock import Clock
 from sql.datatypes import DataType
 from sql.errors import StatementFailed
+from sql.rows.row_format import Row
 
 LIMIT_REACHED = "Limit Reached"
 QUERY_COMPLETED = "Query Completed"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from broker.schema.java_times import date_text, time_text, timestamp_text
+from broker.java.times import date_text, time_text, timestamp_text
 from sql.datatypes import (
     BYTES,
     DATE,

@@ -14,13 +14,13 @@ from broker import concurrency
 from broker.client.api import ConsumerRecord
 from broker.client.opening import Target, consumer
 from broker.client.record_consumer import RecordConsumer
-from broker.client.registry.api import SchemaRegistry
-from broker.client.serde.rows.row_format import Row
 from broker.clock import Clock
 from broker.model import TopicPartition
+from broker.serde.registry.api import SchemaRegistry
 from sql.backends.native.rows import key_serde
 from sql.engine.topic_rows import row_reader
 from sql.plan import Scan
+from sql.rows.row_format import Row
 from streams.errors import StoreNotReady
 from streams.state.backing import Backing, Write
 from streams.state.rocks import RocksDatabase

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.client.opening import Target
-from broker.client.registry.api import SchemaRegistry
 from broker.machine import Machine
+from broker.serde.registry.api import SchemaRegistry
 from sql.backends.native.topology import topics_read
 from sql.backends.spark.job import Job
 from sql.backends.spark.session import check_spark, open_session

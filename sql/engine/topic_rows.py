@@ -5,14 +5,14 @@ from typing import cast
 
 from broker.client.api import ConsumerRecord
 from broker.client.opening import Target, consumer
-from broker.client.registry.api import SchemaRegistry
-from broker.client.serde.rows.row_format import Row
 from broker.errors import MillstreamError
 from broker.model import TopicPartition
+from broker.serde.registry.api import SchemaRegistry
 from sql.backends.native.row_times import time_reader
 from sql.backends.native.rows import key_serde, value_serde
 from sql.errors import StatementFailed
 from sql.plan import Scan
+from sql.rows.row_format import Row
 from sql.schema import HeaderColumn
 from streams.record import Windowed
 

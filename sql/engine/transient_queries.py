@@ -6,9 +6,8 @@ from itertools import chain
 from typing import Protocol
 
 from broker.client.opening import Target
-from broker.client.registry.api import SchemaRegistry
-from broker.client.serde.rows.row_format import Row
 from broker.clock import Clock
+from broker.serde.registry.api import SchemaRegistry
 from sql.engine.commands import Commands
 from sql.engine.launching import QueryLauncher
 from sql.engine.pull_rules import check_key_values, check_without_scans
@@ -21,6 +20,7 @@ from sql.engine.settings import SqlConfig
 from sql.errors import StatementFailed
 from sql.functions.registry import FunctionRegistry
 from sql.planner import PlannedQuery, Planner
+from sql.rows.row_format import Row
 from sql.syntax import statements as st
 from sql.syntax.queries import Emit
 from streams.errors import StoreNotReady

@@ -5,7 +5,7 @@ import struct
 from base64 import b64decode, b64encode
 from collections.abc import Callable
 
-from broker.schema.java_numbers import parse_base64
+from broker.java.number_text import parse_base64
 from sql.functions.registry import Family
 
 encodings = Family("STRING")

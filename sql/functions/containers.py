@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from broker.schema.java_numbers import double_text
+from broker.java.number_text import double_text
 from sql.functions.ordering import equal, holds, key_of_values, not_null, one_nan, text_key
 from sql.functions.registry import Family
 

@@ -3,9 +3,7 @@
 Where a call names no time zone it is GMT, so that results do not depend on where a query runs.
 """
 
-from broker.machine import Machine
-from broker.schema.java_times import DAY_MS
-from sql.functions.date_formats import (
+from broker.java.date_formats import (
     date_formatter,
     date_parser,
     lenient_date_parser,
@@ -14,8 +12,10 @@ from sql.functions.date_formats import (
     timestamp_formatter,
     timestamp_parser,
 )
+from broker.java.time_zones import zone_of
+from broker.java.times import DAY_MS
+from broker.machine import Machine
 from sql.functions.registry import Family, Implementation
-from sql.functions.time_zones import zone_of
 
 dates = Family("DATE / TIME")
 

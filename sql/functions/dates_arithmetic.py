@@ -1,6 +1,6 @@
 """Functions that add durations to dates and times; units are those of java.util.concurrent."""
 
-from broker.schema.java_times import DAY_MS
+from broker.java.times import DAY_MS
 from sql.functions.registry import Family
 
 durations = Family("DATE / TIME")

@@ -12,7 +12,7 @@ from unicodedata import category
 
 import msgspec
 
-from broker.schema.java_numbers import decimal_text, double_text
+from broker.java.number_text import decimal_text, double_text
 
 TEXT_MAX = 10 * 1024 * 1024
 DEPTH_MAX = 300

@@ -3,16 +3,10 @@
 from collections.abc import Callable
 from decimal import Decimal
 
-from broker.schema.java_times import date_text, time_text, timestamp_text
+from broker.java.times import date_text, time_text, timestamp_text
 from sql.datatypes import DATE, TIME, TIMESTAMP, ArrayType, DataType, MapType, StructType
 from sql.functions.bytes_values import from_bytes
-from sql.functions.json_documents import (
-    MISSING,
-    document_text,
-    follow,
-    parse_path,
-    read_document,
-)
+from sql.functions.json_documents import MISSING, document_text, follow, parse_path, read_document
 from sql.functions.registry import Family
 
 documents = Family("JSON")

@@ -1,8 +1,8 @@
 """Functions of regular expressions, which are Java's."""
 
+from broker.java.patterns import bounded, compile_pattern
+from broker.java.replacements import replacement_filler
 from broker.linear_patterns import Match, Pattern
-from broker.schema.java_patterns import bounded, compile_pattern
-from broker.schema.java_replacements import replacement_filler
 from sql.functions.registry import Family
 
 patterns = Family("REGULAR EXPRESSION")

@@ -8,7 +8,7 @@ A family's module makes a `Family` and declares each overload with a signature:
                     "Pads a string on the left to a length.")
     def lpad(text: str, length: int, padding: str) -> str | None: ...
 
-An implementation gets the Python values of broker/schema/datatypes.py, positionally, and returns
+An implementation gets the Python values of sql/datatypes.py, positionally, and returns
 one; lambdas come as Python functions, interval units as their upper-case names. Any null argument
 makes the result null without a call, unless `nulls=True`. Whatever it raises makes the column null
 and is logged. Where the result's type depends on the arguments' (decimals), `result_type` gives it;

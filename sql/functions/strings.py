@@ -4,8 +4,8 @@ import re
 from hashlib import md5
 from uuid import UUID
 
+from broker.java.number_text import CONTROLS_AND_SPACE
 from broker.machine import Machine
-from broker.schema.java_numbers import CONTROLS_AND_SPACE
 from sql.functions.registry import Family, Implementation
 from sql.functions.utf16_text import is_plain, length_of, text_of, units_of
 

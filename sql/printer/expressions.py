@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import assert_never
 
-from broker.schema.java_numbers import double_text
+from broker.java.number_text import double_text
 from sql.syntax import expressions as ex
 from sql.syntax import type_names as ty
 from sql.syntax.keywords import RESERVED

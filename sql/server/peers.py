@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import httpx
 
-from broker.client.serde.rows.row_format import Row
 from sql.analyse.type_names import data_type
 from sql.errors import StatementFailed
 from sql.parse import parse_type
+from sql.rows.row_format import Row
 from sql.server.answers import DELIMITED
 from sql.server.sql_request import SKIP_FORWARDING
 from sql.server.typed_values import typed_value

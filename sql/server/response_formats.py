@@ -13,11 +13,11 @@ import base64
 from collections.abc import Iterable
 from typing import Protocol
 
-from broker.client.serde.rows.formats import format_of
-from broker.client.serde.rows.row_format import RowOptions
 from broker.errors import SchemaError
 from sql.datatypes import Column
 from sql.engine.results import QueryResult, ResultRow, schema_text
+from sql.rows.formats import format_of
+from sql.rows.row_format import RowOptions
 from sql.server.answers import (
     DELIMITED,
     JSON,

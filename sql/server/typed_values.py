@@ -7,7 +7,6 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from broker.errors import MillstreamError
-from broker.schema.java_numbers import fit_decimal
 from sql.datatypes import (
     BIGINT,
     BOOLEAN,
@@ -25,6 +24,7 @@ from sql.datatypes import (
     StructType,
 )
 from sql.engine.insert_records import NotCoercible, coerced
+from sql.numeric_types import fit_decimal
 
 INT_LIMIT = 1 << 31
 BIGINT_LIMIT = 1 << 63

@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 
 from broker import Broker, BrokerConfig
 from broker.client.opening import Target, admin
-from broker.client.registry.api import SchemaRegistry
-from broker.client.registry.http_registry import HttpSchemaRegistry
 from broker.clock import Clock, SystemClock
 from broker.errors import ClientError, MillstreamError
 from broker.registry.registry import Registry
+from broker.serde.registry.api import SchemaRegistry
+from broker.serde.registry.http_registry import HttpSchemaRegistry
 from sql.engine.engine import Engine
 from sql.engine.extensions import functions_of
 from sql.engine.messages import entity_json

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from broker.client.registry.api import SchemaRegistry
-from broker.client.serde.rows.row_format import Row
+from broker.serde.registry.api import SchemaRegistry
 from sql.analyse.expressions import ExpressionAnalyser, converted
 from sql.analyse.scope import Columns
 from sql.backends.native.evaluating import row_function
@@ -13,6 +12,7 @@ from sql.engine.insert_records import RecordBuilder
 from sql.engine.settings import SqlConfig
 from sql.errors import StatementFailed
 from sql.functions.registry import FunctionRegistry
+from sql.rows.row_format import Row
 from sql.syntax.expressions import Expression
 from sql.syntax.statements import InsertValues
 from sql.testing.query_runs import TopicRecord

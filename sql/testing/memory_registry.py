@@ -3,9 +3,9 @@
 from itertools import count
 
 from broker import concurrency
-from broker.client.registry.api import LATEST, RegisteredSchema
 from broker.errors import RegistryError
-from broker.schema.schema import Schema
+from broker.serde.registry.api import LATEST, RegisteredSchema
+from broker.serde.schema.schema import Schema
 
 
 class MemoryRegistry:

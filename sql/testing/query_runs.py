@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from broker.client.registry.api import SchemaRegistry
-from broker.client.serde import BytesSerde
+from broker.serde import BytesSerde
+from broker.serde.registry.api import SchemaRegistry
 from sql.backends.native.steps import ProcessingLog, StepContext, ignore_errors
 from sql.backends.native.topology import add_query, application_id, topics_read
 from sql.plan import Sink

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, cast
 
-from broker.client.registry.api import SchemaRegistry
-from broker.client.registry.references import resolve_references
-from broker.client.serde.rows.formats import format_of
-from broker.client.serde.rows.row_format import Row
 from broker.errors import MillstreamError, RegistryError, SerdeError
-from broker.schema.java_numbers import fit_decimal
-from broker.schema.parsing import parse_schema
-from broker.schema.schema import ParsedSchema, Schema
+from broker.serde.registry.api import SchemaRegistry
+from broker.serde.registry.references import resolve_references
+from broker.serde.schema.parsing import parse_schema
+from broker.serde.schema.schema import ParsedSchema, Schema
 from sql.backends.native.rows import row_options
 from sql.catalog import FormatInfo
 from sql.datatypes import (
@@ -34,6 +31,9 @@ from sql.datatypes import (
     Primitive,
     StructType,
 )
+from sql.numeric_types import fit_decimal
+from sql.rows.formats import format_of
+from sql.rows.row_format import Row
 
 TEXT_FORMATS = ("DELIMITED",)
 REGISTERED = ("AVRO", "JSON_SR", "PROTOBUF")

@@ -8,7 +8,7 @@ from typing import Any
 
 from google.protobuf.text_format import MessageToString  # type: ignore[import-untyped]
 
-from broker.schema.protobuf_schema import parse_protobuf
+from broker.serde.schema.protobuf_schema import parse_protobuf
 from sql.testing.comparing import ABSOLUTE_DIFFERENCE, RELATIVE_DIFFERENCE
 from sql.testing.failures import CaseFailed
 

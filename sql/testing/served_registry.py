@@ -7,9 +7,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from broker.client.registry.api import LATEST, RegisteredSchema
 from broker.errors import RegistryError
-from broker.schema.schema import Reference, Schema, SchemaKind
+from broker.serde.registry.api import LATEST, RegisteredSchema
+from broker.serde.schema.schema import Reference, Schema, SchemaKind
 from sql.testing.memory_registry import MemoryRegistry
 
 Json = dict[str, object]

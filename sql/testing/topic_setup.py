@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from broker.schema.schema import Reference, Schema, SchemaKind
+from broker.serde.schema.schema import Reference, Schema, SchemaKind
 from sql.analyse.sources import NoSchemas, SourceAnalyser
 from sql.catalog import Catalog
 from sql.engine.registered_schemas import register_schemas

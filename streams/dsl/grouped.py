@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
 
-from broker.client.serde import LongSerde
+from broker.serde import LongSerde
 from streams.dsl import names
 from streams.dsl.aggregated import (
     AGGREGATE,
@@ -28,12 +28,7 @@ from streams.operators.aggregate import (
 )
 from streams.operators.table_aggregate import TableAggregate, TableReduce, TableSelect
 from streams.serdes import ChangeSerde
-from streams.windows import (
-    SessionWindows,
-    SlidingWindows,
-    TimeWindows,
-    UnlimitedWindows,
-)
+from streams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 if TYPE_CHECKING:
     from streams.dsl.cogrouped import CogroupedStream

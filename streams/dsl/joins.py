@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Unpack
 
-from broker.client.serde import BytesSerde
+from broker.serde import BytesSerde
 from streams.dsl import join_names, names
 from streams.dsl.logical import (
     CopartitionStep,

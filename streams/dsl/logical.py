@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from broker.client.serde import Serde
+from broker.serde import Serde
 from streams.dsl.names import FILTER, REPARTITION_SUFFIX, SINK, SOURCE, Names, is_generated
 from streams.operators.views import StoreView, TableView
 from streams.processor import Operator

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, TypedDict, TypeVar
 
-from broker.client.serde import Serde
+from broker.serde import Serde
 from streams import serdes
 from streams.dsl.names import check_name
 from streams.errors import TopologyError

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from broker.client.serde import BytesSerde
+from broker.serde import BytesSerde
 from streams.dsl.aggregated import AggregateStep
 from streams.dsl.logical import (
     ProcessStep,

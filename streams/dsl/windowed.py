@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Generic, TypeVar, Unpack, cast
 
-from broker.client.serde import LongSerde
+from broker.serde import LongSerde
 from streams.dsl.aggregated import AGGREGATE, REDUCE, ResultStore, Window
 from streams.dsl.grouped import GroupedStream, burn_store_name
 from streams.dsl.stored import Stored, StoreOptions, stored

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from broker.client.serde import Serde
+from broker.serde import Serde
 from streams.operators.foreign_key_messages import (
     Instruction,
     Response,

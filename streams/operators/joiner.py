@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, cast
 
-from broker.client.serde import Serde
+from broker.serde import Serde
 from streams.processor import NodeContext
 from streams.serdes import serde_or_default
 

@@ -15,7 +15,7 @@ from heapq import heapify, heappop, heappush
 from struct import Struct
 from typing import Any, NamedTuple, cast
 
-from broker.client.serde import Serde
+from broker.serde import Serde
 from streams.operators.joiner import key_serde_or_default, value_serde_or_default
 from streams.processor import NodeContext
 from streams.state.store import KeyValueStore

@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heappush
 from struct import Struct
 from typing import Any, cast
 
-from broker.client.serde import Serde
+from broker.serde import Serde
 from streams.operators.joiner import Joiner, key_serde_or_default, value_serde_or_default
 from streams.operators.views import TableView
 from streams.processor import NodeContext, Process

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any, cast
 
-from broker.client.serde import Serde
+from broker.serde import Serde
 from streams.errors import BufferOverflow
 from streams.operators.emitting import Getter
 from streams.operators.joiner import key_serde_or_default, value_serde_or_default

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any, cast
 
-from broker.client.serde import ChunkSerde, Serde
+from broker.serde import ChunkSerde, Serde
 from streams.record import NO_HEADERS
 from streams.runtime.input_buffer import PartitionQueue, Run
 from streams.runtime.sink import TakeRows

@@ -6,7 +6,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 import orjson
 
 from broker.client.partitioner import partition_for_key
-from broker.client.serde import BindableSerde, JsonSerde, Serde, StringSerde
+from broker.serde import BindableSerde, JsonSerde, Serde, StringSerde
 from streams.errors import StreamsError
 from streams.processor import NodeContext, Process, Rows
 from streams.record import Headers

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from broker.client.serde import BindableSerde, BytesSerde, JsonSerde, Serde, StringSerde
+from broker.serde import BindableSerde, BytesSerde, JsonSerde, Serde, StringSerde
 from streams.errors import InvalidTimestamp, ProcessingFailed
 from streams.processor import Process
 from streams.record import NO_HEADERS, Chunk, Headers

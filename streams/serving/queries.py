@@ -13,7 +13,8 @@ from uuid import UUID
 
 import orjson
 
-from broker.client.serde import (
+from broker.errors import SerdeError
+from broker.serde import (
     BooleanSerde,
     BytesSerde,
     DoubleSerde,
@@ -25,7 +26,6 @@ from broker.client.serde import (
     StringSerde,
     UuidSerde,
 )
-from broker.errors import SerdeError
 from streams.errors import StoreError
 from streams.record import Windowed
 from streams.state.store import LATEST, StoreKind, StoreSpec, VersionedRecord

@@ -13,14 +13,7 @@ from typing import Any
 
 import orjson
 
-from broker.client.serde import (
-    BindableSerde,
-    DoubleSerde,
-    JsonSerde,
-    LongSerde,
-    Serde,
-    StringSerde,
-)
+from broker.serde import BindableSerde, DoubleSerde, JsonSerde, LongSerde, Serde, StringSerde
 from streams.errors import StoreError
 
 # Any below, because each store has types of its own.

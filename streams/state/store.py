@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from broker.client.serde import Serde
+from broker.serde import Serde
 from streams.record import Windowed
 
 K = TypeVar("K")

@@ -17,29 +17,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, assert_never
 
-from broker.client.serde import Serde
+from broker.serde import Serde
 from streams.errors import StoreNotFound
 from streams.serdes import serde_or_default
 from streams.state.backing import Database, Databases, Write, fact_key
 from streams.state.changelog import changelog_name
 from streams.state.codec import StoreCodec
 from streams.state.expiry import NO_TIME, Expiry
-from streams.state.key_layout import (
-    PAIR_SUFFIX_BYTES,
-    WINDOW_SUFFIX_BYTES,
-    pack_long,
-    unpack_long,
-)
+from streams.state.key_layout import PAIR_SUFFIX_BYTES, WINDOW_SUFFIX_BYTES, pack_long, unpack_long
 from streams.state.key_value import PlainKeyValueStore, TimestampedKeyValueStoreOfTask
 from streams.state.lru import LruStore
 from streams.state.memory import MemoryDatabase
-from streams.state.open_store import (
-    ChangelogRow,
-    OpenStore,
-    RecordTime,
-    RestoredRow,
-    StoreParts,
-)
+from streams.state.open_store import ChangelogRow, OpenStore, RecordTime, RestoredRow, StoreParts
 from streams.state.rocks import RocksDatabases
 from streams.state.row_groups import RowGroups
 from streams.state.session import SessionStoreOfTask

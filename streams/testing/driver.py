@@ -16,18 +16,13 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from broker.client.api import OffsetAndMetadata
-from broker.client.serde import Serde
 from broker.clock import ManualClock
 from broker.model import TopicPartition
+from broker.serde import Serde
 from streams.config import StreamsConfig
 from streams.errors import StoreError, StoreNotFound, StreamsConfigError, StreamsError
 from streams.runtime.global_task import GlobalTask
-from streams.runtime.partitions import (
-    Layout,
-    TaskId,
-    external_topics,
-    lay_out,
-)
+from streams.runtime.partitions import Layout, TaskId, external_topics, lay_out
 from streams.runtime.task import Task
 from streams.runtime.task_metrics import TaskMetrics
 from streams.serdes import serde_of, serde_or_default

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
-from broker.client.serde import Serde
+from broker.serde import Serde
 from streams.errors import StreamsError
 from streams.record import Headers, Record
 from streams.testing.topic_log import LoggedRecord

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.schema_registry import (
-    Schema as ConfluentSchema,
-)
+from confluent_kafka.schema_registry import Schema as ConfluentSchema
 from confluent_kafka.schema_registry import (
     SchemaReference,
     SchemaRegistryClient,
@@ -24,19 +22,19 @@ from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSe
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from broker.client.registry import HttpSchemaRegistry
-from broker.client.serde import (
+from broker.errors import RegistryError, SerdeError
+from broker.registry.registry import Registry
+from broker.registry.server import RegistryServer
+from broker.serde import (
     RegistryAvroSerde,
     RegistryJsonSerde,
     RegistryProtobufSerde,
     Serde,
     record_name,
 )
-from broker.errors import RegistryError, SerdeError
-from broker.registry.registry import Registry
-from broker.registry.server import RegistryServer
-from broker.schema.protobuf_schema import parse_protobuf
-from broker.schema.schema import Reference, Schema, SchemaKind
+from broker.serde.registry import HttpSchemaRegistry
+from broker.serde.schema.protobuf_schema import parse_protobuf
+from broker.serde.schema.schema import Reference, Schema, SchemaKind
 
 pytestmark = pytest.mark.slow
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from broker.client.registry import HttpSchemaRegistry
-from broker.client.serde import RegistryAvroSerde
 from broker.registry.registry import Registry
 from broker.registry.server import RegistryServer
+from broker.serde import RegistryAvroSerde
+from broker.serde.registry import HttpSchemaRegistry
 from tests.support.java_avro import CONFLUENT_AVRO, PLAIN_AVRO, JavaAvro
 from tests.support.peer import PeerMissing
 

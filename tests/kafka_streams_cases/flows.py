@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from broker.client.serde import Serde
+from broker.serde import Serde
 from streams.windows import (
     FOR_EVER_MS,
     SessionWindows,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from broker.client.serde import BytesSerde
+from broker.serde import BytesSerde
 from streams.config import StreamsConfig
 from streams.state.store import StoreSpec
 from streams.testing import TopologyTestDriver

@@ -4,7 +4,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from broker.client.serde import (
+from broker.serde import (
     BytesSerde,
     DoubleSerde,
     IntegerSerde,

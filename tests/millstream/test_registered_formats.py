@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from broker.registry.registry import Registry
 from broker.registry.server import RegistryServer
-from broker.schema.schema import Schema, SchemaKind
+from broker.serde.schema.schema import Schema, SchemaKind
 from millstream.__main__ import command_line
 from tests.support.millstream_broker import MillstreamBroker
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client.serde import (
+from broker.errors import SerdeError
+from broker.serde import (
     BooleanSerde,
     BytesSerde,
     DoubleSerde,
@@ -20,7 +21,6 @@ from broker.client.serde import (
     StringSerde,
     UuidSerde,
 )
-from broker.errors import SerdeError
 from streams.errors import TopologyError
 from streams.record import Windowed
 from streams.serdes import ChangeSerde, SessionWindowedSerde, WindowedSerde, serde_of

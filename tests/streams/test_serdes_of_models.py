@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client.serde import JsonSerde, StringSerde
 from broker.errors import SerdeError
+from broker.serde import JsonSerde, StringSerde
 from streams.errors import TopologyError
 from streams.serdes import serde_of
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
-from broker.schema.datatypes import (
+from sql.datatypes import (
     BIGINT,
     BOOLEAN,
     BYTES,

@@ -70,7 +70,7 @@ EDGES: dict[str, tuple[str, ...]] = {
     "broker/machine.py": ("network", "randomness"),
     "broker/config.py": ("files",),  # settings that the owner wrote
     "broker/linear_patterns.py": ("time",),  # a limit of processor time
-    "broker/schema/protobuf_text.py": ("files",),  # the grammar, a part of the package
+    "broker/serde/schema/protobuf_text.py": ("files",),  # the grammar, a part of the package
     "broker/client/connection.py": ("network",),  # constants, and errors of the machine's sockets
     "broker/client/io_loop.py": ("network",),
     "broker/client/peers.py": ("network",),

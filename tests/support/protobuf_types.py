@@ -2,14 +2,7 @@
 
 from hypothesis import strategies as st
 
-from broker.schema.datatypes import (
-    STRING,
-    ArrayType,
-    DataType,
-    Field,
-    MapType,
-    StructType,
-)
+from sql.datatypes import STRING, ArrayType, DataType, Field, MapType, StructType
 from tests.support.columns import PLAIN_NAMES, scalar_types
 
 

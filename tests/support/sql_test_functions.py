@@ -4,7 +4,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from broker.schema.java_numbers import double_text
+from broker.java.number_text import double_text
 from sql.datatypes import BIGINT, DOUBLE, INT, DataType
 from sql.errors import StatementFailed
 from sql.functions.aggregates import Sum

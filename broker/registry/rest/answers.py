@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from broker.errors import MillstreamError, RegistryError, RequestTimeout, SchemaError
 from broker.registry.values import StoredSchema, SubjectConfig
-from broker.schema.schema import Reference, SchemaKind
+from broker.serde.schema.schema import Reference, SchemaKind
 
 logger = logging.getLogger(__name__)
 

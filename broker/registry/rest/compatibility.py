@@ -1,12 +1,12 @@
 """/compatibility: whether a schema could follow those that are there."""
 
-from broker.client.registry.api import LATEST
 from broker.errors import RegistryError
 from broker.registry.refusals import version_not_found
 from broker.registry.registry import Registry
 from broker.registry.rest.answers import Json
 from broker.registry.rest.endpoint import Endpoint, Endpoints
 from broker.registry.rest.requests import RestRequest
+from broker.serde.registry.api import LATEST
 
 SUBJECT_NOT_FOUND = 40401
 

@@ -12,12 +12,12 @@ from urllib.parse import unquote
 
 import orjson
 
-from broker.client.registry.api import LATEST
 from broker.errors import RegistryError
 from broker.registry.refusals import empty_schema, invalid_version
 from broker.registry.rest.answers import INVALID_SCHEMA, Json, http_refusal
 from broker.registry.values import JsonObject
-from broker.schema.schema import Reference, Schema, SchemaKind
+from broker.serde.registry.api import LATEST
+from broker.serde.schema.schema import Reference, Schema, SchemaKind
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from broker.registry.rest.endpoint import Endpoint, Endpoints, short
 from broker.registry.rest.requests import RestRequest
 from broker.registry.subject_names import ALL_CONTEXTS
 from broker.registry.values import Mode, SubjectConfig
-from broker.schema.compatibility.levels import CompatibilityLevel
+from broker.serde.schema.compatibility.levels import CompatibilityLevel
 
 INVALID_LEVEL = 42203
 INVALID_MODE = 42204

@@ -10,7 +10,7 @@ from broker.registry.rest.forms import text_in
 from broker.registry.rest.requests import RestRequest
 from broker.registry.subject_names import ALL_CONTEXTS
 from broker.registry.values import StoredSchema
-from broker.schema.schema import SchemaKind
+from broker.serde.schema.schema import SchemaKind
 
 
 def _list(registry: Registry, asked: RestRequest) -> Json:

@@ -11,7 +11,7 @@ from broker.client.opening import admin
 from broker.errors import MillstreamError
 from broker.model import TopicPartition
 from broker.registry.registry import Registry
-from broker.schema.compatibility.levels import CompatibilityLevel
+from broker.serde.schema.compatibility.levels import CompatibilityLevel
 from millstream.simulation.actors.actor import Actor
 from millstream.simulation.observations import Violation
 from millstream.simulation.scenario import Scenario

@@ -7,8 +7,8 @@ from random import Random
 
 from broker.errors import RegistryError
 from broker.registry.registry import Registry
-from broker.schema.compatibility.levels import CompatibilityLevel
-from broker.schema.schema import Schema
+from broker.serde.schema.compatibility.levels import CompatibilityLevel
+from broker.serde.schema.schema import Schema
 from millstream.simulation.observations import Violation
 
 SUBJECTS = "abc"

@@ -13,9 +13,9 @@ from functools import partial
 from random import Random
 
 from broker.client.opening import admin, producer
-from broker.client.registry.api import SchemaRegistry
 from broker.errors import RegistryError
 from broker.model import LATEST_TIMESTAMP, TopicPartition
+from broker.serde.registry.api import SchemaRegistry
 from millstream.simulation.clock import START_MS
 from millstream.simulation.observations import Violation
 from millstream.simulation.workloads import reference

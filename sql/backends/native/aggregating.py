@@ -6,7 +6,6 @@ from functools import cache
 from itertools import count, zip_longest
 from typing import Any, ClassVar, cast
 
-from broker.client.serde.rows.row_format import Row
 from sql.backends.native.aggregate_code import add_code, result_code
 from sql.backends.native.copies import Copy, copying
 from sql.backends.native.evaluating import group_function, row_function
@@ -16,6 +15,7 @@ from sql.backends.native.source_code import ColumnSource, PythonCode
 from sql.backends.native.steps import RowTable, StepContext
 from sql.functions.registry import Aggregator, UndoableAggregator
 from sql.plan import Aggregate, WindowSpec
+from sql.rows.row_format import Row
 from sql.schema import WINDOW_BOUNDS
 from sql.syntax.queries import WindowKind
 from streams.dsl.aggregated import Emit

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 
-from broker.client.serde.rows.row_format import Row
 from sql.backends.native.expressions import Log, compile_predicate, compile_row_function
 from sql.expressions import ColumnValue, TypedExpression
 from sql.functions.registry import TableOverload
+from sql.rows.row_format import Row
 
 
 def row_function(expressions: Sequence[TypedExpression], log: Log) -> Callable[[Row], Row]:

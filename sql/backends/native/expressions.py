@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import cast
 
-from broker.client.serde.rows.row_format import Row
 from sql.backends.native.expression_code import ExpressionWriter
 from sql.backends.native.source_code import Names
 from sql.errors import StatementFailed
 from sql.expressions import ColumnValue, TypedExpression
+from sql.rows.row_format import Row
 
 # Called with an error and its row.
 Log = Callable[[Exception, Row], None]

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from broker.client.registry.api import SchemaRegistry
-from broker.client.serde.rows.row_format import Row
+from broker.serde.registry.api import SchemaRegistry
 from sql.backends.native.evaluating import row_function
 from sql.backends.native.rows import AnySerde, internal_key_serde, stored_rows, windowed
 from sql.backends.native.stateless import as_key
 from sql.backends.native.steps import RowStream, RowTable, StepContext
 from sql.catalog import FormatInfo
 from sql.plan import ForeignKeyJoin, Shape, StreamJoin, StreamTableJoin, TableJoin
+from sql.rows.row_format import Row
 from sql.syntax.queries import JoinKind
 from streams.dsl.joins import join_table
 from streams.dsl.stored import JoinOptions, StoreOptions

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from broker.client.serde.rows.row_format import Row
 from sql.backends.native.aggregating import group_row
 from sql.backends.native.evaluating import predicate, row_function
 from sql.backends.native.rows import stored_rows, windowed
@@ -17,6 +16,7 @@ from sql.backends.native.steps import RowTable, StepContext, then
 from sql.backends.native.tap import Tap
 from sql.backends.native.topology import look_at_columns, lower, lower_result
 from sql.plan import Aggregate, Filter, PlanNode, Project, Scan, Shape, Sink
+from sql.rows.row_format import Row
 from sql.syntax.queries import WindowKind
 from streams.dsl.table import Table
 from streams.record import Windowed

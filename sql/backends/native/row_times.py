@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from broker.client.serde.rows.row_format import Row
 from sql.catalog import TimestampColumn
 from sql.datatypes import STRING, Column
 from sql.errors import ProcessingFailed, StatementFailed
+from sql.rows.row_format import Row
 
 
 def time_reader(column: TimestampColumn, columns: Sequence[Column]) -> Callable[[Row], int]:

@@ -20,22 +20,14 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from broker.client.registry.api import SchemaRegistry
-from broker.client.serde import BindableSerde, Serde
-from broker.client.serde.rows.formats import format_of
-from broker.client.serde.rows.kafka_rows import KafkaRowSerde
-from broker.client.serde.rows.row_format import Nullable, Row, RowOptions
-from broker.client.serde.serde import cannot_decode, cannot_encode
+from broker.serde import BindableSerde, Serde
+from broker.serde.registry.api import SchemaRegistry
+from broker.serde.serde import cannot_decode, cannot_encode
 from sql.catalog import FormatInfo, WindowInfo
-from sql.datatypes import (
-    ArrayType,
-    Column,
-    DataType,
-    DecimalType,
-    MapType,
-    Primitive,
-    StructType,
-)
+from sql.datatypes import ArrayType, Column, DataType, DecimalType, MapType, Primitive, StructType
+from sql.rows.formats import format_of
+from sql.rows.kafka_rows import KafkaRowSerde
+from sql.rows.row_format import Nullable, Row, RowOptions
 from sql.syntax.queries import WindowKind
 from streams.serdes import SessionWindowedSerde, WindowedSerde
 

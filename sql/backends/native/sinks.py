@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-from broker.client.serde.rows.row_format import Row
 from sql.backends.native.row_times import time_reader
 from sql.backends.native.rows import key_serde, value_serde
 from sql.backends.native.steps import RowStream, StepContext, then
 from sql.errors import ProcessingFailed
 from sql.plan import Sink
+from sql.rows.row_format import Row
 from streams.processor import NodeContext, Process
 from streams.record import Headers, Windowed
 

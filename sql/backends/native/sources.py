@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from broker.client.serde import BytesSerde, Serde
-from broker.client.serde.rows.row_format import Row
 from broker.errors import SerdeError
+from broker.serde import BytesSerde, Serde
 from sql.backends.native.row_run import RowRun
 from sql.backends.native.row_times import time_reader
 from sql.backends.native.rows import AnySerde, key_serde, stored_rows, value_serde, windowed
@@ -14,6 +13,7 @@ from sql.backends.native.source_code import ColumnsOf, ColumnSource, PythonCode
 from sql.backends.native.steps import RowStream, RowTable, StepContext, then
 from sql.errors import ProcessingFailed
 from sql.plan import Scan
+from sql.rows.row_format import Row
 from sql.schema import HeaderColumn
 from streams.processor import NodeContext, Process
 from streams.record import Headers, Windowed

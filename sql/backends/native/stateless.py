@@ -4,19 +4,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from broker.client.serde.rows.row_format import Row
-from sql.backends.native.evaluating import (
-    columns_of,
-    predicate,
-    row_function,
-    table_function,
-)
+from sql.backends.native.evaluating import columns_of, predicate, row_function, table_function
 from sql.backends.native.expressions import Log
 from sql.backends.native.row_run import RowRun
 from sql.backends.native.rows import internal_key_serde, stored_rows
 from sql.backends.native.steps import RowStream, RowTable, StepContext, then
 from sql.expressions import Constant
 from sql.plan import Explode, Filter, Project, Rekey
+from sql.rows.row_format import Row
 from streams.dsl.table import Table
 from streams.processor import NodeContext, Process
 from streams.record import Headers, Windowed

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.client.registry.api import SchemaRegistry
-from broker.client.serde.rows.row_format import Row
+from broker.serde.registry.api import SchemaRegistry
 from sql.plan import PlanNode
+from sql.rows.row_format import Row
 from sql.schema import ROWOFFSET, ROWPARTITION
 from streams.dsl.builder import StreamsBuilder
 from streams.dsl.logical import ProcessStep, StreamNode

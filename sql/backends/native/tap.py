@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import cast
 
 from broker import concurrency
-from broker.client.serde.rows.row_format import Row
+from sql.rows.row_format import Row
 from streams.processor import NodeContext, Process
 from streams.record import Headers
 

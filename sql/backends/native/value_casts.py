@@ -6,14 +6,14 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal, Invalid
 from functools import partial
 from typing import Any
 
-from broker.schema.java_numbers import (
+from broker.java.number_text import (
     CONTROLS_AND_SPACE,
     DECIMAL,
     parse_base64,
     parse_double,
     parse_integer,
 )
-from broker.schema.java_times import DAY_MS, parse_date, parse_time, parse_timestamp
+from broker.java.times import DAY_MS, parse_date, parse_time, parse_timestamp
 from sql.backends.native.value_strings import cast_text
 from sql.backends.native.values import (
     BIGINT_MAX,

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from broker.schema.java_numbers import decimal_text, double_text
-from broker.schema.java_times import date_text, time_text, timestamp_text
+from broker.java.number_text import decimal_text, double_text
+from broker.java.times import date_text, time_text, timestamp_text
 from sql.datatypes import (
     BIGINT,
     BOOLEAN,

@@ -14,8 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from broker.client.registry.http_registry import HttpSchemaRegistry
-from broker.client.serde.rows.row_format import Row
+from broker.serde.registry.http_registry import HttpSchemaRegistry
 from sql.backends.native.evaluating import group_function, row_function
 from sql.backends.native.joining import row_joiner
 from sql.backends.native.rows import stored_rows
@@ -37,6 +36,7 @@ from sql.functions.java_arithmetic import wrap_int, zero
 from sql.functions.user import registry_with
 from sql.plan import Aggregate, AggregateCall, PlanNode, Sink, StreamJoin
 from sql.planner import plan_from_json
+from sql.rows.row_format import Row
 from sql.schema import WINDOW_BOUNDS
 
 # Arrow's arrays and batches are Any in this module: the library has no types of its own.

@@ -15,12 +15,11 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from broker.client.registry.api import SchemaRegistry
-from broker.client.registry.http_registry import HttpSchemaRegistry
-from broker.client.serde import BindableSerde, Serde
-from broker.client.serde.rows.row_format import Row
-from broker.client.serde.serde import ChunkSerde
 from broker.errors import SerdeError
+from broker.serde import BindableSerde, Serde
+from broker.serde.registry.api import SchemaRegistry
+from broker.serde.registry.http_registry import HttpSchemaRegistry
+from broker.serde.serde import ChunkSerde
 from sql.backends.native.rows import key_serde, value_serde
 from sql.backends.native.sources import extractor_of, header_reader
 from sql.backends.native.steps import StepContext
@@ -28,6 +27,7 @@ from sql.backends.spark.arrow_values import ColumnValues
 from sql.backends.spark.records import HEADERS_TYPE
 from sql.backends.spark.writing import binary_list
 from sql.plan import Scan
+from sql.rows.row_format import Row
 from streams.dsl.builder import StreamsBuilder
 from streams.errors import InvalidTimestamp
 from streams.record import NO_HEADERS, Headers

@@ -15,10 +15,9 @@ from typing import Any
 import pyarrow as pa
 
 from broker.client.partitioner import partition_for_key
-from broker.client.registry.api import SchemaRegistry
-from broker.client.registry.http_registry import HttpSchemaRegistry
-from broker.client.serde import BindableSerde, Serde
-from broker.client.serde.rows.row_format import Row
+from broker.serde import BindableSerde, Serde
+from broker.serde.registry.api import SchemaRegistry
+from broker.serde.registry.http_registry import HttpSchemaRegistry
 from sql.backends.native.row_times import time_reader
 from sql.backends.native.rows import key_serde, plain_key_serde, value_serde
 from sql.backends.spark.arrow_values import ColumnValues
@@ -27,6 +26,7 @@ from sql.backends.spark.row_decoding import KEYED, PRESENT
 from sql.catalog import FormatInfo, TimestampColumn
 from sql.errors import ProcessingFailed
 from sql.plan import Shape
+from sql.rows.row_format import Row
 from streams.record import Windowed
 from streams.serdes import SessionWindowedSerde, WindowedSerde
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
-from broker.client.serde.rows.row_format import Row
 from sql.backends.native.evaluating import predicate, row_function, table_function
 from sql.backends.native.stateless import rekeying
 from sql.backends.spark.row_decoding import Record
 from sql.plan import Explode, Filter, PlanNode, Project, Rekey
+from sql.rows.row_format import Row
 
 Steps = Callable[[list[Record]], list[Record]]
 

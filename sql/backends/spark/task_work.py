@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from broker.client.api import OffsetAndMetadata
 from broker.client.partitioner import partition_for_key
-from broker.client.registry.http_registry import HttpSchemaRegistry
 from broker.clock import SystemClock
 from broker.errors import MillstreamError
 from broker.model import TopicPartition
+from broker.serde.registry.http_registry import HttpSchemaRegistry
 from sql.backends.native.steps import StepContext
 from sql.backends.native.topology import add_query, is_internal
 from sql.backends.spark.job import Job

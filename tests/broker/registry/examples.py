@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from broker.errors import RegistryError
-from broker.schema.schema import Reference, Schema
+from broker.serde.schema.schema import Reference, Schema
 
 
 def record(*fields: str, name: str = "Order") -> Schema:

@@ -2,7 +2,7 @@
 
 from broker.registry.registry import Registry
 from broker.registry.values import Mode
-from broker.schema.compatibility.levels import CompatibilityLevel
+from broker.serde.schema.compatibility.levels import CompatibilityLevel
 from tests.broker.registry.examples import record, refused
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.registry.registry import Registry
-from broker.schema.schema import Reference, Schema
+from broker.serde.schema.schema import Reference, Schema
 from tests.broker.registry.examples import record, referring, refused
 
 

@@ -5,11 +5,11 @@ import uuid
 
 import pytest
 
-from broker.client.registry.api import SchemaRegistry
 from broker.registry.registry import Registry
 from broker.registry.values import Mode, SubjectConfig, SubjectVersion
-from broker.schema.compatibility.levels import CompatibilityLevel
-from broker.schema.schema import Schema, SchemaKind
+from broker.serde.registry.api import SchemaRegistry
+from broker.serde.schema.compatibility.levels import CompatibilityLevel
+from broker.serde.schema.schema import Schema, SchemaKind
 from tests.broker.registry.examples import record, referring, refused, strict
 
 

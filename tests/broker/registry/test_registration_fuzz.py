@@ -11,8 +11,8 @@ from broker.errors import RegistryError
 from broker.registry.registration import Registrar, Registration
 from broker.registry.schema_parser import SchemaParser
 from broker.registry.state import RegistryState
-from broker.schema.compatibility.levels import CompatibilityLevel
-from broker.schema.schema import Schema, SchemaKind
+from broker.serde.schema.compatibility.levels import CompatibilityLevel
+from broker.serde.schema.schema import Schema, SchemaKind
 
 KINDS = st.sampled_from(list(SchemaKind))
 WORDS = st.sampled_from(

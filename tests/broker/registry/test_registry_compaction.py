@@ -11,7 +11,7 @@ from broker.errors import RegistryError
 from broker.model import TopicPartition
 from broker.registry.registry import Registry
 from broker.registry.values import StoredSchema
-from broker.schema.compatibility.levels import CompatibilityLevel
+from broker.serde.schema.compatibility.levels import CompatibilityLevel
 from tests.broker.registry.examples import record
 
 SUBJECTS = ("a", "b", ":.c:a")

@@ -18,8 +18,8 @@ from hypothesis.stateful import (
 from broker.broker import Broker
 from broker.errors import RegistryError
 from broker.registry.registry import Registry
-from broker.schema.compatibility.levels import CompatibilityLevel
-from broker.schema.schema import Schema
+from broker.serde.schema.compatibility.levels import CompatibilityLevel
+from broker.serde.schema.schema import Schema
 from tests.broker.registry.examples import record
 
 SUBJECTS = ("a", "b", ":.c:a")

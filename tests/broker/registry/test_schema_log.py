@@ -22,8 +22,8 @@ from broker.registry.records import BadRecord, NoopRecord, decode, encode
 from broker.registry.registry import Registry
 from broker.registry.state import RegistryState
 from broker.registry.values import Mode, SubjectConfig
-from broker.schema.compatibility.levels import CompatibilityLevel
-from broker.schema.schema import Reference, Schema, SchemaKind
+from broker.serde.schema.compatibility.levels import CompatibilityLevel
+from broker.serde.schema.schema import Reference, Schema, SchemaKind
 from tests.broker.registry.conftest import SETTINGS
 from tests.broker.registry.examples import record, referring, refused
 from tests.support.apache_kafka import ApacheKafka

@@ -4,7 +4,7 @@ import pytest
 
 from broker.registry.registry import Registry
 from broker.registry.values import Mode, SubjectConfig
-from broker.schema.compatibility.levels import CompatibilityLevel
+from broker.serde.schema.compatibility.levels import CompatibilityLevel
 from tests.broker.registry.examples import record, refused
 
 FULL, NONE, BACKWARD, FORWARD = (

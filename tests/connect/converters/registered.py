@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import orjson
 
-from broker.schema.schema import Schema, SchemaKind
+from broker.serde.schema.schema import Schema, SchemaKind
 from connect.converters.registry_converter import RegistryConverter
 from connect.data import ConnectSchema
 from tests.support.memory_registry import MemoryRegistry

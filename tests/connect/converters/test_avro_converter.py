@@ -8,9 +8,9 @@ import fastavro
 import pytest
 from hypothesis import given, settings
 
-from broker.client.registry.api import RegisteredSchema
 from broker.errors import RegistryError
-from broker.schema.schema import Schema, SchemaKind
+from broker.serde.registry.api import RegisteredSchema
+from broker.serde.schema.schema import Schema, SchemaKind
 from connect.converters.avro_converter import AvroConverter
 from connect.converters.avro_names import UNION_NAME
 from connect.data import (

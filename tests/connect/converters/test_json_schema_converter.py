@@ -7,7 +7,7 @@ import orjson
 import pytest
 from hypothesis import given, settings
 
-from broker.schema.schema import Reference, Schema, SchemaKind
+from broker.serde.schema.schema import Reference, Schema, SchemaKind
 from connect.converters.json_schema_converter import JsonSchemaConverter
 from connect.converters.json_schema_types import UNION_NAME
 from connect.data import (

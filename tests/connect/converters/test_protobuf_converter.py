@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.client.serde import RegistryProtobufSerde
-from broker.schema.schema import SchemaKind
+from broker.serde import RegistryProtobufSerde
+from broker.serde.schema.schema import SchemaKind
 from connect.converters.protobuf_converter import ProtobufConverter
 from connect.converters.protobuf_types import ENUM, TAG, UNION
 from connect.data import (

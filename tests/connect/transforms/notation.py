@@ -20,7 +20,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any
 
-from broker.schema.java_numbers import double_text
+from broker.java.number_text import double_text
 from connect.data import (
     DATE_NAME,
     DECIMAL_NAME,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.broker import Broker
-from broker.client.registry.api import SchemaRegistry
+from broker.serde.registry.api import SchemaRegistry
 from sql.engine.engine import Engine
 from sql.engine.entities import CurrentStatus, Entity
 from sql.engine.results import ResultRow

@@ -4,13 +4,8 @@ import pytest
 
 from broker.broker import Broker
 from broker.clock import SystemClock
-from broker.schema.schema import Schema, SchemaKind
-from sql.engine.asserting import (
-    AssertionFailed,
-    schema_problem,
-    topic_problem,
-    wait_until_holds,
-)
+from broker.serde.schema.schema import Schema, SchemaKind
+from sql.engine.asserting import AssertionFailed, schema_problem, topic_problem, wait_until_holds
 from sql.engine.topics import Topics
 from sql.parse import parse_statement
 from sql.syntax.statements import AssertSchema, AssertTopic

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.client.api import ConsumerRecord
-from broker.client.serde import RegistryAvroSerde
+from broker.serde import RegistryAvroSerde
 from sql.engine.printing import UNDECIDED, FormatGuess, TopicPrinter, decoders
 from tests.support.memory_registry import MemoryRegistry
 

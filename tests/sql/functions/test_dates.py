@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.clock import ManualClock
+from broker.java.times import DAY_MS, days_of
 from broker.machine import Machine
-from broker.schema.java_times import DAY_MS, days_of
 from sql.functions.builtin import builtin_functions
 from sql.functions.matching import UnitArgument
 from sql.functions.registry import Scalar

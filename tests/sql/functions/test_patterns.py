@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.java.patterns import PATTERN_MAX, TEXT_MAX, compile_pattern
 from broker.linear_patterns import Pattern, PatternTimeout
-from broker.schema.java_patterns import PATTERN_MAX, TEXT_MAX, compile_pattern
 from tests.sql.functions.calls import call, same, typed
 
 NULL = typed("STRING", None)

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.errors import RegistryError
-from broker.schema.schema import Schema
+from broker.serde.schema.schema import Schema
 from sql.testing.memory_registry import MemoryRegistry
 
 INT, TEXT = Schema('"int"'), Schema('"string"')

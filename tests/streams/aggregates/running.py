@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from broker.client.serde import Serde, StringSerde
+from broker.serde import Serde, StringSerde
 from streams.dsl.builder import StreamsBuilder
 from streams.dsl.grouped import GroupedStream
 from streams.dsl.table import Table

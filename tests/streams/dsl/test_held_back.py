@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.client.serde import JsonSerde
+from broker.serde import JsonSerde
 from streams import StreamsBuilder
 from streams.operators.emitting import key_identity
 from streams.processor import CacheBudget

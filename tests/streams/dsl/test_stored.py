@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.client.serde import (
+from broker.serde import (
     BooleanSerde,
     BytesSerde,
     DoubleSerde,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from broker.client.serde import LongSerde, StringSerde
+from broker.serde import LongSerde, StringSerde
 from streams import StoreKind, StoreSpec, Stream, StreamsBuilder, Table
 from streams.testing import TopologyTestDriver
 from streams.topology import Topology

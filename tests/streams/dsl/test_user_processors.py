@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.client.serde import LongSerde, StringSerde
+from broker.serde import LongSerde, StringSerde
 from streams import (
     Processor,
     PunctuationType,

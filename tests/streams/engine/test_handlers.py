@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.client.serde import LongSerde, StringSerde
 from broker.errors import SerdeError
+from broker.serde import LongSerde, StringSerde
 from streams.errors import (
     BufferOverflow,
     DeserializationFailed,

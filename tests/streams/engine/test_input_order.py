@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.client.api import OffsetAndMetadata
-from broker.client.serde import StringSerde
 from broker.model import TopicPartition
+from broker.serde import StringSerde
 from streams.errors import InvalidTimestamp, ProcessingFailed
 from streams.record import Chunk
 from streams.stream_time import (

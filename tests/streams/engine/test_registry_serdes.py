@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from broker.client.serde import RegistryAvroSerde, RegistryJsonSerde
 from broker.errors import RegistryError, SerdeError
-from broker.schema.schema import Schema
+from broker.serde import RegistryAvroSerde, RegistryJsonSerde
+from broker.serde.schema.schema import Schema
 from streams.errors import DeserializationFailed, ProductionFailed
 from streams.handlers import log_and_continue
 from streams.topology import Topology

@@ -5,9 +5,9 @@ from functools import partial
 import pytest
 
 from broker.client.partitioner import partition_for_key
-from broker.client.serde import LongSerde, StringSerde
 from broker.clock import ManualClock
 from broker.model import TopicPartition
+from broker.serde import LongSerde, StringSerde
 from streams.config import StreamsConfig
 from streams.errors import ProcessingFailed, StoreNotFound, StreamsError
 from streams.processor import NodeContext, Process
@@ -19,15 +19,7 @@ from streams.state.store import StoreKind, StoreSpec
 from streams.state.task_state import TaskState
 from streams.topology import GlobalStore, RepartitionTopic, Topology
 from tests.streams.engine.harness import LoneTask, Outbox
-from tests.streams.engine.topologies import (
-    Mapped,
-    Opened,
-    Summed,
-    node,
-    sink,
-    source,
-    topology,
-)
+from tests.streams.engine.topologies import Mapped, Opened, Summed, node, sink, source, topology
 
 SUMS = StoreSpec("sums", StoreKind.TIMESTAMPED_KEY_VALUE, value_serde=LongSerde())
 

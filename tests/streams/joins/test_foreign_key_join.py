@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.client.serde import LongSerde
+from broker.serde import LongSerde
 from streams.dsl.builder import StreamsBuilder
 from streams.errors import StreamsError, TopologyError
 from streams.operators.foreign_key_messages import (

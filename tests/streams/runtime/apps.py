@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from broker.client import admin, consumer, producer
 from broker.client.administration.values import NewTopic
 from broker.client.opening import Target
-from broker.client.serde import StringSerde
 from broker.model import TopicPartition
+from broker.serde import StringSerde
 from streams.processor import NodeContext, Process, PunctuationType
 from streams.record import Headers
 from streams.state.store import StoreKind, StoreSpec

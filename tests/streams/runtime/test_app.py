@@ -12,9 +12,9 @@ import pytest
 from broker.broker import Broker
 from broker.client import admin
 from broker.client.administration.values import ConfigResource, NewTopic
-from broker.client.serde import IntegerSerde, StringSerde
 from broker.errors import ClientError
 from broker.model import TopicPartition
+from broker.serde import IntegerSerde, StringSerde
 from streams import StreamsBuilder
 from streams.app import AppState, StreamsApp
 from streams.errors import DeserializationFailed, StoreNotFound, StreamsError, TopologyError

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from broker.client.serde import avro
 from broker.errors import RegistryError
+from broker.serde import avro
 from streams import StreamsBuilder, Topology
 from streams.app import check_schemas
 from tests.support.memory_registry import MemoryRegistry

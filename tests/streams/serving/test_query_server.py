@@ -11,7 +11,7 @@ import pytest
 
 from broker import Broker
 from broker.client import producer
-from broker.client.serde import JsonSerde, LongSerde, StringSerde
+from broker.serde import JsonSerde, LongSerde, StringSerde
 from streams import AppState, StreamsApp, StreamsBuilder, session, tumbling
 from streams.errors import StreamsError
 from streams.serving import QueryServer

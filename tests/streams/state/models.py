@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from broker.client.serde import BytesSerde
+from broker.serde import BytesSerde
 from streams.state.store import LATEST, REFUSED, StoreSpec, VersionedRecord
 from streams.state.task_state import TaskState
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.client.serde import LongSerde, StringSerde
+from broker.serde import LongSerde, StringSerde
 from streams.state.store import LATEST, REFUSED, StoreKind, StoreSpec
 from streams.state.task_state import TaskState
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from broker.client.serde import (
+from broker.errors import SerdeError
+from broker.serde import (
     BytesSerde,
     DoubleSerde,
     IntegerSerde,
@@ -13,7 +14,6 @@ from broker.client.serde import (
     Serde,
     StringSerde,
 )
-from broker.errors import SerdeError
 from streams.errors import StoreError
 from streams.state.store import StoreKind, StoreSpec
 from streams.state.task_state import TaskState

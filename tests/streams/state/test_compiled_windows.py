@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from broker.client.serde import JsonSerde, LongSerde, Serde, StringSerde
+from broker.serde import JsonSerde, LongSerde, Serde, StringSerde
 from streams.state import window
 from streams.state.store import StoreKind, StoreSpec
 from streams.state.task_state import TaskState

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from broker.client.serde import LongSerde, StringSerde
+from broker.serde import LongSerde, StringSerde
 from streams.errors import StoreNotFound, StoreNotReady
 from streams.state.query import query
 from streams.state.store import StoreKind, StoreSpec

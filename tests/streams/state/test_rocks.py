@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rocksdict import Rdict
 
-from broker.client.serde import BytesSerde
+from broker.serde import BytesSerde
 from streams.errors import StateDirectoryLocked, StoreError, StoreNotReady
 from streams.state.rocks import (
     RocksDatabase,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.client.serde import LongSerde, StringSerde
+from broker.serde import LongSerde, StringSerde
 from streams.state.store import StoreKind, StoreSpec
 from streams.state.task_state import TaskState
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.client.serde import LongSerde
+from broker.serde import LongSerde
 from streams.dsl.builder import StreamsBuilder
 from streams.errors import (
     ProcessingFailed,

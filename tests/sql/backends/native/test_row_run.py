@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.client.serde import BytesSerde
+from broker.serde import BytesSerde
 from sql.backends.native.expressions import compile_predicate, compile_row_function
 from sql.backends.native.row_run import RowRun, ValueIsRow
 from sql.backends.native.steps import StepContext

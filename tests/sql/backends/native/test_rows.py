@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client.serde import BindableSerde
 from broker.errors import SerdeError
+from broker.serde import BindableSerde
 from sql.backends.native.rows import key_serde, stored_rows, value_serde
 from sql.catalog import FormatInfo, WindowInfo
 from sql.datatypes import (

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.client.serde import BytesSerde
-from broker.client.serde.rows.row_format import Row
+from broker.serde import BytesSerde
 from sql.backends.native.steps import ProcessingLog, StepContext, ignore_errors
 from sql.backends.native.topology import add_query, application_id, topics_read
 from sql.functions.builtin import builtin_functions
 from sql.parse import parse
+from sql.rows.row_format import Row
 from sql.testing.cases import Case, CaseKind, load_cases
 from sql.testing.engine import BuiltQuery, TestEngine
 from sql.testing.query_cases import encoded_inputs

@@ -13,9 +13,8 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from broker.client.serde import BytesSerde, Serde
-from broker.client.serde.rows.row_format import Row
 from broker.errors import SchemaError, SerdeError
+from broker.serde import BytesSerde, Serde
 from sql.backends.native.rows import key_serde, value_serde
 from sql.backends.native.steps import StepContext
 from sql.backends.native.tap import Tap
@@ -27,6 +26,7 @@ from sql.backends.spark.row_encoding import EncoderSpec, RowEncoder
 from sql.catalog import FormatInfo, TimestampColumn, WindowInfo
 from sql.datatypes import BIGINT, INT, STRING, Column, DataType, Primitive
 from sql.plan import Scan, Shape
+from sql.rows.row_format import Row
 from sql.schema import HEADERS_TYPE as ALL_HEADERS
 from sql.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS, HeaderColumn
 from sql.syntax.queries import WindowKind

@@ -1,1 +1,0 @@
-"""Rows of columns as bytes: one module for each format that SQL knows."""

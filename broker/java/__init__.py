@@ -1,0 +1,1 @@
+"""What Java programs expect: its dates, numbers and regular expressions; no I/O."""

@@ -1,1 +1,0 @@
-"""Schemas as values: column types; Avro, JSON Schema and Protobuf; no I/O."""

@@ -1,0 +1,197 @@
+"""Conversion: functions between models and what a format's library takes, written per model.
+
+What is common to formats is here: models, containers, None. A format says how single values look,
+how a record is made, and how its fields are read.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any, assert_never
+
+from broker.serde.models import values
+from broker.serde.models.program import Program
+from broker.serde.models.shapes import (
+    ArrayShape,
+    DecimalShape,
+    EnumShape,
+    Family,
+    FieldShape,
+    LiteralShape,
+    MapShape,
+    ModelShape,
+    OptionalShape,
+    Scalar,
+    Shape,
+    UnionShape,
+)
+
+# What stands in a source for the conversion of a single value, which is named {x} in it.
+Templates = dict[Scalar, str]
+
+CHECKED: Templates = {
+    Scalar.BOOLEAN: "({x} if {x} is True or {x} is False else refuse({x}))",
+    Scalar.INT: "({x} if type({x}) is int and -2147483648 <= {x} <= 2147483647 else whole32({x}))",
+    Scalar.LONG: "({x} if type({x}) is int else whole({x}))",
+    Scalar.FLOAT: "({x} if type({x}) is float else number({x}))",
+    Scalar.DOUBLE: "({x} if type({x}) is float else number({x}))",
+    Scalar.STRING: "({x} if type({x}) is str else text({x}))",
+    Scalar.BYTES: "({x} if type({x}) is bytes else refuse({x}))",
+    Scalar.UUID: "uuid_text({x})",
+}
+SAME: Templates = dict.fromkeys(
+    (
+        Scalar.BOOLEAN,
+        Scalar.INT,
+        Scalar.LONG,
+        Scalar.FLOAT,
+        Scalar.DOUBLE,
+        Scalar.STRING,
+        Scalar.BYTES,
+    ),
+    "{x}",
+)
+_SHARED = {name: each for name, each in vars(values).items() if callable(each)}
+
+
+class Conversion(ABC):
+    """Writes the sources of one direction; a format's subclass fills in what is its own."""
+
+    templates: Templates
+
+    def __init__(self, title: str) -> None:
+        self.program = Program(title)
+        self.program.shared(**_SHARED)
+        self._models: dict[ModelShape, str] = {}
+
+    # Any: what goes in and comes out is known to the shape alone.
+    def function(self, shape: Shape) -> Callable[[Any], Any]:
+        """The conversion of values of a shape."""
+        name = self.program.name("convert")
+        self.program.define(name, "x", f"return {self.source(shape, 'x')}")
+        return self.program.function(name)
+
+    def source(self, shape: Shape, x: str) -> str:
+        """The conversion of what is named x, as an expression."""
+        match shape:
+            case Scalar():
+                return self.templates[shape].format(x=x)
+            case ModelShape():
+                return f"{self._model(shape)}({x})"
+            case OptionalShape(inner=inner):
+                return f"(None if {x} is None else {self.optional(inner, x)})"
+            case ArrayShape():
+                return self.array(shape, x)
+            case MapShape(value=inner):
+                # A name of its own, for maps may be in maps.
+                each, key = self.program.name("v"), self.program.name("k")
+                return f"{{{key}: {self.source(inner, each)} for {key}, {each} in {x}.items()}}"
+            case UnionShape():
+                return self.union(shape, x)
+            case DecimalShape():
+                return self.decimal(shape, x)
+            case EnumShape():
+                return self.enum(shape, x)
+            case LiteralShape():
+                known = self.program.constant("known", frozenset(shape.values))
+                return f"({x} if {x} in {known} else refuse({x}))"
+            case _:
+                assert_never(shape)
+
+    def _model(self, shape: ModelShape) -> str:
+        if shape not in self._models:
+            # Named before it is written, for it may call itself.
+            name = self._models[shape] = self.program.name("model")
+            self.program.define(name, "m", *self.model(shape))
+        return self._models[shape]
+
+    def items(self, shape: ArrayShape, x: str) -> str:
+        """The items of an array as a list."""
+        each = self.program.name("e")
+        inner = self.source(shape.element, each)
+        return f"list({x})" if inner == each else f"[{inner} for {each} in {x}]"
+
+    def optional(self, inner: Shape, x: str) -> str:
+        """What may be None, and is not."""
+        return self.source(inner, x)
+
+    @abstractmethod
+    def array(self, shape: ArrayShape, x: str) -> str:
+        """An array."""
+        ...
+
+    def union(self, shape: UnionShape, x: str) -> str:
+        """One of several shapes; where a format has another way for them, none comes here."""
+        raise AssertionError(f"{shape} is at {x}")
+
+    @abstractmethod
+    def decimal(self, shape: DecimalShape, x: str) -> str:
+        """A Decimal."""
+        ...
+
+    @abstractmethod
+    def enum(self, shape: EnumShape, x: str) -> str:
+        """A member of an Enum."""
+        ...
+
+    @abstractmethod
+    def model(self, shape: ModelShape) -> list[str]:
+        """The lines of a function from what is named m."""
+        ...
+
+
+def reading_fields(shape: ModelShape) -> list[tuple[FieldShape, str, str]]:
+    """Of each field of a model named m: the field, a name for its value, and where it is."""
+    is_dict = shape.family is Family.DICT
+    found = []
+    for index, field in enumerate(shape.fields):
+        if not is_dict:
+            where = f"m.{field.attribute}"
+        elif field.may_be_absent:
+            where = f"m.get({field.attribute!r})"
+        else:
+            where = f"m[{field.attribute!r}]"
+        found.append((field, f"a{index}", where))
+    return found
+
+
+def derived_first(options: Iterable[Shape]) -> list[Shape]:
+    """The options of a union in the order in which a value is compared with their classes."""
+
+    def bases(option: Shape) -> int:
+        return len(option.cls.__mro__) if isinstance(option, ModelShape | EnumShape) else 0
+
+    return sorted(options, key=bases, reverse=True)
+
+
+def class_check(program: Program, shape: ModelShape) -> str:
+    """A line that refuses objects of other classes than the model's."""
+    cls = program.constant("cls", dict if shape.family is Family.DICT else shape.cls)
+    return f"if m.__class__ is not {cls} and not isinstance(m, {cls}): refuse(m)"
+
+
+def made(program: Program, shape: ModelShape, parts: dict[str, str]) -> list[str]:
+    """Lines that make an object of a model from the source of each of its fields."""
+    match shape.family:
+        case Family.ATTRIBUTES:
+            cls = program.constant("cls", shape.cls)
+            arguments = (f"{_parameter(shape.cls, name)}={each}" for name, each in parts.items())
+            return [f"return {cls}({', '.join(arguments)})"]
+        case Family.PYDANTIC:
+            # Names in the schema are the aliases, which is what pydantic wants too.
+            make = program.constant("make", getattr(shape.cls, "model_validate"))  # noqa: B009
+            names = {field.attribute: field.name for field in shape.fields}
+            items = (f"{names[name]!r}: {each}" for name, each in parts.items())
+            return [f"return {make}({{{', '.join(items)}}})"]
+        case Family.DICT:
+            items = (f"{name!r}: {each}" for name, each in parts.items())
+            lines = [f"found = {{{', '.join(items)}}}"]
+            for field in shape.fields:
+                if field.may_be_absent:
+                    name = repr(field.attribute)
+                    lines.append(f"if found[{name}] is None: del found[{name}]")
+            return [*lines, "return found"]
+
+
+def _parameter(cls: type, name: str) -> str:
+    # attrs leaves out the underscore of a private attribute.
+    return name.lstrip("_") if hasattr(cls, "__attrs_attrs__") else name

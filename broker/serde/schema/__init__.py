@@ -1,0 +1,1 @@
+"""Avro, JSON Schema and Protobuf schemas: parsing, printing, compatibility; no I/O."""

@@ -1,0 +1,164 @@
+"""Part: what one JSON schema demands, split into demands of one kind each; all of them hold.
+
+true, {}                        no parts
+false                           false
+{"type": "string", ...}         string; with an "enum" beside it: enum and string
+{"type": ["string", "null"]}    anyOf string, null
+{"minLength": 3}                string, but only for strings: it is not `typed`
+anyOf, oneOf, allOf             one part each, with alternatives under it
+not, if                         not, if
+$ref                            the parts of what it names
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from broker.serde.schema.json_documents import Place, base_of
+from broker.serde.schema.json_schema import Draft, JsonSchema
+
+REFERENCES_MAX = 50
+REFERENCE_WORDS = ("$ref", "$dynamicRef", "$recursiveRef")
+COMBINED = ("allOf", "anyOf", "oneOf")
+SUMS = frozenset(("anyOf", "oneOf"))
+WITH_SIBLINGS = frozenset((Draft.DRAFT_2019_09, Draft.DRAFT_2020_12))
+TYPES = frozenset(("string", "number", "integer", "boolean", "null", "object", "array"))
+
+# The words that say something about values of one type, whether or not the type is named.
+WORDS: dict[str, frozenset[str]] = {
+    "array": frozenset(
+        (
+            *("items", "additionalItems", "prefixItems", "minItems", "maxItems", "uniqueItems"),
+            *("contains", "minContains", "maxContains", "unevaluatedItems"),
+        )
+    ),
+    "object": frozenset(
+        (
+            *("properties", "required", "minProperties", "maxProperties", "dependencies"),
+            *("dependentRequired", "dependentSchemas", "patternProperties"),
+            *("additionalProperties", "propertyNames", "unevaluatedProperties"),
+        )
+    ),
+    "number": frozenset(
+        ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+    ),
+    "string": frozenset(("minLength", "maxLength", "pattern")),
+}
+
+Json = dict[str, object]
+Key = tuple[int, str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A schema inside the schema that it belongs to."""
+
+    schema: object
+    base: str
+    owner: JsonSchema
+
+    def inner(self, schema: object) -> "Node":
+        """A schema inside this one."""
+        return Node(schema, base_of(schema, self.base), self.owner)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A demand of one kind; `words` are those of the schema that it comes from."""
+
+    kind: str
+    node: Node
+    words: Json = field(default_factory=dict)
+    typed: bool = True
+    integer: bool = False
+    alternatives: tuple["tuple[Part, ...] | Node", ...] = ()
+
+    @property
+    def key(self) -> Key:
+        """Its identity among other parts as long as its schema lives."""
+        return id(self.node.schema), self.kind, self.integer
+
+    def inner(self, word: str) -> Node | None:
+        """The schema that a word has; None when the word is missing."""
+        found = self.words.get(word)
+        return self.node.inner(found) if isinstance(found, dict | bool) else None
+
+    def inner_by_name(self, word: str) -> dict[str, Node]:
+        """The schemas that a word has by name."""
+        found = self.words.get(word)
+        if not isinstance(found, dict):
+            return {}
+        return {key: self.node.inner(each) for key, each in found.items()}
+
+
+Parts = tuple[Part, ...]
+
+
+def root_of(schema: JsonSchema) -> Node:
+    """A whole schema."""
+    place = schema.documents.root
+    return Node(place.schema, place.base, schema)
+
+
+def parts_of(node: Node, references: int = 0) -> Parts:
+    """What a schema demands."""
+    schema = node.schema
+    if schema is False:
+        return (Part("false", node),)
+    if not isinstance(schema, dict) or references > REFERENCES_MAX:
+        return ()
+    word = next((each for each in REFERENCE_WORDS if isinstance(schema.get(each), str)), None)
+    if word is None:
+        return tuple(own_parts(node, schema))
+    place = node.owner.documents.resolve(str(schema[word]), node.base)
+    named = referenced(node, place, references)
+    if node.owner.draft not in WITH_SIBLINGS:
+        return named
+    return (*named, *own_parts(node, schema))
+
+
+def referenced(node: Node, place: Place | None, references: int) -> Parts:
+    """The parts of what a $ref names; what is not known is only equal to itself."""
+    if place is None:
+        return (Part("reference", node, node.schema if isinstance(node.schema, dict) else {}),)
+    return parts_of(Node(place.schema, place.base, node.owner), references + 1)
+
+
+def own_parts(node: Node, schema: Json) -> Iterator[Part]:
+    """What a schema demands itself."""
+    if isinstance(schema.get("enum"), list) or "const" in schema:
+        yield Part("enum", node, schema)
+    for word in COMBINED:
+        given = schema.get(word)
+        if isinstance(given, list) and given:
+            alternatives = tuple(node.inner(each) for each in given)
+            yield Part(word, node, schema, alternatives=alternatives)
+    if "not" in schema:
+        yield Part("not", node, schema)
+    if "if" in schema and ("then" in schema or "else" in schema):
+        yield Part("if", node, schema)
+    yield from type_parts(node, schema)
+
+
+def type_parts(node: Node, schema: Json) -> Iterator[Part]:
+    """What a schema demands of the type of values, and of values of each type."""
+    given = schema.get("type")
+    if isinstance(given, str):
+        yield typed(given, node, schema)
+    elif isinstance(given, list) and given:
+        names = [each for each in dict.fromkeys(map(str, given)) if each in TYPES]
+        if len(names) == 1:
+            yield typed(names[0], node, schema)
+        else:
+            alternatives = tuple((typed(each, node, schema),) for each in names)
+            yield Part("anyOf", node, schema, alternatives=alternatives)
+    else:
+        for kind, words in WORDS.items():
+            if not words.isdisjoint(schema):
+                yield Part(kind, node, schema, typed=False)
+
+
+def typed(name: str, node: Node, schema: Json) -> Part:
+    """The part of a schema that is about one named type."""
+    if name == "integer":
+        return Part("number", node, schema, integer=True)
+    return Part(name, node, schema)

@@ -1,0 +1,1 @@
+"""Rows of columns as bytes in each format of SQL, and the schemas registered for them."""

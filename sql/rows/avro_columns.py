@@ -1,0 +1,244 @@
+"""Columns as the Avro schema that ksqlDB registers for them, and the columns of any Avro schema.
+
+A row is a record whose fields are all ["null", T] with default null. Nested records are named after
+the way to them, KsqlDataSourceSchema_FIELD_FIELD. A MAP is an array of records of key and value, as
+Kafka Connect writes maps whose keys may be null. Times and decimals carry Connect's names.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import assert_never
+
+from broker.errors import SchemaError
+from broker.serde.schema.avro_tree import AvroNode
+from sql.datatypes import (
+    BIGINT,
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    ArrayType,
+    Column,
+    DataType,
+    DecimalType,
+    Field,
+    MapType,
+    Primitive,
+    StructType,
+)
+from sql.rows.column_names import struct_of
+
+DEFAULT_NAME = "io.confluent.ksql.avro_schemas.KsqlDataSourceSchema"
+CONNECT = "org.apache.kafka.connect.data."
+# What Connect takes a decimal to have when its schema does not say.
+PRECISION_DEFAULT = 64
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_PRIMITIVES: dict[Primitive, object] = {
+    BOOLEAN: "boolean",
+    INT: "int",
+    BIGINT: "long",
+    DOUBLE: "double",
+    STRING: "string",
+    BYTES: "bytes",
+}
+_TIMES: dict[Primitive, tuple[str, str, str]] = {
+    TIME: ("int", "Time", "time-millis"),
+    DATE: ("int", "Date", "date"),
+    TIMESTAMP: ("long", "Timestamp", "timestamp-millis"),
+}
+_KINDS: dict[str, DataType] = {
+    "boolean": BOOLEAN,
+    "int": INT,
+    "long": BIGINT,
+    "float": DOUBLE,
+    "double": DOUBLE,
+    "string": STRING,
+    "enum": STRING,
+    "bytes": BYTES,
+    "fixed": BYTES,
+}
+_LOGICAL: dict[tuple[str, str], DataType] = {
+    ("int", "date"): DATE,
+    ("int", "time-millis"): TIME,
+    ("long", "timestamp-millis"): TIMESTAMP,
+}
+
+
+def avro_text(columns: Sequence[Column], *, name: str | None = None, wrapped: bool = True) -> str:
+    """The schema of rows of these columns, as one line of JSON."""
+    writer = _Writer(name or DEFAULT_NAME)
+    schema = (
+        writer.record([(each.name, each.type) for each in columns], writer.name)
+        if wrapped
+        else writer.type(columns[0].type, writer.name)
+    )
+    return json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+
+
+def avro_columns(
+    node: AvroNode, *, single: str | None = None, upper: bool = True
+) -> tuple[Column, ...]:
+    """The columns of a schema; all of it is one column when that one is named."""
+    if single is not None:
+        return (Column(single, avro_type(node, upper=upper)),)
+    if node.kind != "record":
+        raise SchemaError(
+            f"the Avro schema must be a record, not {node.kind}",
+            hint="set WRAP_SINGLE_VALUE to false to read its value as one column",
+        )
+    fields = _struct(node, upper).fields
+    columns = tuple(Column(each.name, each.type) for each in fields)
+    if not columns:
+        raise SchemaError(f'the Avro record "{node.name}" has no fields that could be columns')
+    return columns
+
+
+def field_name(name: str, upper: bool) -> str:
+    """A field's name as a column has it."""
+    return name.upper() if upper else name
+
+
+def avro_type(node: AvroNode, *, upper: bool = True) -> DataType:
+    """The type that a column of such values has."""
+    if node.logical == "decimal" and node.kind in ("bytes", "fixed"):
+        return _decimal(node)
+    if (found := _LOGICAL.get((node.kind, node.logical))) is not None:
+        return found
+    if (found := _KINDS.get(node.kind)) is not None:
+        return found
+    if node.item is not None:
+        inner = avro_type(node.item, upper=upper)
+        # Connect's keys may be of any type; columns read them as text.
+        return ArrayType(inner) if node.kind == "array" else MapType(STRING, inner)
+    if node.kind in ("record", "union"):
+        return _struct(node, upper)
+    raise SchemaError(f'values of the Avro type "{node.kind}" alone cannot be columns')
+
+
+def _struct(node: AvroNode, upper: bool) -> StructType:
+    where = f'the Avro record "{node.name}"' if node.name else "an Avro union"
+    return struct_of(
+        (
+            Field(field_name(each.name, upper), avro_type(each.type, upper=upper))
+            for each in node.fields
+        ),
+        where,
+    )
+
+
+def _decimal(node: AvroNode) -> DecimalType:
+    precision = PRECISION_DEFAULT if node.precision is None else node.precision
+    scale = 0 if node.scale is None else node.scale
+    try:
+        if isinstance(precision, int) and isinstance(scale, int):
+            return DecimalType(precision, scale)
+    except ValueError:
+        pass
+    raise SchemaError(f"an Avro decimal has precision {precision} and scale {scale}")
+
+
+class _Writer:
+    """Writes one schema; no two records of it may have the same name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.namespace = name.rpartition(".")[0]
+        self.taken: set[str] = set()
+        for part in name.split("."):
+            _check_name(part)
+
+    def type(self, data_type: DataType, path: str) -> object:
+        match data_type:
+            case Primitive():
+                return _primitive(data_type)
+            case DecimalType(precision, scale):
+                return _decimal_schema(precision, scale)
+            case ArrayType(element):
+                return {"type": "array", "items": self.nullable(element, path)}
+            case MapType(key, value):
+                return self._map(key, value, path)
+            case StructType(fields):
+                return self.record([(each.name, each.type) for each in fields], path)
+            case _:
+                assert_never(data_type)
+
+    def nullable(self, data_type: DataType, path: str) -> list[object]:
+        return ["null", self.type(data_type, path)]
+
+    def record(self, fields: Sequence[tuple[str, DataType]], path: str) -> dict[str, object]:
+        header = self._header(path)
+        written: dict[str, str] = {}
+        for name, _ in fields:
+            avro_name = _check_name(name.replace(".", "_"))
+            if avro_name in written.values():
+                raise SchemaError(f'two columns are named "{avro_name}" in Avro')
+            written[name] = avro_name
+        header["fields"] = [
+            self._field(written[name], data_type, f"{path}_{written[name]}")
+            for name, data_type in fields
+        ]
+        return {**header, "connect.name": path}
+
+    def _field(self, name: str, data_type: DataType, path: str) -> dict[str, object]:
+        return {"name": name, "type": self.nullable(data_type, path), "default": None}
+
+    def _map(self, key: DataType, value: DataType, path: str) -> dict[str, object]:
+        if key is not STRING:
+            raise SchemaError("Avro only supports MAPs with STRING keys", hint=f"a key is {key}")
+        entry = self._header(path)
+        entry["fields"] = [
+            self._field("key", key, f"{path}_MapKey"),
+            self._field("value", value, f"{path}_MapValue"),
+        ]
+        entry["connect.internal.type"] = "MapEntry"
+        return {"type": "array", "items": entry, "connect.name": path}
+
+    def _header(self, path: str) -> dict[str, object]:
+        """The begin of a record; a name that another way has led to gets a number."""
+        name, number = path, 2
+        while name in self.taken:
+            name, number = f"{path}_{number}", number + 1
+        self.taken.add(name)
+        header: dict[str, object] = {"type": "record", "name": name.rpartition(".")[2]}
+        if len(self.taken) == 1 and self.namespace:
+            header["namespace"] = self.namespace
+        return header
+
+
+def _check_name(name: str) -> str:
+    if _NAME.match(name) is None:
+        raise SchemaError(
+            f'schema is not compatible with Avro: illegal name "{name}"',
+            hint="names in Avro consist of letters, digits and _, and do not start with a digit",
+        )
+    return name
+
+
+def _primitive(primitive: Primitive) -> object:
+    if primitive in _PRIMITIVES:
+        return _PRIMITIVES[primitive]
+    base, name, logical = _TIMES[primitive]
+    return {
+        "type": base,
+        "connect.version": 1,
+        "connect.name": CONNECT + name,
+        "logicalType": logical,
+    }
+
+
+def _decimal_schema(precision: int, scale: int) -> dict[str, object]:
+    return {
+        "type": "bytes",
+        "scale": scale,
+        "precision": precision,
+        "connect.version": 1,
+        "connect.parameters": {"scale": str(scale), "connect.decimal.precision": str(precision)},
+        "connect.name": CONNECT + "Decimal",
+        "logicalType": "decimal",
+    }

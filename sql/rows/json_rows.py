@@ -1,0 +1,101 @@
+"""JSON: an object with a field for each column, or a single column's value alone."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from broker.serde.registry.api import SchemaRegistry
+from broker.serde.schema.schema import ParsedSchema, Schema, SchemaKind
+from broker.serde.serde import Serde, cannot_encode
+from sql.datatypes import Column
+from sql.rows.columns_check import check_map_keys, is_alone, no_schema
+from sql.rows.json_decoding import JsonRowDecoder, single_decoder
+from sql.rows.json_encoding import row_encoder, single_encoder
+from sql.rows.mismatch import undecodable, unencodable
+from sql.rows.none_rows import NullSerde
+from sql.rows.row_format import Feature, Row, RowOptions
+
+
+class JsonRows:
+    """JSON without a schema."""
+
+    name = "JSON"
+    features = frozenset(
+        {
+            Feature.KEY,
+            Feature.VALUE,
+            Feature.MULTI_COLUMN_KEY,
+            Feature.WRAP_SINGLES,
+            Feature.UNWRAP_SINGLES,
+        }
+    )
+    schema_kind: SchemaKind | None = None
+
+    def serde(
+        self,
+        columns: Sequence[Column],
+        options: RowOptions,
+        registry: SchemaRegistry | None = None,
+    ) -> Serde[Row]:
+        """A serde of rows of these columns."""
+        check_map_keys(self.name, columns)
+        if options.is_key and not columns:
+            return NullSerde()
+        return JsonRowSerde(columns, alone=is_alone(columns, options))
+
+    def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:
+        """There is none."""
+        no_schema(self.name)
+
+    def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
+        """There are none."""
+        no_schema(self.name)
+
+
+class JsonRowSerde:
+    """Rows as JSON; JSON's own null is a null record, or a null in a column that stands alone."""
+
+    def __init__(self, columns: Sequence[Column], *, alone: bool) -> None:
+        self._encode: Callable[[Row], bytes | None]
+        self._decode: Callable[[bytes], Row | None]
+        self._decode_chunk: Callable[[Sequence[bytes]], list[Row | None]]
+        if alone:
+            self._encode = single_encoder(columns[0])
+            self._decode = decode = single_decoder(columns[0].type)
+            self._decode_chunk = lambda data: list(map(decode, data))
+        else:
+            self._encode = row_encoder(columns)
+            decoder = JsonRowDecoder(columns)
+            self._decode, self._decode_chunk = decoder.decode, decoder.decode_chunk
+
+    def encoder(self, topic: str) -> Callable[[Row], bytes | None]:
+        """What `serialize` does, for any topic."""
+        return self._encode
+
+    def decoder(self, topic: str) -> Callable[[bytes], Row | None]:
+        """What `deserialize` does, for any topic."""
+        return self._decode
+
+    def chunk_decoder(self, topic: str) -> Callable[[Sequence[bytes]], list[Row | None]]:
+        """What `decoder` does, with many values."""
+        return self._decode_chunk
+
+    def serialize(self, topic: str, value: Row | None) -> bytes | None:
+        """The JSON text of a row."""
+        if value is None:
+            return None
+        try:
+            return self._encode(value)
+        except ValueError as error:
+            raise unencodable(topic, "JSON", error) from error
+        except (TypeError, RecursionError, msgspec.MsgspecError) as error:
+            raise cannot_encode(topic, "JSON", str(error)) from error
+
+    def deserialize(self, topic: str, data: bytes | None) -> Row | None:
+        """The row of a JSON text."""
+        if data is None:
+            return None
+        try:
+            return self._decode(data)
+        except ValueError as error:
+            raise undecodable(topic, "JSON", error) from error

@@ -1,0 +1,56 @@
+"""NONE: keys that are not there; nothing is written, and what is read is ignored."""
+
+from collections.abc import Sequence
+
+from broker.errors import SchemaError
+from broker.serde.registry.api import SchemaRegistry
+from broker.serde.schema.schema import ParsedSchema, Schema, SchemaKind
+from broker.serde.serde import Serde
+from sql.datatypes import Column
+from sql.rows.columns_check import no_schema
+from sql.rows.row_format import Feature, Row, RowOptions
+
+
+class NoneRows:
+    """The format of keys without columns."""
+
+    name = "NONE"
+    features = frozenset({Feature.KEY})
+    schema_kind: SchemaKind | None = None
+
+    def serde(
+        self,
+        columns: Sequence[Column],
+        options: RowOptions,
+        registry: SchemaRegistry | None = None,
+    ) -> Serde[Row]:
+        """A serde of nulls."""
+        if columns:
+            raise SchemaError(
+                'format "NONE" can only be used where there are no columns',
+                at=f'column "{columns[0].name}"',
+                hint="use another format for the key",
+            )
+        if not options.is_key:
+            raise SchemaError('format "NONE" is for keys only', hint="use another value format")
+        return NullSerde()
+
+    def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:
+        """There is none."""
+        no_schema(self.name)
+
+    def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
+        """There are none."""
+        no_schema(self.name)
+
+
+class NullSerde:
+    """Null both ways, also for the keys of streams without key columns in other formats."""
+
+    def serialize(self, topic: str, value: Row | None) -> bytes | None:
+        """Always null."""
+        return None
+
+    def deserialize(self, topic: str, data: bytes | None) -> Row | None:
+        """Always null."""
+        return None

@@ -1,0 +1,1 @@
+"""Tests of Java's dates and numbers."""

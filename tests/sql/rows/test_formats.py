@@ -1,0 +1,51 @@
+"""Row formats by name."""
+
+import pytest
+
+from broker.errors import SchemaError
+from broker.serde.schema.avro_schema import parse_avro
+from broker.serde.schema.schema import SchemaKind
+from sql.datatypes import INT, Column
+from sql.rows.formats import FORMATS, format_of
+from sql.rows.row_format import Feature, RowOptions
+
+SINGLES = {Feature.WRAP_SINGLES, Feature.UNWRAP_SINGLES}
+KEYS_AND_VALUES = {Feature.KEY, Feature.VALUE}
+RECORDS = KEYS_AND_VALUES | {Feature.MULTI_COLUMN_KEY}
+REGISTERED = RECORDS | {Feature.SCHEMA_INFERENCE}
+
+
+@pytest.mark.parametrize(
+    ("name", "features", "kind"),
+    [
+        ("NONE", {Feature.KEY}, None),
+        ("DELIMITED", RECORDS | {Feature.UNWRAP_SINGLES}, None),
+        ("JSON", RECORDS | SINGLES, None),
+        ("JSON_SR", REGISTERED | SINGLES, SchemaKind.JSON),
+        ("AVRO", REGISTERED | SINGLES, SchemaKind.AVRO),
+        ("PROTOBUF", REGISTERED | {Feature.WRAP_SINGLES}, SchemaKind.PROTOBUF),
+        ("PROTOBUF_NOSR", RECORDS | {Feature.WRAP_SINGLES}, None),
+        ("KAFKA", KEYS_AND_VALUES | {Feature.UNWRAP_SINGLES}, None),
+    ],
+)
+def test_each_format_knows_its_name_and_features(
+    name: str, features: set[Feature], kind: SchemaKind | None
+) -> None:
+    found = format_of(name.lower())
+    assert found.name == name
+    assert found.features == features
+    assert found.schema_kind is kind
+
+
+def test_an_unknown_format_is_refused_with_the_names_of_all() -> None:
+    with pytest.raises(SchemaError, match='unknown format "FOO"') as caught:
+        format_of("FOO")
+    assert caught.value.hint == f"formats are {', '.join(sorted(FORMATS))}"
+
+
+@pytest.mark.parametrize("name", ["NONE", "DELIMITED", "JSON", "KAFKA"])
+def test_formats_without_a_registry_have_no_schemas(name: str) -> None:
+    with pytest.raises(SchemaError, match=f'format "{name}" does not use a schema registry'):
+        format_of(name).schema_of([Column("A", INT)], RowOptions())
+    with pytest.raises(SchemaError, match=f'format "{name}" does not use a schema registry'):
+        format_of(name).columns_of(parse_avro('"int"', {}), RowOptions())
