@@ -13,10 +13,10 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from broker.errors import MillstreamError, failure_text
-from connect.connector_file import ConnectorFile, read_connector
+from connect.config.connector_file import ConnectorFile, read_connector
+from connect.config.worker_config import WorkerConfig, read_settings
 from connect.errors import ConfigError
 from connect.server import ConnectServer
-from connect.worker_config import WorkerConfig, read_settings
 
 FAILED = 1
 LOOK_S = 0.5

@@ -16,18 +16,18 @@ from broker.client.remote import servers_of
 from broker.clock import Clock
 from broker.machine import Machine, on_clock
 from broker.server.http_server import HttpServer
-from connect.connector_file import ConnectorFile
+from connect.config.connector_file import ConnectorFile
+from connect.config.worker_config import WorkerConfig, parse_listener
 from connect.errors import ConfigError, ConnectError
 from connect.herder import Herder, HerderParts
 from connect.herder.assignment import SingleWorker
-from connect.offsets import FileOffsets, TopicOffsets
 from connect.plugins import Plugins
 from connect.rest import RestApplication
-from connect.state_topic import StateTopic, TopicSpec
-from connect.task_state import TaskId
-from connect.worker import Worker
-from connect.worker_config import WorkerConfig, parse_listener
-from connect.worker_group import GroupTimeouts, WorkerGroup
+from connect.runtime.worker import Worker
+from connect.runtime.worker_group import GroupTimeouts, WorkerGroup
+from connect.state.offsets import FileOffsets, TopicOffsets
+from connect.state.state_topic import StateTopic, TopicSpec
+from connect.state.task_state import TaskId
 
 _CLASS_SETTING = re.compile(
     r"connector\.class|(key|value|header)\.converter|(transforms|predicates)\..+\.type"

@@ -17,8 +17,8 @@ from broker.client.administration.values import NewTopic
 from broker.client.api import Admin
 from broker.model import TopicPartition
 from connect.client import ConnectClient
+from connect.config.worker_config import WorkerConfig
 from connect.server import ConnectServer
-from connect.worker_config import WorkerConfig
 
 PEER = "by hand"
 LATEST = -1

@@ -6,7 +6,7 @@ an assignment that speaks Connect's group protocol; nothing else has to know.
 
 from typing import Protocol
 
-from connect.task_state import TaskId
+from connect.state.task_state import TaskId
 
 
 class Assignment(Protocol):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from connect.config_answers import ConfigInfos
+from connect.config.answers import ConfigInfos
 from connect.config_def import ConfigDef, ConfigKey
 from connect.errors import BadRequest, ConfigError, NotFound
 from connect.herder.descriptions import PluginInfo

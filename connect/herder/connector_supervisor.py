@@ -20,16 +20,16 @@ from typing import Protocol, TypeVar
 
 from broker.clock import Clock
 from broker.errors import MillstreamError
-from connect.config_providers import ConfigProviders
-from connect.config_store import Config, ConfigStore, RestartRequest, WantedConnector
+from connect.config.hidden_values import hide_in_text
+from connect.config.providers import ConfigProviders
 from connect.errors import ConnectError, RetriableError
 from connect.herder.assignment import Assignment
 from connect.herder.serial_thread import SerialThread
-from connect.hidden_values import hide_in_text
 from connect.plugins import Plugins
-from connect.status_store import State, Status, StatusStore, Subject
+from connect.state.config_store import Config, ConfigStore, RestartRequest, WantedConnector
+from connect.state.status_store import State, Status, StatusStore, Subject
+from connect.state.task_state import StatusListener, TargetState, TaskId
 from connect.stop_signal import TaskStopped
-from connect.task_state import StatusListener, TargetState, TaskId
 
 T = TypeVar("T")
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from connect.config_store import Config
-from connect.status_store import Status
-from connect.task_state import TaskId
+from connect.state.config_store import Config
+from connect.state.status_store import Status
+from connect.state.task_state import TaskId
 
 
 @dataclass(frozen=True, slots=True)

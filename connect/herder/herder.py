@@ -19,8 +19,9 @@ from typing import TypeVar
 from broker import concurrency
 from broker.clock import Clock
 from connect.clients import Clients
-from connect.config_providers import ConfigProviders
-from connect.config_store import Config, ConfigStore, RestartRequest, WantedConnector
+from connect.config.hidden_settings import HiddenSettings
+from connect.config.providers import ConfigProviders
+from connect.config.worker_config import WorkerConfig
 from connect.errors import (
     AlreadyExists,
     BadRequest,
@@ -42,13 +43,12 @@ from connect.herder.descriptions import ConnectorInfo, ConnectorStatus, TaskInfo
 from connect.herder.loggers import Loggers, checked_level
 from connect.herder.offset_changes import OffsetChanges, WrittenOffset
 from connect.herder.validation import NullableConfig, Validation, check_valid
-from connect.hidden_settings import HiddenSettings
-from connect.offsets import OffsetStore
 from connect.plugins import Plugins
-from connect.state_topic import StateTopic
-from connect.status_store import State, Status, StatusStore
-from connect.task_state import TargetState, TaskId
-from connect.worker_config import WorkerConfig
+from connect.state.config_store import Config, ConfigStore, RestartRequest, WantedConnector
+from connect.state.offsets import OffsetStore
+from connect.state.state_topic import StateTopic
+from connect.state.status_store import State, Status, StatusStore
+from connect.state.task_state import TargetState, TaskId
 
 T = TypeVar("T")
 

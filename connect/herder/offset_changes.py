@@ -9,20 +9,20 @@ from dataclasses import dataclass
 
 from broker.client.api import Admin
 from broker.model import TopicPartition
-from connect.allowed_paths import AllowedPaths
 from connect.api import Connector, SinkConnector, SourceConnector
 from connect.clients import Clients
-from connect.config_store import Config
+from connect.config.allowed_paths import AllowedPaths
 from connect.errors import BadRequest, ConnectError, RetriableError
-from connect.group_offsets import (
+from connect.plugins import Plugins
+from connect.state.config_store import Config
+from connect.state.group_offsets import (
     alter_offsets,
     group_of,
     list_offsets,
     parse_offsets,
     reset_offsets,
 )
-from connect.offsets import OffsetStore, SourceOffset
-from connect.plugins import Plugins
+from connect.state.offsets import OffsetStore, SourceOffset
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,22 +10,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from connect.api import Connector, ExactlyOnceSupport, SourceConnector
-from connect.config_answers import ConfigInfos, config_infos, merged_infos, prefixed_infos
-from connect.config_def import ConfigDef, ConfigValue
-from connect.config_enrichment import enrich
-from connect.config_providers import ConfigProviders
-from connect.connector_config import (
+from connect.config.answers import ConfigInfos, config_infos, merged_infos, prefixed_infos
+from connect.config.connector_config import (
     WorkerConverters,
     check_sink,
     sink_definition,
     source_definition,
 )
+from connect.config.enrichment import enrich
+from connect.config.hidden_settings import HiddenSettings
+from connect.config.hidden_values import hide_in_text, hide_value, is_secret_name
+from connect.config.providers import ConfigProviders
+from connect.config.worker_config import WorkerConfig
+from connect.config_def import ConfigDef, ConfigValue
 from connect.errors import BadRequest, ConfigError, ConnectError
-from connect.hidden_settings import HiddenSettings
-from connect.hidden_values import hide_in_text, hide_value, is_secret_name
 from connect.plugin_finder import PluginKind
 from connect.plugins import Plugins
-from connect.worker_config import WorkerConfig
 
 NullableConfig = Mapping[str, str | None]
 

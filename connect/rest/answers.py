@@ -23,8 +23,8 @@ from connect.errors import (
 )
 from connect.herder.descriptions import ConnectorInfo, ConnectorStatus
 from connect.herder.loggers import LoggerLevel
-from connect.status_store import Status
-from connect.task_state import TaskId
+from connect.state.status_store import Status
+from connect.state.task_state import TaskId
 
 logger = logging.getLogger(__name__)
 

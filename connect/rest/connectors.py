@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from connect.config_store import RestartRequest
 from connect.errors import BadRequest, NotFound
 from connect.herder import Herder
 from connect.herder.descriptions import ConnectorInfo
@@ -20,6 +19,7 @@ from connect.rest.answers import (
 )
 from connect.rest.endpoint import Endpoints
 from connect.rest.http_request import HttpRequest
+from connect.state.config_store import RestartRequest
 
 
 def _list(herder: Herder, request: HttpRequest) -> Reply:

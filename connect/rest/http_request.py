@@ -11,12 +11,12 @@ from urllib.parse import unquote
 
 import orjson
 
-from connect.connector_file import INITIAL_STATES
+from connect.config.connector_file import INITIAL_STATES
 from connect.errors import BadRequest
 from connect.herder.offset_changes import WrittenOffset
 from connect.herder.validation import NullableConfig
 from connect.rest.answers import HttpError
-from connect.task_state import TargetState, TaskId
+from connect.state.task_state import TargetState, TaskId
 
 INT_DIGITS_MAX = 10
 INT_MAX = 2**31 - 1

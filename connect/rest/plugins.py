@@ -1,6 +1,6 @@
 """/connector-plugins and /admin/loggers: the plugins, and the log levels."""
 
-from connect.config_answers import key_info
+from connect.config.answers import key_info
 from connect.herder import Herder
 from connect.rest.answers import NO_CONTENT, Json, Reply, logger_json
 from connect.rest.endpoint import Endpoints

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connect.api import Predicate, Transformation
+from connect.config.connector_config import class_finder, ensure_plugin
 from connect.config_def import ConfigType, invalid, parse_type
-from connect.connector_config import class_finder, ensure_plugin
 from connect.errors import ConfigError
 from connect.plugin_finder import PluginFinder, PluginKind
 from connect.records import Record

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from broker.client.opening import Target, admin
-from connect.connector_file import ConnectorFile, read_connector
+from connect.config.connector_file import ConnectorFile, read_connector
+from connect.config.worker_config import STANDALONE_FILE, WorkerConfig, read_settings
 from connect.errors import ConfigError
 from connect.server import ConnectServer
-from connect.worker_config import STANDALONE_FILE, WorkerConfig, read_settings
 from millstream.commands.options import (
     BOOTSTRAP,
     BOOTSTRAP_TIMEOUT_MS,

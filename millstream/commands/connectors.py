@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from connect.client import ConnectClient
-from connect.connector_file import INITIAL_STATES, read_connector
+from connect.config.connector_file import INITIAL_STATES, read_connector
 from millstream.commands.options import (
     CONNECT,
     confirm_deletion,

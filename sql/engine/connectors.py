@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from connect.client import ConnectClient, ConnectRefused
-from connect.hidden_values import hide_value, is_secret_name
+from connect.config.hidden_values import hide_value, is_secret_name
 from sql.engine.entities import (
     ConnectorDescription,
     ConnectorInfo,

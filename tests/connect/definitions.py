@@ -9,10 +9,10 @@ from pathlib import Path
 import orjson
 
 from connect.api import Predicate, Transformation
-from connect.config_answers import config_infos, key_info
+from connect.config.answers import config_infos, key_info
+from connect.config.connector_config import check_sink, sink_definition, source_definition
+from connect.config.enrichment import enrich
 from connect.config_def import ConfigDef
-from connect.config_enrichment import enrich
-from connect.connector_config import check_sink, sink_definition, source_definition
 from tests.connect.transforms.cases import PLUGINS, plugin
 from tests.connect.transforms.notation import Json
 

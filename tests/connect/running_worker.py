@@ -12,12 +12,12 @@ from broker.client.api import ConsumerRecord
 from broker.client.opening import Target
 from broker.clock import Clock
 from broker.model import TopicPartition
-from connect.offsets import TopicOffsets
+from connect.config.worker_config import WorkerConfig
 from connect.plugins import Plugins
-from connect.state_topic import StateTopic, TopicSpec
-from connect.task_state import TargetState, TaskId
-from connect.worker import Worker
-from connect.worker_config import WorkerConfig
+from connect.runtime.worker import Worker
+from connect.state.offsets import TopicOffsets
+from connect.state.state_topic import StateTopic, TopicSpec
+from connect.state.task_state import TargetState, TaskId
 from tests.connect.scripted import SINK, SINKS, SOURCE, SOURCES, SinkScript, SourceScript
 from tests.support.peer import wait_until
 

@@ -6,8 +6,8 @@ import pytest
 
 from broker import Broker
 from connect.client import ConnectClient, ConnectRefused
+from connect.config.worker_config import WorkerConfig
 from connect.server import ConnectServer
-from connect.worker_config import WorkerConfig
 from tests.support.kafka_connect_worker import worker_settings
 from tests.support.peer import wait_until
 from tests.support.ports import held_ports

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from broker.client.api import ConsumerRecord
 from connect.api import Converter
-from connect.conversion import Converters, bulk_converters
 from connect.converters.json_converter import JsonConverter
 from connect.converters.primitives import ByteArrayConverter, IntegerConverter, StringConverter
 from connect.data import INT32, OPTIONAL_STRING, STRING, ConnectSchema, Struct, struct
-from connect.error_handling import ErrorHandler, ErrorSettings
 from connect.errors import ConnectError
-from connect.metrics import ErrorCounts
 from connect.records import Header, SinkRecord, SourceRecord
-from connect.sink.pipeline import ReportableRecord, SinkPipeline
-from connect.source.pipeline import Row, SourcePipeline
+from connect.runtime.conversion import Converters, bulk_converters
+from connect.runtime.error_handling import ErrorHandler, ErrorSettings
+from connect.runtime.metrics import ErrorCounts
+from connect.runtime.sink.pipeline import ReportableRecord, SinkPipeline
+from connect.runtime.source.pipeline import Row, SourcePipeline
 from connect.stop_signal import StopSignal
 from tests.connect.hasty_clock import HastyClock
 

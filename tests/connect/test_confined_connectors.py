@@ -8,8 +8,8 @@ import pytest
 
 from broker import Broker
 from connect.client import ConnectClient, ConnectRefused
+from connect.config.worker_config import WorkerConfig
 from connect.server import ConnectServer
-from connect.worker_config import WorkerConfig
 from tests.connect.running_worker import SETTINGS, make_topic, write
 
 pytestmark = pytest.mark.slow

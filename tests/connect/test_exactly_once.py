@@ -7,9 +7,9 @@ from broker.client import admin, producer
 from broker.clock import ManualClock
 from connect.errors import ConnectError
 from connect.records import SourceRecord
-from connect.source.boundaries import ConnectorBoundary, TransactionEnd
+from connect.runtime.source.boundaries import ConnectorBoundary, TransactionEnd
+from connect.state.task_state import TargetState, TaskId
 from connect.stop_signal import TaskStopped
-from connect.task_state import TargetState, TaskId
 from tests.connect.running_worker import (
     OFFSETS,
     RunningWorker,

@@ -8,8 +8,8 @@ import pytest
 
 from broker.client import admin, producer
 from broker.client.api import ConsumerRecord
+from connect.config.worker_config import WorkerConfig
 from connect.server import ConnectServer
-from connect.worker_config import WorkerConfig
 from tests.connect.running_worker import make_topic, read
 from tests.support.kafka_connect_worker import KafkaConnect, worker_settings
 from tests.support.millstream_broker import MillstreamBroker

@@ -7,10 +7,10 @@ import pytest
 from broker.client import admin
 from broker.model import TopicPartition
 from connect.errors import ConnectError, RetriableError
-from connect.group_offsets import alter_offsets, list_offsets, reset_offsets
 from connect.records import SourceRecord
-from connect.task_state import TargetState
-from connect.worker_group import GroupTimeouts, WorkerGroup
+from connect.runtime.worker_group import GroupTimeouts, WorkerGroup
+from connect.state.group_offsets import alter_offsets, list_offsets, reset_offsets
+from connect.state.task_state import TargetState
 from tests.connect.running_worker import (
     committed_offsets,
     make_topic,

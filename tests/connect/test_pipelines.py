@@ -8,14 +8,14 @@ import pytest
 from broker import Broker
 from broker.client.api import ConsumerRecord
 from broker.model import TopicPartition
-from connect.conversion import Converters, Transform
 from connect.converters.primitives import IntegerConverter, StringConverter
-from connect.error_handling import ErrorHandler, ErrorSettings, RecordFailure, Stage
 from connect.errors import ConnectError, DataError, RetriableError
-from connect.metrics import ErrorCounts
 from connect.records import Header, Record, SinkRecord, SourceRecord
-from connect.sink.pipeline import ReportableRecord, SinkPipeline
-from connect.source.pipeline import SourcePipeline
+from connect.runtime.conversion import Converters, Transform
+from connect.runtime.error_handling import ErrorHandler, ErrorSettings, RecordFailure, Stage
+from connect.runtime.metrics import ErrorCounts
+from connect.runtime.sink.pipeline import ReportableRecord, SinkPipeline
+from connect.runtime.source.pipeline import SourcePipeline
 from connect.stop_signal import StopSignal
 from tests.connect.hasty_clock import HastyClock
 from tests.connect.running_worker import (

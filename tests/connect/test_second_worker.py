@@ -6,9 +6,9 @@ import pytest
 
 from broker import Broker
 from connect.client import ConnectClient
+from connect.config.worker_config import WorkerConfig
 from connect.errors import ConnectError
 from connect.server import ConnectServer
-from connect.worker_config import WorkerConfig
 from tests.connect.running_worker import SETTINGS, make_topic, string_values
 from tests.support.millstream_broker import MillstreamBroker
 from tests.support.millstream_worker import MillstreamWorker

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from broker import Broker
 from broker.client import consumer
 from connect.client import ConnectClient, ConnectRefused
+from connect.config.worker_config import WorkerConfig
 from connect.errors import ConfigError
 from connect.server import ConnectServer
-from connect.worker_config import WorkerConfig
 from millstream.__main__ import command_line
 from millstream.commands.connect import CONVERTERS, IN_TOPICS
 from tests.millstream.test_registry_command import served

@@ -74,9 +74,9 @@ EDGES: dict[str, tuple[str, ...]] = {
     "broker/client/connection.py": ("network",),  # constants, and errors of the machine's sockets
     "broker/client/io_loop.py": ("network",),
     "broker/client/peers.py": ("network",),
-    "connect/config_providers.py": ("files",),  # settings that the owner wrote
-    "connect/connector_file.py": ("files",),
-    "connect/worker_config.py": ("files",),
+    "connect/config/providers.py": ("files",),  # settings that the owner wrote
+    "connect/config/connector_file.py": ("files",),
+    "connect/config/worker_config.py": ("files",),
     "sql/engine/sink_rows.py": ("files",),  # of Spark
     "sql/functions/user.py": ("files",),  # functions that users wrote
     "sql/functions/aggregates_by_offset.py": ("time",),  # numbers that grow over restarts

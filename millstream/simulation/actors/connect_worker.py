@@ -6,18 +6,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from broker.errors import MillstreamError
 from broker.machine import Machine
+from connect.config.worker_config import WorkerConfig
 from connect.plugins import Plugins
 from connect.server import ConnectServer
-from connect.worker_config import WorkerConfig
 from millstream.simulation.actors.actor import Actor
 from millstream.simulation.observations import Violation
-from millstream.simulation.workloads.connect import (
-    PLUGINS,
-    SINK,
-    ConnectWorkload,
-    Step,
-    partitions,
-)
+from millstream.simulation.workloads.connect import PLUGINS, SINK, ConnectWorkload, Step, partitions
 from millstream.simulation.workloads.topic_reading import TopicReading
 
 if TYPE_CHECKING:

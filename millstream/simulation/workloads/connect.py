@@ -14,11 +14,11 @@ from broker.client.administration.values import ConfigChange, ConfigResource, Ne
 from broker.client.opening import Target, admin
 from broker.errors import ErrorCode
 from broker.model import TopicPartition
-from connect.config_store import RestartRequest
 from connect.errors import NotFound
 from connect.herder import Herder
-from connect.status_store import State
-from connect.task_state import TargetState, TaskId
+from connect.state.config_store import RestartRequest
+from connect.state.status_store import State
+from connect.state.task_state import TargetState, TaskId
 from millstream.simulation.observations import Violation
 from millstream.simulation.workloads.lines import (
     FILES,

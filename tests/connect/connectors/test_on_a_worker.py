@@ -18,8 +18,8 @@ from broker.client.api import ConsumerRecord
 from broker.client.opening import producer
 from broker.server.http_server import HttpServer
 from connect.client import ConnectClient
+from connect.config.worker_config import WorkerConfig
 from connect.server import ConnectServer
-from connect.worker_config import WorkerConfig
 from tests.connect.connectors.files_sink_driver import finished_files
 from tests.connect.reading import read_all
 from tests.support.kafka_connect_worker import worker_settings

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 
 from broker import Broker
 from connect.api import SourceConnector, SourceTask
+from connect.config.worker_config import WorkerConfig
 from connect.herder import Herder
 from connect.records import SourceRecord
 from connect.server import ConnectServer
-from connect.status_store import State
-from connect.worker_config import WorkerConfig
+from connect.state.status_store import State
 from tests.support.kafka_connect_worker import worker_settings
 from tests.support.peer import wait_until
 

@@ -5,13 +5,13 @@ import threading
 import pytest
 
 from broker import Broker
-from connect.config_store import Config, RestartRequest, WantedConnector
 from connect.errors import ConnectError, NotFound, RetriableError
 from connect.herder.connector_supervisor import ConnectorSupervisor
-from connect.status_store import State
+from connect.runtime.worker import Worker
+from connect.state.config_store import Config, RestartRequest, WantedConnector
+from connect.state.status_store import State
+from connect.state.task_state import TargetState, TaskId
 from connect.stop_signal import TaskStopped
-from connect.task_state import TargetState, TaskId
-from connect.worker import Worker
 from tests.connect.herder.herding import SOURCE, herding, moves, wait_for
 from tests.support.peer import wait_until
 

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from broker import Broker, BrokerConfig
+from connect.config.worker_config import WorkerConfig
 from connect.server import ConnectServer
-from connect.worker_config import WorkerConfig
 from tests.support.kafka_connect_worker import worker_settings
 
 

@@ -7,19 +7,19 @@ from unittest.mock import patch
 
 import orjson
 
-from connect.config_store import ConfigStore
-from connect.dead_letters import DeadLetters
 from connect.herder.connector_supervisor import ConnectorSupervisor
-from connect.offsets import SourceOffset
 from connect.records import SinkRecord
-from connect.sink.commit import SinkCommit
-from connect.source.at_least_once import AtLeastOnce
-from connect.source.exactly_once import ExactlyOnce
-from connect.source.runner import SourceRunner
-from connect.state_topic import StateTopic
-from connect.task_state import TargetState
-from connect.worker import Worker
-from connect.worker_group import WorkerGroup
+from connect.runtime.dead_letters import DeadLetters
+from connect.runtime.sink.commit import SinkCommit
+from connect.runtime.source.at_least_once import AtLeastOnce
+from connect.runtime.source.exactly_once import ExactlyOnce
+from connect.runtime.source.runner import SourceRunner
+from connect.runtime.worker import Worker
+from connect.runtime.worker_group import WorkerGroup
+from connect.state.config_store import ConfigStore
+from connect.state.offsets import SourceOffset
+from connect.state.state_topic import StateTopic
+from connect.state.task_state import TargetState
 from tests.millstream.simulation.mutation import mutation
 
 RIVAL = ("connect", "rival worker")

@@ -6,11 +6,11 @@ import pytest
 
 from broker.client import consumer
 from broker.model import TopicPartition
-from connect.config_store import Config
+from connect.config.worker_config import WorkerConfig
 from connect.errors import NotFound
 from connect.plugins import Plugins
 from connect.server import ConnectServer
-from connect.worker_config import WorkerConfig
+from connect.state.config_store import Config
 from millstream.simulation import Simulation
 from tests.millstream.simulation.connectors import GATHERED, GATHERING, NUMBERS
 from tests.millstream.simulation.restarting import Restarted, Server

@@ -1,0 +1,1 @@
+"""Settings of workers and connectors: read, check, describe, hide."""

@@ -1,0 +1,95 @@
+"""SinkSetup: all that belongs to one sink task; SinkContext: what the task may ask for."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from broker.client.api import Consumer, GroupMetadata
+from broker.clock import Clock
+from broker.linear_patterns import Pattern
+from broker.model import TopicPartition
+from connect.api import SinkTask
+from connect.runtime.dead_letters import DeadLetters
+from connect.runtime.error_handling import ErrorHandler
+from connect.runtime.metrics import SinkMetrics
+from connect.runtime.sink.errant_records import ErrantRecords
+from connect.runtime.sink.pipeline import SinkPipeline
+from connect.state.task_state import TaskId
+from connect.stop_signal import StopSignal
+
+
+@dataclass(frozen=True, slots=True)
+class SinkSetup:
+    """One sink task, the way its records come, and whom it serves."""
+
+    task_id: TaskId
+    task: SinkTask
+    config: Mapping[str, str]
+    topics: list[str] | Pattern
+    consumer: Consumer
+    pipeline: SinkPipeline
+    handler: ErrorHandler
+    metrics: SinkMetrics
+    stop: StopSignal
+    clock: Clock
+    on_topic: Callable[[str], None]
+    leave_group: Callable[[GroupMetadata], None]  # for another thread than the consumer's
+    dead_letters: DeadLetters | None = None
+    errant_records: ErrantRecords | None = None
+    flush_interval_ms: int = 60_000
+    flush_timeout_ms: int = 5_000
+
+
+@dataclass(slots=True)
+class SinkContext:
+    """The SinkTaskContext of a task. What the task asks for is done by the runner's next turn."""
+
+    config: Mapping[str, str]
+    consumer: Consumer
+    errant_record_reporter: ErrantRecords | None
+    timeout_ms: int | None = None
+    commit_requested: bool = False
+    wanted_offsets: dict[TopicPartition, int] = field(default_factory=dict)
+    paused: set[TopicPartition] = field(default_factory=set)  # by the task
+    holds_all: bool = False  # the user has paused the connector, or a batch waits to be put again
+
+    def configs(self) -> Mapping[str, str]:
+        """The task's configuration."""
+        return self.config
+
+    def offset(self, partition: TopicPartition, offset: int) -> None:
+        """Read on from this offset."""
+        self.wanted_offsets[partition] = offset
+
+    def timeout(self, timeout_ms: int) -> None:
+        """How long to wait before `put` is called again."""
+        self.timeout_ms = timeout_ms
+
+    def assignment(self) -> set[TopicPartition]:
+        """The partitions that are assigned to this task."""
+        return self.consumer.assignment()
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Give no records of these partitions until they are resumed."""
+        given = list(partitions)
+        self.consumer.pause(given)
+        self.paused.update(given)
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Give records of these partitions again."""
+        given = list(partitions)
+        self.paused.difference_update(given)
+        if not self.holds_all:
+            self.consumer.resume(given)
+
+    def request_commit(self) -> None:
+        """Commit offsets soon, without waiting for the interval."""
+        self.commit_requested = True
+
+    def hold_all(self, *, hold: bool) -> None:
+        """Pause everything the task has, or resume what it has not paused itself."""
+        self.holds_all = hold
+        assigned = self.consumer.assignment()
+        if hold:
+            self.consumer.pause(assigned)
+        else:
+            self.consumer.resume(assigned - self.paused)

@@ -1,0 +1,160 @@
+"""Where the transactions of an exactly-once source end.
+
+| transaction.boundary | ends                                                                |
+|----------------------|---------------------------------------------------------------------|
+| poll                 | after every poll that gave records                                  |
+| interval             | after the first poll that returns when the interval is over         |
+| connector            | where the task said so, after a record or a poll                    |
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Protocol
+
+from broker.clock import Clock
+from connect.config.connector_config import source_definition
+from connect.config_def import ConfigDef
+from connect.errors import ConfigError, ConnectError
+from connect.records import SourceRecord
+
+
+class TransactionEnd(Enum):
+    """What a boundary says of the open transaction."""
+
+    NOT_YET = "go on"
+    COMMIT = "commit"
+    ABORT = "abort"
+
+
+class Boundary(Protocol):
+    """Says where transactions end."""
+
+    @property
+    def cuts_polls(self) -> bool:
+        """Whether a transaction may end between two records of one poll."""
+        ...
+
+    def restart(self) -> None:
+        """The task begins, or goes on after a pause."""
+        ...
+
+    def after_record(self, record: SourceRecord) -> TransactionEnd:
+        """HttpRequest after every record."""
+        ...
+
+    def after_batch(self) -> TransactionEnd:
+        """HttpRequest after every poll."""
+        ...
+
+    def at_end(self) -> TransactionEnd:
+        """HttpRequest when no poll follows for now."""
+        ...
+
+
+class PollBoundary:
+    """Transactions are as large as what a poll gives."""
+
+    cuts_polls = False
+
+    def restart(self) -> None:
+        """Nothing changes."""
+
+    def after_record(self, record: SourceRecord) -> TransactionEnd:
+        """A poll is not cut."""
+        return TransactionEnd.NOT_YET
+
+    def after_batch(self) -> TransactionEnd:
+        """Here."""
+        return TransactionEnd.COMMIT
+
+    def at_end(self) -> TransactionEnd:
+        """What was sent of a poll that was cut short."""
+        return TransactionEnd.COMMIT
+
+
+class IntervalBoundary(PollBoundary):
+    """Transactions are as long as an interval."""
+
+    def __init__(self, clock: Clock, interval_ms: int) -> None:
+        """The first interval begins with `restart`."""
+        self._clock = clock
+        self._interval_ms = interval_ms
+        self._committed_ms = clock.monotonic_ms()
+
+    def restart(self) -> None:
+        """The time of a pause does not count."""
+        self._committed_ms = self._clock.monotonic_ms()
+
+    def after_batch(self) -> TransactionEnd:
+        """When the interval is over."""
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._committed_ms < self._interval_ms:
+            return TransactionEnd.NOT_YET
+        self._committed_ms = now_ms
+        return TransactionEnd.COMMIT
+
+
+class ConnectorBoundary:
+    """Transactions end where the task says; this is its TransactionContext, too."""
+
+    cuts_polls = True
+
+    def __init__(self) -> None:
+        """The task has said nothing yet."""
+        self._batch = TransactionEnd.NOT_YET
+        # By identity: a task may poll equal records. The record is kept so that its id stays.
+        self._records: dict[int, tuple[SourceRecord, TransactionEnd]] = {}
+
+    def commit_transaction(self, record: SourceRecord | None = None) -> None:
+        """Commit after the given record of the next batch, or after the whole next batch."""
+        self._say(record, TransactionEnd.COMMIT)
+
+    def abort_transaction(self, record: SourceRecord | None = None) -> None:
+        """Abort after the given record of the next batch, or after the whole next batch."""
+        self._say(record, TransactionEnd.ABORT)
+
+    def _say(self, record: SourceRecord | None, end: TransactionEnd) -> None:
+        known = self._batch if record is None else self._records.get(id(record), (record, end))[1]
+        if known not in (TransactionEnd.NOT_YET, end):
+            raise ConnectError("a transaction cannot be both committed and aborted")
+        if record is None:
+            self._batch = end
+        else:
+            self._records[id(record)] = (record, end)
+
+    def restart(self) -> None:
+        """Nothing changes."""
+
+    def after_record(self, record: SourceRecord) -> TransactionEnd:
+        """What was said of this record, once."""
+        if not self._records:
+            return TransactionEnd.NOT_YET
+        return self._records.pop(id(record), (record, TransactionEnd.NOT_YET))[1]
+
+    def after_batch(self) -> TransactionEnd:
+        """What was said of the batch, once."""
+        end, self._batch = self._batch, TransactionEnd.NOT_YET
+        return end
+
+    def at_end(self) -> TransactionEnd:
+        """Only what was asked for: half a transaction is none."""
+        return self.after_batch()
+
+
+def boundary_of(config: Mapping[str, str], clock: Clock, flush_interval_ms: int) -> Boundary:
+    """The boundary that a connector's configuration asks for."""
+    kind, interval_ms = _DEFINITION.parse(config).values()
+    match str(kind).lower():
+        case "poll":
+            return PollBoundary()
+        case "interval":
+            given = interval_ms if isinstance(interval_ms, int) else flush_interval_ms
+            return IntervalBoundary(clock, given)
+        case "connector":
+            return ConnectorBoundary()
+    raise ConfigError(f'"transaction.boundary" is "{kind}"')
+
+
+_DEFINITION = ConfigDef(
+    key for name, key in source_definition().keys.items() if name.startswith("transaction.boundary")
+)

@@ -1,0 +1,62 @@
+"""How often a worker has started connectors and tasks, and how that went."""
+
+from dataclasses import dataclass
+
+from connect.state.task_state import StatusListener
+
+
+@dataclass(slots=True)
+class StartupCounts:
+    """How often a worker has started connectors, or tasks."""
+
+    attempts: int = 0
+    successes: int = 0
+    failures: int = 0
+
+    def values(self, what: str) -> dict[str, float]:
+        """By Kafka's names."""
+        ended = self.successes + self.failures
+        return {
+            f"{what}-startup-attempts-total": self.attempts,
+            f"{what}-startup-success-total": self.successes,
+            f"{what}-startup-success-percentage": self.successes / ended if ended else 0.0,
+            f"{what}-startup-failure-total": self.failures,
+            f"{what}-startup-failure-percentage": self.failures / ended if ended else 0.0,
+        }
+
+
+@dataclass(slots=True)
+class CountedStart:
+    """A StatusListener that counts successful and failed starts, and notifies another listener."""
+
+    listener: StatusListener
+    counts: StartupCounts
+    started: bool = False
+
+    def on_startup(self) -> None:
+        """It has started and is running."""
+        self.started = True
+        self.counts.successes += 1
+        self.listener.on_startup()
+
+    def on_running(self) -> None:
+        """It runs again after a pause."""
+        self.listener.on_running()
+
+    def on_paused(self) -> None:
+        """It does nothing until it is resumed."""
+        self.listener.on_paused()
+
+    def on_stopped(self) -> None:
+        """The user stopped it."""
+        self.listener.on_stopped()
+
+    def on_failure(self, trace: str) -> None:
+        """It failed; before it was started that is a failed start."""
+        if not self.started:
+            self.counts.failures += 1
+        self.listener.on_failure(trace)
+
+    def on_shutdown(self) -> None:
+        """The worker stopped it."""
+        self.listener.on_shutdown()

@@ -1,0 +1,311 @@
+"""TaskBuilder: makes all that a task needs from its configuration, in the task's thread."""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from broker.client.api import Admin, Consumer, GroupMetadata
+from broker.client.bulk import BulkProducer
+from broker.clock import Clock
+from broker.errors import MillstreamError
+from broker.java.patterns import compile_pattern
+from broker.linear_patterns import Pattern
+from connect.api import Connector, Converter, HeaderConverter, SinkTask, SourceTask
+from connect.clients import LONGEST_MS, Clients, with_prefix
+from connect.config.connector_config import sink_topics
+from connect.config.worker_config import WorkerConfig
+from connect.errors import ConfigError, ConnectError, RetriableError
+from connect.plugin_finder import PluginFinder, PluginKind
+from connect.retries import is_transient, retry_until_stopped
+from connect.runtime.conversion import Converters, Transform
+from connect.runtime.dead_letters import DeadLetterClients, DeadLetters, make_topic
+from connect.runtime.error_handling import ErrorHandler, ErrorLog, ErrorSettings
+from connect.runtime.metrics import SinkMetrics, SourceMetrics, TaskMetrics
+from connect.runtime.sink.errant_records import ErrantRecords
+from connect.runtime.sink.pipeline import SinkPipeline
+from connect.runtime.sink.runner import SinkRunner
+from connect.runtime.sink.setup import SinkSetup
+from connect.runtime.source.at_least_once import AtLeastOnce
+from connect.runtime.source.boundaries import ConnectorBoundary, boundary_of
+from connect.runtime.source.exactly_once import ExactlyOnce, transactional_id
+from connect.runtime.source.offset_stores import OffsetStores
+from connect.runtime.source.pipeline import SourcePipeline
+from connect.runtime.source.runner import SourceRunner, TaskContext
+from connect.runtime.source.sending import RecordSender
+from connect.runtime.source.setup import SourceDelivery, SourceSetup, StoredOffsets
+from connect.runtime.task_thread import TaskBody
+from connect.runtime.topic_creation import TopicCreator, topic_groups
+from connect.state.group_offsets import group_of
+from connect.state.task_state import TaskId
+from connect.stop_signal import StopSignal
+from connect.transforms.chain import TransformationChain
+
+# A send that waits longer returns, looks whether the task shall stop, and is tried again.
+SEND_BLOCK_MS = 10_000
+CLOSE_TIMEOUT_MS = 5_000
+FENCE_TIMEOUT_MS = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRequest:
+    """A task to be made."""
+
+    task_id: TaskId
+    connector: Mapping[str, str]  # the connector's configuration
+    task: Mapping[str, str]
+    on_topic: Callable[[str], None]  # called for every topic that the task writes or reads
+    # Called by an exactly-once source once no other task can use its transactional id; raises
+    # TaskStopped if other tasks have taken over its work.
+    confirm: Callable[[], None] = lambda: None
+
+
+class WorkerPlugins(PluginFinder, Protocol):
+    """What a worker asks of the plugins."""
+
+    def connector(self, name: str) -> type[Connector]:
+        """The class of a connector; ConfigError if there is none."""
+        ...
+
+    def kind_of(self, name: str) -> PluginKind | None:
+        """Whether a connector's name is that of a source or of a sink."""
+        ...
+
+    def task_name(self, connector: str) -> str:
+        """The class of a connector's tasks, as task configurations name it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TaskBuilder:
+    """Makes the tasks of one worker."""
+
+    clients: Clients
+    config: WorkerConfig
+    plugins: WorkerPlugins
+    offsets: OffsetStores
+    clock: Clock
+
+    def build(self, request: TaskRequest, stop: StopSignal) -> TaskBody:
+        """The task and all around it; waits while the broker is away."""
+        connector = self.plugins.connector(request.connector["connector.class"])
+        self.config.allowed_paths.check(connector, request.connector)
+        task = connector().task_class()()
+        with ExitStack() as opened:
+            if isinstance(task, SourceTask):
+                return self._source(request, task, stop, opened)
+            return self._sink(request, task, stop, opened)
+
+    # --- sources -------------------------------------------------------------------------------
+
+    def _source(
+        self, request: TaskRequest, task: SourceTask, stop: StopSignal, opened: ExitStack
+    ) -> SourceRunner:
+        config, task_id, metrics = request.connector, request.task_id, SourceMetrics(self.clock)
+        settings = ErrorSettings.of(config)
+        handler = ErrorHandler(settings, metrics.errors, self.clock, stop)
+        if settings.logs:
+            handler.reporters.append(_error_log(task_id, settings, metrics))
+        pipeline = SourcePipeline(
+            self._transforms(config, opened), self._converters(config), handler
+        )
+        boundary = boundary_of(config, self.clock, self.config.offset_flush_interval_ms)
+        groups = topic_groups(config) if self.config.topic_creation_enable else []
+        setup = SourceSetup(
+            task_id,
+            task,
+            pipeline,
+            self._producer(request, opened),
+            retry_until_stopped("open the offsets topic", lambda: self.offsets.of(config), stop),
+            handler,
+            metrics,
+            stop,
+            self.clock,
+            self.config.offset_flush_interval_ms,
+            self.config.offset_flush_timeout_ms,
+        )
+        creator = TopicCreator(self._admin(request, opened), groups) if groups else None
+        sender = RecordSender(setup.producer, stop, creator, request.on_topic)
+        delivery: SourceDelivery = AtLeastOnce(setup, sender)
+        if self.config.exactly_once:
+            topic = self.offsets.topic_of(config)
+            delivery = ExactlyOnce(
+                setup, sender, boundary, offsets_topic=topic, confirm=request.confirm
+            )
+        decides = self.config.exactly_once and isinstance(boundary, ConnectorBoundary)
+        context = TaskContext(
+            request.task,
+            StoredOffsets(task_id.connector, lambda: setup.offsets, stop),
+            cast(ConnectorBoundary, boundary) if decides else None,
+            stop.event,
+        )
+        return SourceRunner(setup, context, delivery, opened.pop_all().close)
+
+    def _producer(self, request: TaskRequest, opened: ExitStack) -> BulkProducer:
+        settings: dict[str, object] = {"max_block_ms": SEND_BLOCK_MS}
+        if self.config.exactly_once:
+            # A transaction that gave up waiting could only be aborted.
+            name = self._transactional_id(request.task_id)
+            settings = {"max_block_ms": LONGEST_MS, "transactional_id": name}
+        return self._opened(
+            opened,
+            self.clients.producer(
+                request.connector,
+                client_id=f"connector-producer-{request.task_id}",
+                delivery_timeout_ms=LONGEST_MS,
+                **settings,
+            ),
+        )
+
+    def _transactional_id(self, task_id: TaskId) -> str:
+        return transactional_id(self.config.group_id or "", task_id)
+
+    def fence(self, task_id: TaskId, connector: Mapping[str, str]) -> None:
+        """End the transactions of a source task, now and from now on, wherever it may run."""
+        try:
+            with self.clients.producer(
+                connector,
+                client_id=f"connector-fencer-{task_id}",
+                transactional_id=self._transactional_id(task_id),
+                max_block_ms=FENCE_TIMEOUT_MS,
+            ) as producer:
+                producer.init_transactions()
+        except MillstreamError as error:
+            kind = RetriableError if is_transient(error) else ConnectError
+            raise kind(f"cannot fence task {task_id}: {error.message}", hint=error.hint) from error
+
+    # --- sinks ---------------------------------------------------------------------------------
+
+    def _sink(
+        self, request: TaskRequest, task: SinkTask, stop: StopSignal, opened: ExitStack
+    ) -> SinkRunner:
+        config, task_id, metrics = request.connector, request.task_id, SinkMetrics(self.clock)
+        settings = ErrorSettings.of(config)
+        handler = ErrorHandler(settings, metrics.errors, self.clock, stop)
+        converters = self._converters(config)
+        pipeline = SinkPipeline(
+            self._transforms(config, opened), converters, handler, reportable=settings.reports
+        )
+        dead_letters: DeadLetters | None = None
+        if settings.dead_letter_topic:
+            admin = self._admin(request, opened)
+            retry_until_stopped(
+                "look for the dead letter queue topic", lambda: make_topic(admin, settings), stop
+            )
+            writing = DeadLetterClients(self._dead_letter_producer(request, opened), admin)
+            dead_letters = DeadLetters(task_id, settings, writing, metrics.errors, stop)
+            handler.reporters.append(dead_letters)
+        if settings.logs:
+            handler.reporters.append(_error_log(task_id, settings, metrics))
+        setup = SinkSetup(
+            task_id,
+            task,
+            request.task,
+            _topics(config),
+            self._consumer(request),
+            pipeline,
+            handler,
+            metrics,
+            stop,
+            self.clock,
+            request.on_topic,
+            lambda member: self._leave(request, member),
+            dead_letters,
+            ErrantRecords(handler, converters) if settings.reports else None,
+            self.config.offset_flush_interval_ms,
+            self.config.offset_flush_timeout_ms,
+        )
+        return SinkRunner(setup, opened.pop_all().close)
+
+    def _consumer(self, request: TaskRequest) -> Consumer:
+        return self.clients.consumer(
+            request.connector,
+            client_id=f"connector-consumer-{request.task_id}",
+            group_id=group_of(request.task_id.connector, request.connector),
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        )
+
+    def _leave(self, request: TaskRequest, member: GroupMetadata) -> None:
+        with self.clients.admin(request.connector) as admin:
+            admin.remove_group_members(member.group_id, [member.member_id]).all()
+
+    def _dead_letter_producer(self, request: TaskRequest, opened: ExitStack) -> BulkProducer:
+        return self._opened(
+            opened,
+            self.clients.producer(
+                request.connector,
+                client_id=f"connector-dlq-producer-{request.task_id}",
+                delivery_timeout_ms=LONGEST_MS,
+                max_block_ms=SEND_BLOCK_MS,
+            ),
+        )
+
+    # --- both ----------------------------------------------------------------------------------
+
+    def _admin(self, request: TaskRequest, opened: ExitStack) -> Admin:
+        admin = self.clients.admin(
+            request.connector, client_id=f"connector-adminclient-{request.task_id}"
+        )
+        opened.callback(admin.close)
+        return admin
+
+    def _opened(self, opened: ExitStack, producer: BulkProducer) -> BulkProducer:
+        opened.callback(producer.close, CLOSE_TIMEOUT_MS)
+        return producer
+
+    def _transforms(self, config: Mapping[str, str], opened: ExitStack) -> list[Transform]:
+        """The connector's transforms, with the names that errors are reported under."""
+        chain = TransformationChain.build(config, self.plugins)
+        opened.callback(chain.close)
+        return [
+            # Without a predicate there is nothing to ask before.
+            Transform(
+                each.class_name,
+                each.transformation.apply if each.predicate is None else each.apply,
+            )
+            for each in chain.transforms
+        ]
+
+    def _converters(self, config: Mapping[str, str]) -> Converters:
+        """Those of the connector, or the worker's, each with the settings from where it is."""
+        key, key_name = self._converter("key.converter", config)
+        value, value_name = self._converter("value.converter", config)
+        header, header_name = self._converter("header.converter", config)
+        return Converters(
+            cast(Converter, key),
+            cast(Converter, value),
+            cast(HeaderConverter, header),
+            key_name,
+            value_name,
+            header_name,
+        )
+
+    def _converter(
+        self, setting: str, config: Mapping[str, str]
+    ) -> tuple[Converter | HeaderConverter, str]:
+        where = config if config.get(setting) else self.config.originals
+        name = config.get(setting) or getattr(self.config, setting.replace(".", "_"))
+        is_header = setting == "header.converter"
+        kind = PluginKind.HEADER_CONVERTER if is_header else PluginKind.CONVERTER
+        found = self.plugins.find(kind, name)
+        if found is None:
+            raise ConfigError(f'"{setting}" is not a converter: "{name}"')
+        converter = cast("Converter | HeaderConverter", found())
+        converter.configure(with_prefix(where, f"{setting}."), setting == "key.converter")
+        return converter, self.plugins.class_name(name) or name
+
+
+def _error_log(task_id: TaskId, settings: ErrorSettings, metrics: TaskMetrics) -> ErrorLog:
+    return ErrorLog(task_id, metrics.errors, with_records=settings.logs_records)
+
+
+def _topics(config: Mapping[str, str]) -> list[str] | Pattern:
+    """What a sink reads: topics by name, or all whose name matches."""
+    pattern = config.get("topics.regex", "").strip()
+    if not pattern:
+        return sink_topics(config)
+    try:
+        return compile_pattern(pattern)
+    except ValueError as error:
+        raise ConfigError(f'"topics.regex" is not a valid regular expression: {error}') from None

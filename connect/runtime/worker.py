@@ -1,0 +1,303 @@
+"""Worker: runs connectors and tasks, each in a thread of its own.
+
+    herder ──► Worker ──► ConnectorThread   start, stop, task_configs of a connector
+                  │
+                  ├─────► TaskThread        one per task: SourceRunner or SinkRunner; a source has
+                  │                         another thread that stores offsets while its poll waits
+                  │
+                  └─────► idle thread       collects garbage while all tasks wait
+
+Starts and stops are reported to a listener; nothing here waits for a connector, but
+for its task configurations and, for task.shutdown.graceful.timeout.ms, for its end.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Self
+
+from broker import concurrency, garbage
+from broker.client.opening import Target
+from broker.clock import Clock, SystemClock
+from connect.api import Connector
+from connect.clients import Clients
+from connect.config.connector_config import sink_definition
+from connect.config.hidden_settings import HiddenSettings
+from connect.config.worker_config import WorkerConfig
+from connect.config_def import ConfigDef
+from connect.errors import AlreadyExists, ConnectError, NotFound
+from connect.plugin_finder import PluginKind
+from connect.runtime.connector_thread import ConnectorThread
+from connect.runtime.metrics_text import ConnectorMetrics, metrics_text
+from connect.runtime.source.offset_stores import OffsetStores
+from connect.runtime.source.setup import StoredOffsets
+from connect.runtime.startup_counts import CountedStart, StartupCounts
+from connect.runtime.task_building import TaskBuilder, TaskRequest, WorkerPlugins
+from connect.runtime.task_thread import TaskThread
+from connect.state.offsets import OffsetStore
+from connect.state.task_state import StatusListener, TargetState, TaskId
+from connect.stop_signal import StopSignal
+
+logger = logging.getLogger(__name__)
+
+IDLE_TICK_MS = 500
+_TASKS = ConfigDef(
+    key for name, key in sink_definition().keys.items() if name.startswith("tasks.max")
+)
+
+
+def ignore_topic(task: TaskId, topic: str) -> None:
+    """Ignore the topics that tasks use."""
+
+
+class Worker:
+    """Runs connectors and tasks; any thread may call any method."""
+
+    def __init__(
+        self,
+        target: Target,
+        config: WorkerConfig,
+        plugins: WorkerPlugins,
+        offsets: OffsetStore,
+        clock: Clock | None = None,
+        on_topic: Callable[[TaskId, str], None] = ignore_topic,
+    ) -> None:
+        """`offsets` is the worker's store; `on_topic` is called with tasks and their topics."""
+        self._config = config
+        self._plugins = plugins
+        self._hidden = HiddenSettings(plugins)
+        self._clock = clock or SystemClock()
+        self._on_topic = on_topic
+        self._stores = OffsetStores(target, config, offsets)
+        self._builder = TaskBuilder(
+            Clients(target, config.originals), config, plugins, self._stores, self._clock
+        )
+        self._lock = concurrency.Lock()  # guards what follows
+        self._connectors: dict[str, ConnectorThread] = {}
+        self._tasks: dict[TaskId, TaskThread] = {}
+        self._connector_starts = StartupCounts()
+        self._task_starts = StartupCounts()
+        self._stop = StopSignal(self._clock)
+        self._idle_thread = concurrency.Thread(
+            target=self._collect_garbage, name="connect-idle", daemon=True
+        )
+        self._idle_thread.start()
+
+    @property
+    def clients(self) -> Clients:
+        """Opens clients with the settings of the worker and of connectors."""
+        return self._builder.clients
+
+    def offset_store(self, config: Mapping[str, str]) -> OffsetStore:
+        """Where the offsets of a source connector are."""
+        return self._stores.of(config)
+
+    # --- connectors ----------------------------------------------------------------------------
+
+    def start_connector(
+        self,
+        name: str,
+        config: Mapping[str, str],
+        listener: StatusListener,
+        on_reconfigure: Callable[[], None],
+        target: TargetState = TargetState.STARTED,
+    ) -> None:
+        """Start a connector, soon; `on_reconfigure` is called when it wants other tasks."""
+        thread = ConnectorThread(
+            name,
+            config,
+            lambda: self._allowed_connector(config),
+            CountedStart(listener, self._connector_starts),
+            self._hidden.secrets(config),
+        )
+        with self._lock:
+            if name in self._connectors:
+                raise AlreadyExists(f"Connector {name} already exists")
+            self._connectors[name] = thread
+            self._connector_starts.attempts += 1
+        offsets = StoredOffsets(name, lambda: self._stores.of(config), self._stop)
+        thread.start(offsets, on_reconfigure)
+        thread.set_target(target)
+
+    def _allowed_connector(self, config: Mapping[str, str]) -> Connector:
+        found = self._plugins.connector(config["connector.class"])
+        self._config.allowed_paths.check(found, config)
+        return found()
+
+    def stop_connector(self, name: str) -> bool:
+        """Stop a connector and wait for that, a while; whether it was there."""
+        with self._lock:
+            thread = self._connectors.pop(name, None)
+        if thread is None:
+            return False
+        thread.stop_soon()
+        if not thread.wait_ended(self._config.task_shutdown_graceful_timeout_ms):
+            thread.abandon()
+        return True
+
+    def connector_task_configs(self, name: str) -> list[dict[str, str]]:
+        """The configurations of its tasks, as the connector wants them now; waits for it."""
+        thread = self._connector(name)
+        limit, enforced = _TASKS.parse(thread.config).values()
+        assert isinstance(limit, int)
+        found = thread.ask(lambda connector: connector.task_configs(limit))
+        if len(found) > limit:
+            said = f"The connector {name} has generated {len(found)} tasks, which is greater than "
+            said += f"{limit}, the maximum number of tasks it is configured to create."
+            if enforced:
+                raise ConnectError(said, hint="raise tasks.max, or set tasks.max.enforce=false")
+            logger.warning(said)
+        task_class = self._plugins.task_name(thread.config["connector.class"])
+        shared = {
+            setting: thread.config[setting]
+            for setting in ("topics", "topics.regex")
+            if setting in thread.config
+        }
+        return [{**config, "task.class": task_class, **shared} for config in found]
+
+    def ask_connector(self, name: str, what: Callable[[Connector], object]) -> object:
+        """Ask a running connector something, in its thread."""
+        return self._connector(name).ask(what)
+
+    def set_target_state(self, name: str, target: TargetState) -> None:
+        """Start, pause or stop a connector, soon, and pause or resume its tasks."""
+        with self._lock:
+            connector = self._connectors.get(name)
+            tasks = [task for task_id, task in self._tasks.items() if task_id.connector == name]
+        if connector is not None:
+            connector.set_target(target)
+        for task in tasks:
+            task.set_target(target)
+
+    def _connector(self, name: str) -> ConnectorThread:
+        with self._lock:
+            found = self._connectors.get(name)
+        if found is None:
+            raise NotFound(f"Connector {name} not found")
+        return found
+
+    # --- tasks ---------------------------------------------------------------------------------
+
+    def start_task(
+        self,
+        task_id: TaskId,
+        connector_config: Mapping[str, str],
+        task_config: Mapping[str, str],
+        listener: StatusListener,
+        target: TargetState = TargetState.STARTED,
+        confirm: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Start a task, soon; see TaskRequest for `confirm`."""
+        request = TaskRequest(
+            task_id,
+            connector_config,
+            task_config,
+            lambda topic: self._on_topic(task_id, topic),
+            confirm,
+        )
+        thread = TaskThread(
+            task_id,
+            lambda stop: self._builder.build(request, stop),
+            CountedStart(listener, self._task_starts),
+            self._clock,
+            self._hidden.secrets({**connector_config, **task_config}),
+        )
+        with self._lock:
+            if task_id in self._tasks:
+                raise ConnectError(f"Task already exists in this worker: {task_id}")
+            self._tasks[task_id] = thread
+            self._task_starts.attempts += 1
+        thread.start(target)
+
+    def fences_tasks(self, config: Mapping[str, str]) -> bool:
+        """Whether tasks of a connector must be fenced before others take their place."""
+        kind = self._plugins.kind_of(config["connector.class"])
+        return self._config.exactly_once and kind is PluginKind.SOURCE
+
+    def fence_tasks(self, name: str, config: Mapping[str, str], count: int) -> None:
+        """Fence source tasks that another worker may still run: they can no longer write."""
+        for number in range(count):
+            self._builder.fence(TaskId(name, number), config)
+
+    def stop_tasks(self, task_ids: Iterable[TaskId]) -> None:
+        """Stop tasks, all at the same time, and wait for that, a while."""
+        with self._lock:
+            threads = [self._tasks.pop(each) for each in list(task_ids) if each in self._tasks]
+        for thread in threads:
+            thread.stop_soon()
+        deadline_ms = self._clock.monotonic_ms() + self._config.task_shutdown_graceful_timeout_ms
+        for thread in threads:
+            if not thread.wait_ended(max(0, deadline_ms - self._clock.monotonic_ms())):
+                thread.abandon()
+
+    def tasks_of(self, name: str) -> list[TaskId]:
+        """The tasks of a connector that this worker has, failed ones included."""
+        with self._lock:
+            return sorted(task_id for task_id in self._tasks if task_id.connector == name)
+
+    def _collect_garbage(self) -> None:
+        """Tasks do that between two turns, but may wait for long in a poll, or hang."""
+        while not self._stop.wait(IDLE_TICK_MS):
+            garbage.collect_when_due()
+
+    # --- metrics -------------------------------------------------------------------------------
+
+    def task_metrics(self, task_id: TaskId) -> dict[str, float]:
+        """What a task counts, by Kafka Connect's names; NotFound if there is no such task."""
+        with self._lock:
+            found = self._tasks.get(task_id)
+        if found is None:
+            raise NotFound(f"Task {task_id} not found")
+        return found.metrics.values()
+
+    def metrics(self) -> str:
+        """Everything that is counted, in Prometheus' text format."""
+        with self._lock:
+            connectors, tasks = list(self._connectors.values()), dict(self._tasks)
+        counts = {
+            "connector-count": float(len(connectors)),
+            "task-count": float(len(tasks)),
+            **self._connector_starts.values("connector"),
+            **self._task_starts.values("task"),
+        }
+        shown = [self._connector_metrics(connector) for connector in connectors]
+        return metrics_text(
+            counts, shown, {task_id: task.metrics for task_id, task in tasks.items()}
+        )
+
+    def _connector_metrics(self, connector: ConnectorThread) -> ConnectorMetrics:
+        name = connector.config.get("connector.class", "")
+        kind = self._plugins.kind_of(name)
+        return ConnectorMetrics(
+            connector.name,
+            connector.status,
+            "unknown" if kind is None else kind.value,
+            self._plugins.class_name(name) or name,
+            self._plugins.version(kind or PluginKind.SOURCE, name) or "",
+        )
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Stop everything."""
+        with self._lock:
+            names, tasks = list(self._connectors), list(self._tasks)
+        self.stop_tasks(tasks)
+        for name in names:
+            self.stop_connector(name)
+        self._stop.set()
+        self._idle_thread.join()
+        self._stores.close()
+
+    def __enter__(self) -> Self:
+        """Use as a context manager."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()

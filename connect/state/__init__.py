@@ -1,0 +1,1 @@
+"""What workers store: configurations, offsets and statuses in topics."""

@@ -1,0 +1,1 @@
+"""Tests of running connectors and tasks."""
