@@ -33,8 +33,8 @@ from connect.records import Header, Record, SinkRecord, SourceRecord
 
 if TYPE_CHECKING:
     from connect.client import ConnectClient
+    from connect.config.worker_config import WorkerConfig
     from connect.server import ConnectServer
-    from connect.worker_config import WorkerConfig
 else:
     # A connector does not need the worker that runs it.
     __getattr__, __dir__ = public_names(
@@ -42,7 +42,7 @@ else:
         {
             "client": ["ConnectClient"],
             "server": ["ConnectServer"],
-            "worker_config": ["WorkerConfig"],
+            "config.worker_config": ["WorkerConfig"],
         },
     )
 
