@@ -112,7 +112,7 @@ def environment_of(level: str) -> dict[str, str]:
     # The workers must collect the same tests in the same order, whatever a set's order is.
     hash_seed = str(random.randrange(2**32)) if level == "long" else "0"
     environment = {
-        "MILLSTREAM_FUZZ_SEED": str(random.randrange(2**32)),
+        "TESTS_FUZZ_SEED": str(random.randrange(2**32)),
         **os.environ,
         "HYPOTHESIS_PROFILE": "long" if level == "long" else "ci",
         "PYTHONHASHSEED": hash_seed,
@@ -120,7 +120,7 @@ def environment_of(level: str) -> dict[str, str]:
         "PYTHONPYCACHEPREFIX": str(CACHE / "bytecode"),
     }
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    for name in ("PYTHONHASHSEED", "MILLSTREAM_FUZZ_SEED"):
+    for name in ("PYTHONHASHSEED", "TESTS_FUZZ_SEED"):
         sys.stdout.write(f"== {name}={environment[name]}\n")
     sys.stdout.flush()
     return environment

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.apache_kafka import ApacheKafka, KafkaRelease, fetch_apache_kafka
 from tests.support.millstream_broker import MillstreamBroker
-from tests.support.peer import PeerMissing
+from tests.support.peer import PeerMissing, skip_without_peer
 
 Target = MillstreamBroker | ApacheKafka
 
@@ -73,7 +73,7 @@ def apache_kafka() -> KafkaRelease:
     try:
         return fetch_apache_kafka()
     except PeerMissing as missing:
-        pytest.skip(f"no Apache Kafka: {missing}")
+        skip_without_peer(f"no Apache Kafka: {missing}")
 
 
 # Facts are whatever JSON a scenario printed; each test knows the shape of its own.

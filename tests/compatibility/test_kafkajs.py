@@ -4,7 +4,7 @@ import pytest
 
 from tests.compatibility.conftest import Facts, Target, facts_of
 from tests.support.kafkajs_client import fetch_kafkajs, run_scenarios
-from tests.support.peer import PeerMissing
+from tests.support.peer import PeerMissing, skip_without_peer
 from tests.support.stored_batches import stored_compression
 
 pytestmark = [pytest.mark.slow, pytest.mark.peer]
@@ -25,7 +25,7 @@ def facts(bootstrap: str) -> Facts:
     try:
         modules = fetch_kafkajs()
     except PeerMissing as missing:
-        pytest.skip(f"no kafkajs: {missing}")
+        skip_without_peer(f"no kafkajs: {missing}")
     printed = run_scenarios(modules, bootstrap, *SCENARIOS)
     return facts_of(printed)
 

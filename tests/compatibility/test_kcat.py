@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.compatibility.conftest import Target
 from tests.support.kcat import KcatReader, find_kcat, run_kcat
-from tests.support.peer import PeerMissing, wait_until
+from tests.support.peer import PeerMissing, skip_without_peer, wait_until
 from tests.support.stored_batches import stored_compression
 
 pytestmark = [pytest.mark.slow, pytest.mark.peer]
@@ -24,7 +24,7 @@ def kcat() -> None:
     try:
         find_kcat()
     except PeerMissing as missing:
-        pytest.skip(f"no kcat: {missing}")
+        skip_without_peer(f"no kcat: {missing}")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from tests.compatibility.conftest import Facts, facts_of
 from tests.support.ksqldb_clients import Runner, node_clients, python_clients
-from tests.support.peer import PeerMissing
+from tests.support.peer import PeerMissing, skip_without_peer
 from tests.support.sql_server import SqlServerProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.peer, pytest.mark.xdist_group("ksqldb-clients")]
@@ -31,7 +31,7 @@ def seen_by(
     try:
         run = fetch()
     except PeerMissing as missing:
-        pytest.skip(f"no clients of ksqlDB: {missing}")
+        skip_without_peer(f"no clients of ksqlDB: {missing}")
     with SqlServerProcess(folders.mktemp("server")) as server:
         return facts_of(run(server.wait_serving(), *scenarios))
 

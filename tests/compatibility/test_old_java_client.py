@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.apache_kafka import java_command, run_java
 from tests.support.maven import Artifact, copy_jars
-from tests.support.peer import PeerMissing, cache_folder, fill_folder_once
+from tests.support.peer import PeerMissing, cache_folder, fill_folder_once, skip_without_peer
 
 pytestmark = [pytest.mark.slow, pytest.mark.peer]
 
@@ -36,7 +36,7 @@ def test_an_old_client_gets_what_an_old_client_sent(
     try:
         jars = fetch_old_tools(version)
     except PeerMissing as missing:
-        pytest.skip(f"no Java client {version}: {missing}")
+        skip_without_peer(f"no Java client {version}: {missing}")
     topic = unique("old")
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(60)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.millstream_broker import MillstreamBroker
 from tests.support.millstream_worker import MillstreamWorker
-from tests.support.peer import REPOSITORY, PeerMissing, find_command, wait_until
+from tests.support.peer import REPOSITORY, PeerMissing, find_command, skip_without_peer, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.peer]
 
@@ -27,7 +27,7 @@ def test_a_file_goes_into_a_topic_and_out_again(tmp_path: Path) -> None:
     try:
         find_command("curl")
     except PeerMissing as missing:
-        pytest.skip(str(missing))
+        skip_without_peer(missing)
     (tmp_path / "server.properties").write_text(LINES)
     copy = tmp_path / "copy-of-server.properties"
     with (

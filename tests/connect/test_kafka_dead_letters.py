@@ -13,7 +13,7 @@ from connect.server import ConnectServer
 from tests.connect.running_worker import make_topic, read
 from tests.support.kafka_connect_worker import KafkaConnect, worker_settings
 from tests.support.millstream_broker import MillstreamBroker
-from tests.support.peer import PeerMissing, wait_until
+from tests.support.peer import PeerMissing, skip_without_peer, wait_until
 
 pytestmark = [pytest.mark.peer, pytest.mark.slow]
 
@@ -73,7 +73,7 @@ def test_kafka_connect_writes_the_same_dead_letters(
     try:
         kafka_connect = KafkaConnect(tmp_path / "connect", bootstrap=broker.bootstrap)
     except PeerMissing as missing:
-        pytest.skip(f"no Kafka Connect: {missing}")
+        skip_without_peer(f"no Kafka Connect: {missing}")
     with kafka_connect:
         theirs = letters(kafka_connect.url, broker, "dead-theirs", tmp_path)
     settings = worker_settings(broker.bootstrap, 0)

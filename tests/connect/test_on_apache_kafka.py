@@ -21,7 +21,7 @@ from tests.connect.running_worker import (
 )
 from tests.connect.scripted import SinkScript
 from tests.support.apache_kafka import ApacheKafka
-from tests.support.peer import PeerMissing, wait_until
+from tests.support.peer import PeerMissing, skip_without_peer, wait_until
 
 pytestmark = [pytest.mark.peer, pytest.mark.slow]
 
@@ -33,7 +33,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     try:
         running = ApacheKafka(tmp_path_factory.mktemp("kafka"), settings=settings)
     except PeerMissing as missing:
-        pytest.skip(f"no Apache Kafka: {missing}")
+        skip_without_peer(f"no Apache Kafka: {missing}")
     with running:
         yield running.bootstrap
 

@@ -13,7 +13,7 @@ from broker.errors import BrokerError, ConfigError
 from millstream.__main__ import COMMANDS, command_line
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.millstream_broker import MillstreamBroker
-from tests.support.peer import PeerMissing
+from tests.support.peer import PeerMissing, skip_without_peer
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("command-line")]
 
@@ -36,7 +36,7 @@ def served(
     try:
         kafka = ApacheKafka(folder, settings=SETTINGS)
     except PeerMissing as missing:
-        pytest.skip(f"no Apache Kafka: {missing}")
+        skip_without_peer(f"no Apache Kafka: {missing}")
     with kafka:
         yield kafka
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.support.maven import Artifact, copy_jars, find_newest_version
+from tests.support.maven import Artifact, copy_jars
 from tests.support.peer import (
     PeerMissing,
     cache_folder,
@@ -30,6 +30,8 @@ from tests.support.peer import (
     wait_until,
 )
 from tests.support.ports import held_ports
+
+VERSION = "4.3.1"  # recorded answers in tests/ are those of this release
 
 TOOL_CLASSES = {
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
@@ -115,33 +117,23 @@ def run_java(command: Sequence[str], *, stdin: str | None = None, timeout_s: flo
 
 
 def fetch_apache_kafka() -> KafkaRelease:
-    """The newest release, or that of MILLSTREAM_KAFKA_VERSION; downloaded at the first call."""
-    fetched = _fetch_once(os.environ.get("MILLSTREAM_KAFKA_VERSION"))
+    """VERSION, or that of MILLSTREAM_KAFKA_VERSION; downloaded at the first call."""
+    fetched = _fetch_once(os.environ.get("MILLSTREAM_KAFKA_VERSION", VERSION))
     if isinstance(fetched, PeerMissing):
         raise PeerMissing(*fetched.args)
     return fetched
 
 
 @functools.cache
-def _fetch_once(wanted: str | None) -> KafkaRelease | PeerMissing:
+def _fetch_once(version: str) -> KafkaRelease | PeerMissing:
     # The failure is kept too: a mirror that does not answer is asked once in a run.
     try:
         find_command("java")
         with cache_folder("apache-kafka") as cache:
-            version = wanted or _newest_version(cache)
             folder = fill_folder_once(cache / version, functools.partial(_copy_release, version))
             return KafkaRelease(version, folder)
     except PeerMissing as missing:
         return missing
-
-
-def _newest_version(cache: Path) -> str:
-    # Asked once; removing the file, or the whole cache, asks again.
-    answer = cache / "newest-version"
-    if not answer.exists():
-        newest = find_newest_version("org.apache.kafka", "kafka_2.13", versions="[4,)")
-        answer.write_text(newest)
-    return answer.read_text()
 
 
 def _copy_release(version: str, folder: Path) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.apache_kafka import KafkaRelease, java_command, run_java
-from tests.support.maven import Artifact, copy_jars, find_newest_version
+from tests.support.maven import Artifact, copy_jars
 from tests.support.peer import PeerMissing, cache_folder, fill_folder_once, find_command
 
 SOURCES = Path(__file__).parent / "java"
@@ -30,9 +30,9 @@ class JavaAvro:
         ).splitlines()
 
 
-PLAIN_AVRO = JavaAvro("PlainAvro", Artifact("org.apache.avro", "avro", "[1.11,)"))
+PLAIN_AVRO = JavaAvro("PlainAvro", Artifact("org.apache.avro", "avro", "1.12.2"))
 CONFLUENT_AVRO = JavaAvro(
-    "ConfluentAvro", Artifact("io.confluent", "kafka-avro-serializer", "[7,)")
+    "ConfluentAvro", Artifact("io.confluent", "kafka-avro-serializer", "7.9.0")
 )
 
 
@@ -42,13 +42,9 @@ def _fetch_once(library: Artifact) -> KafkaRelease | PeerMissing:
     try:
         find_command("java")
         with cache_folder(library.name) as cache:
-            answer = cache / "newest-version"
-            if not answer.exists():
-                newest = find_newest_version(library.group, library.name, versions=library.version)
-                answer.write_text(newest)
-            version = answer.read_text()
-            wanted = [Artifact(library.group, library.name, version)]
-            folder = fill_folder_once(cache / version, lambda folder: copy_jars(wanted, folder))
-            return KafkaRelease(version, folder)
+            folder = fill_folder_once(
+                cache / library.version, lambda folder: copy_jars([library], folder)
+            )
+            return KafkaRelease(library.version, folder)
     except PeerMissing as missing:
         return missing

@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import Self
 
 import httpx
-import pytest
 
 from tests.support.apache_kafka import (
     SHORT_LIVED_JVM,
@@ -23,7 +22,13 @@ from tests.support.apache_kafka import (
     fetch_apache_kafka,
 )
 from tests.support.maven import Artifact, copy_alone
-from tests.support.peer import PeerMissing, cache_folder, fill_folder_once, wait_until
+from tests.support.peer import (
+    PeerMissing,
+    cache_folder,
+    fill_folder_once,
+    skip_without_peer,
+    wait_until,
+)
 from tests.support.ports import held_ports
 
 _MAIN_CLASS = "org.apache.kafka.connect.cli.ConnectDistributed"
@@ -42,7 +47,7 @@ def skip_without_kafka_connect() -> None:
     try:
         fetch_file_connectors(fetch_apache_kafka().version)
     except PeerMissing as missing:
-        pytest.skip(str(missing))
+        skip_without_peer(missing)
 
 
 class KafkaConnect:

@@ -3,13 +3,13 @@
 import functools
 from pathlib import Path
 
-from tests.support.apache_kafka import KafkaRelease
-from tests.support.maven import Artifact, copy_jars, find_newest_version
+from tests.support.apache_kafka import VERSION, KafkaRelease
+from tests.support.maven import Artifact, copy_jars
 from tests.support.peer import PeerMissing, cache_folder, fill_folder_once, find_command
 
 
 def fetch_kafka_streams() -> KafkaRelease:
-    """The newest release of the library; downloaded at the first call."""
+    """The release of the library that tests compare with; downloaded at the first call."""
     fetched = _fetch_once()
     if isinstance(fetched, PeerMissing):
         raise PeerMissing(*fetched.args)
@@ -22,13 +22,8 @@ def _fetch_once() -> KafkaRelease | PeerMissing:
     try:
         find_command("java")
         with cache_folder("kafka-streams-library") as cache:
-            answer = cache / "newest-version"
-            if not answer.exists():
-                newest = find_newest_version("org.apache.kafka", "kafka-streams", versions="[4,)")
-                answer.write_text(newest)
-            version = answer.read_text()
-            folder = fill_folder_once(cache / version, functools.partial(_copy, version))
-            return KafkaRelease(version, folder)
+            folder = fill_folder_once(cache / VERSION, functools.partial(_copy, VERSION))
+            return KafkaRelease(VERSION, folder)
     except PeerMissing as missing:
         return missing
 

@@ -12,6 +12,7 @@ from tests.support.peer import (
     run_installer,
 )
 
+PACKAGE = "kafkajs@2.2.4"
 SCENARIOS = Path(__file__).parent / "kafkajs" / "scenarios.js"
 
 
@@ -45,7 +46,7 @@ def _fetch_once() -> Path | PeerMissing:
 def _install(npm: str, folder: Path) -> None:
     # Without a package file npm would look for one in the folders above, and install there.
     (folder / "package.json").write_text('{"private": true}')
-    run_installer([npm, "install", "--no-audit", "--no-fund", "kafkajs"], cwd=folder)
+    run_installer([npm, "install", "--no-audit", "--no-fund", PACKAGE], cwd=folder)
 
 
 def run_scenarios(modules: Path, bootstrap: str, *scenarios: str, timeout_s: float = 120.0) -> str:

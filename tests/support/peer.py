@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CACHE = REPOSITORY / ".cache"
@@ -16,8 +17,21 @@ CACHE = REPOSITORY / ".cache"
 DOWNLOAD_TIMEOUT_S = 300.0
 
 
+# Set where every peer must be available, as .ci/run does: a test without its peer fails there.
+REQUIRED = "TESTS_REQUIRE_PEERS"
+
+
 class PeerMissing(Exception):
     """A real peer cannot be had here; the text says why."""
+
+
+def skip_without_peer(reason: object) -> NoReturn:
+    """Skip the test whose peer is missing, or fail it where all peers are required."""
+    import pytest  # programs of tests use this module, too, some in environments without pytest
+
+    if os.environ.get(REQUIRED):
+        pytest.fail(f"a peer is missing, and {REQUIRED} is set: {reason}", pytrace=False)
+    pytest.skip(str(reason))
 
 
 def find_command(name: str) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 from sql.backends.spark.session import check_java, open_session
 from sql.errors import SqlError
+from tests.support.peer import skip_without_peer
 
 MASTER = "local[2,3]"  # a task that fails is tried again, as on a cluster
 SETTINGS = {
@@ -44,5 +45,5 @@ def shared_session() -> Any:
     """The session of this process; it ends with it."""
     why = missing()
     if why is not None:
-        pytest.skip(why)
+        skip_without_peer(why)
     return open_session(MASTER, SETTINGS)

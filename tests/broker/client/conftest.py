@@ -14,7 +14,7 @@ from broker.config import BrokerConfig
 from broker.model import TopicPartition
 from tests.support.apache_kafka import ApacheKafka, ApacheKafkaCluster
 from tests.support.millstream_broker import MillstreamBroker
-from tests.support.peer import PeerMissing, wait_until
+from tests.support.peer import PeerMissing, skip_without_peer, wait_until
 
 # What makes waiting shorter; everything else stays at the defaults that users get.
 SETTINGS = {
@@ -50,7 +50,7 @@ def kafka_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     try:
         kafka = ApacheKafka(tmp_path_factory.mktemp("kafka"), settings=SETTINGS)
     except PeerMissing as missing:
-        pytest.skip(f"no Apache Kafka: {missing}")
+        skip_without_peer(f"no Apache Kafka: {missing}")
     with kafka:
         yield kafka.bootstrap
 
@@ -69,7 +69,7 @@ def kafka_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKa
             tmp_path_factory.mktemp("cluster"), nodes=3, settings=settings, heap_mb=256
         )
     except PeerMissing as missing:
-        pytest.skip(f"no Apache Kafka: {missing}")
+        skip_without_peer(f"no Apache Kafka: {missing}")
     with cluster:
         yield cluster
 

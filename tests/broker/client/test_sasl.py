@@ -31,7 +31,7 @@ from broker.protocol.messages.sasl import (
 )
 from tests.broker.client.fake_broker import FakeBroker, all_versions
 from tests.support.apache_kafka import ApacheKafka
-from tests.support.peer import PeerMissing
+from tests.support.peer import PeerMissing, skip_without_peer
 from tests.support.ports import held_ports
 
 # RFC 7677, section 3.
@@ -318,7 +318,7 @@ def secured_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[st
     try:
         kafka = ApacheKafka(folder / "kafka", settings=SECURED)
     except PeerMissing as missing:
-        pytest.skip(f"no Apache Kafka: {missing}")
+        skip_without_peer(f"no Apache Kafka: {missing}")
     address = f"SECURED://127.0.0.1:{held_ports(1)[0]}"
     listeners = dict(line.split("=", 1) for line in kafka._properties().splitlines())
     kafka._settings.update(

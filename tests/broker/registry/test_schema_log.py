@@ -28,7 +28,7 @@ from tests.broker.registry.conftest import SETTINGS
 from tests.broker.registry.examples import record, referring, refused
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.millstream_broker import MillstreamBroker
-from tests.support.peer import PeerMissing
+from tests.support.peer import PeerMissing, skip_without_peer
 
 A_STRING = '{"subject":"a","version":1,"id":7,"schema":"\\"string\\"","deleted":false}'
 NOOP = '{"keytype":"NOOP","magic":0}'
@@ -427,7 +427,7 @@ def test_a_registry_works_over_the_network(
     try:
         served = peer(tmp_path, settings=SETTINGS)
     except PeerMissing as missing:
-        pytest.skip(f"no peer: {missing}")
+        skip_without_peer(f"no peer: {missing}")
     with served, Registry(served.bootstrap) as old:
         assert old.register("a", record("x")) == 1
         with Registry(served.bootstrap) as new:

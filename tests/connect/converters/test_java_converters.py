@@ -19,7 +19,7 @@ from tests.connect.converters.test_json_converter import BAD_DATA, SCHEMALESS
 from tests.connect.converters.test_simple_header_converter import READ, WRITTEN
 from tests.connect.converters.values import ABSENT, ADDRESS, PRESENT, Example, examples
 from tests.support.apache_kafka import fetch_apache_kafka, java_command
-from tests.support.peer import PeerMissing
+from tests.support.peer import PeerMissing, skip_without_peer
 
 pytestmark = [pytest.mark.slow, pytest.mark.peer]
 
@@ -56,7 +56,7 @@ def java() -> Iterator[JavaConverters]:
     try:
         command = java_command(fetch_apache_kafka().compile(SOURCE), "Converters")
     except PeerMissing as missing:
-        pytest.skip(f"no Apache Kafka: {missing}")
+        skip_without_peer(f"no Apache Kafka: {missing}")
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         yield JavaConverters(process)

@@ -11,7 +11,7 @@ import pytest
 from tests.connect.fire.pipeline import Platform, running_platform, start_pipeline
 from tests.connect.fire.tables import PATIENCE_S, Copy, SourceTable, wait_for_copies
 from tests.support.mariadb import MariadbServer
-from tests.support.peer import PeerMissing, wait_until
+from tests.support.peer import PeerMissing, skip_without_peer, wait_until
 from tests.support.postgres import PostgresServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.peer]
@@ -27,7 +27,7 @@ def servers() -> Iterator[tuple[PostgresServer, MariadbServer]]:
     try:
         postgres, mariadb = PostgresServer(), MariadbServer()
     except PeerMissing as missing:
-        pytest.skip(f"no database: {missing}")
+        skip_without_peer(f"no database: {missing}")
     with postgres, mariadb:
         yield postgres, mariadb
 

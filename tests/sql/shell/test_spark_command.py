@@ -14,7 +14,7 @@ from broker.broker import Broker
 from broker.client import producer
 from sql.engine.engine import Engine
 from sql.engine.topic_rows import records_to_end
-from tests.support.peer import REPOSITORY, wait_until
+from tests.support.peer import REPOSITORY, skip_without_peer, wait_until
 from tests.support.spark import MARKS, missing
 
 pytestmark = [*MARKS, pytest.mark.long]
@@ -66,7 +66,7 @@ class Job:
 def job(tmp_path: Path) -> Job:
     why = missing()
     if why is not None:
-        pytest.skip(why)
+        skip_without_peer(why)
     data = tmp_path / "millstream-data"
     with Broker(data_directory=str(data)) as broker:
         with Engine(broker, data_directory=data / "sql") as engine:

@@ -21,7 +21,7 @@ from tests.streams.fire.harness import (
 from tests.streams.fire.shop import check_paid, check_totals, make_events
 from tests.support.apache_kafka import ApacheKafka, fetch_apache_kafka
 from tests.support.millstream_broker import MillstreamBroker
-from tests.support.peer import PeerMissing, wait_until
+from tests.support.peer import PeerMissing, skip_without_peer, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -162,7 +162,7 @@ def test_results_are_exact_on_apache_kafka(tmp_path: Path) -> None:
     try:
         fetch_apache_kafka()
     except PeerMissing as missing:
-        pytest.skip(f"no Apache Kafka: {missing}")
+        skip_without_peer(f"no Apache Kafka: {missing}")
     random = Random(13)
     with ApacheKafka(tmp_path / "kafka", settings=BROKER_SETTINGS) as kafka:
         make_topics(kafka.bootstrap)

@@ -22,7 +22,7 @@ from tests.streams.runtime.apps import (
 from tests.streams.runtime.conftest import SETTINGS
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.millstream_broker import MillstreamBroker
-from tests.support.peer import REPOSITORY, PeerMissing, wait_until
+from tests.support.peer import REPOSITORY, PeerMissing, skip_without_peer, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -74,7 +74,7 @@ def kafka_or_skip(tmp_path: Path) -> ApacheKafka:
     try:
         return ApacheKafka(tmp_path / "kafka", settings={"group.initial.rebalance.delay.ms": "0"})
     except PeerMissing as missing:
-        pytest.skip(f"no Apache Kafka: {missing}")
+        skip_without_peer(f"no Apache Kafka: {missing}")
 
 
 @pytest.mark.peer

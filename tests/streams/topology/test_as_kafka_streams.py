@@ -8,7 +8,7 @@ import pytest
 from tests.streams.topology.topologies import ALL
 from tests.support.apache_kafka import java_command, run_java
 from tests.support.kafka_streams import fetch_kafka_streams
-from tests.support.peer import PeerMissing
+from tests.support.peer import PeerMissing, skip_without_peer
 
 SOURCE = Path(__file__).parents[2] / "support" / "java" / "Topologies.java"
 
@@ -21,7 +21,7 @@ def described() -> dict[str, str]:
     try:
         class_path = fetch_kafka_streams().compile(SOURCE)
     except PeerMissing as missing:
-        pytest.skip(str(missing))
+        skip_without_peer(missing)
     printed = run_java(java_command(class_path, "Topologies"))
     _, *parts = re.split(r"^== (\w+)\n", printed, flags=re.MULTILINE)
     return dict(zip(parts[::2], parts[1::2], strict=True))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.connect.connectors.jdbc.databases import SomeDatabase, server_database, sqlite_database
 from tests.support.mariadb import MariadbServer
-from tests.support.peer import PeerMissing
+from tests.support.peer import PeerMissing, skip_without_peer
 from tests.support.postgres import PostgresServer
 
 SERVER_MARKS = [pytest.mark.peer, pytest.mark.slow, pytest.mark.xdist_group("databases")]
@@ -29,7 +29,7 @@ def postgres() -> Iterator[PostgresServer]:
     try:
         server = PostgresServer()
     except PeerMissing as missing:
-        pytest.skip(f"no PostgreSQL: {missing}")
+        skip_without_peer(f"no PostgreSQL: {missing}")
     with server:
         yield server
 
@@ -40,7 +40,7 @@ def mariadb() -> Iterator[MariadbServer]:
     try:
         server = MariadbServer()
     except PeerMissing as missing:
-        pytest.skip(f"no MariaDB: {missing}")
+        skip_without_peer(f"no MariaDB: {missing}")
     with server:
         yield server
 

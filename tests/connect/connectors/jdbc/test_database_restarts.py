@@ -13,7 +13,7 @@ from tests.connect.connectors.jdbc.databases import SomeDatabase, server_databas
 from tests.connect.connectors.jdbc.sink_driving import person, put, running_sink
 from tests.connect.connectors.jdbc.source_driving import DrivenSource, column
 from tests.support.mariadb import MariadbServer
-from tests.support.peer import PeerMissing
+from tests.support.peer import PeerMissing, skip_without_peer
 from tests.support.postgres import PostgresServer
 
 pytestmark = SERVER_MARKS
@@ -26,7 +26,7 @@ def mortal(request: pytest.FixtureRequest) -> Iterator[tuple[str, Server]]:
     try:
         server: Server = PostgresServer() if request.param == "postgres" else MariadbServer()
     except PeerMissing as missing:
-        pytest.skip(f"no {request.param}: {missing}")
+        skip_without_peer(f"no {request.param}: {missing}")
     with server:
         yield request.param, server
 

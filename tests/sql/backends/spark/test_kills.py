@@ -17,7 +17,7 @@ from tests.sql.backends.spark.cluster import SETTINGS, committed_records, create
 from tests.sql.backends.spark.counting import COUNTS, ORDERS, check_counts, write_orders
 from tests.sql.backends.spark.driving import PATIENCE_S, Driver, driving, wait_for_counts
 from tests.support.millstream_broker import MillstreamBroker
-from tests.support.peer import wait_until
+from tests.support.peer import skip_without_peer, wait_until
 from tests.support.spark import MARKS, missing
 
 pytestmark = MARKS
@@ -46,7 +46,7 @@ def test_a_query_with_state_whose_driver_is_killed_counts_exactly(
 ) -> None:
     why = missing()
     if why is not None:
-        pytest.skip(why)
+        skip_without_peer(why)
     orders = kills * ORDERS_PER_KILL
     chance = Random(orders)
     with MillstreamBroker(tmp_path / "broker", settings=SETTINGS) as broker:

@@ -12,7 +12,7 @@ from tests.sql.backends.spark.cluster import SETTINGS, committed_records, create
 from tests.sql.backends.spark.counting import COUNTS, ORDERS, STATEMENTS, check_counts, write_orders
 from tests.sql.backends.spark.driving import driving, wait_for_counts
 from tests.support.millstream_broker import MillstreamBroker
-from tests.support.peer import REPOSITORY
+from tests.support.peer import REPOSITORY, skip_without_peer
 from tests.support.spark import MARKS, missing
 from tests.support.spark_servers import connect_server, standalone_cluster, submit
 
@@ -27,7 +27,7 @@ def test_a_query_with_state_counts_exactly(
 ) -> None:
     why = missing()
     if why is not None:
-        pytest.skip(why)
+        skip_without_peer(why)
     with (
         MillstreamBroker(tmp_path / "broker", settings=SETTINGS) as broker,
         spark(tmp_path / "spark") as master,
@@ -45,7 +45,7 @@ def test_a_query_with_state_counts_exactly(
 def test_spark_submit_says_where_the_command_runs(tmp_path: Path) -> None:
     why = missing()
     if why is not None:
-        pytest.skip(why)
+        skip_without_peer(why)
     statements = tmp_path / "job.sql"
     statements.write_text(STATEMENTS)
     with (

@@ -23,7 +23,7 @@ from tests.sql.backends.spark.counting import (
 from tests.sql.backends.spark.driving import PATIENCE_S, driving, wait_for_counts
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.millstream_broker import MillstreamBroker
-from tests.support.peer import PeerMissing, wait_until
+from tests.support.peer import PeerMissing, skip_without_peer, wait_until
 from tests.support.spark import MARKS, missing, shared_session
 from tests.support.spark_connector import fetch_spark_connector
 
@@ -42,7 +42,7 @@ def cluster(kind: str, folder: Path) -> Iterator[str]:
     try:
         kafka = ApacheKafka(folder)
     except PeerMissing as reason:
-        pytest.skip(str(reason))
+        skip_without_peer(reason)
     with kafka:
         yield kafka.bootstrap
 
@@ -54,7 +54,7 @@ def jars_of(reading: str) -> list[Path]:
     try:
         return fetch_spark_connector(version("pyspark"))
     except PeerMissing as reason:
-        pytest.skip(str(reason))
+        skip_without_peer(reason)
 
 
 @pytest.mark.peer
@@ -65,7 +65,7 @@ def jars_of(reading: str) -> list[Path]:
 def test_a_query_with_state_counts_exactly(kind: str, reading: str, tmp_path: Path) -> None:
     why = missing()
     if why is not None:
-        pytest.skip(why)
+        skip_without_peer(why)
     jars = jars_of(reading)
     with cluster(kind, tmp_path / "cluster") as servers:
         create(servers, ORDERS, 2)
