@@ -211,7 +211,7 @@ def topics_one_by_one() -> Iterator[None]:
 @mutation(
     "16: the session of a KIP-848 member never ends",
     needs=("consumer reader", "long absence"),
-    found_in=19,
+    found_in=68,
 )
 def endless_sessions() -> Iterator[None]:
     with patch.object(ConsumerGroup, "next_deadline_ms", lambda self: None):

@@ -130,6 +130,11 @@ class TestOnSpark:
 
     pytestmark = MARKS
 
+    def test_one_call_of_each_function_is_equal(self, spark: Any) -> None:
+        texts = [texts[0] for texts in CALLS.values()]
+        assert differences(spark, native(texts), random_rows(ROWS)) == []
+
+    @pytest.mark.long
     def test_functions_casts_and_operators_are_equal(self, spark: Any) -> None:
         texts = [*all_calls(), *CASTS, *CONDITIONS]
         assert differences(spark, native(texts), random_rows(ROWS)) == []
