@@ -13,8 +13,8 @@ from tests.support.tidy import ROOT
 PACKAGES = (
     "broker",
     "broker.client",
-    "broker.client.registry",
-    "broker.client.serde",
+    "broker.serde.registry",
+    "broker.serde",
     "broker.registry",
     "broker.server",
     "connect",
