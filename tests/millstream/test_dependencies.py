@@ -80,6 +80,7 @@ def imports() -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_import_is_declared(imports: dict[str, set[str]]) -> None:
     required = names(PROJECT["dependencies"])
     extras = PROJECT["optional-dependencies"]
@@ -98,6 +99,7 @@ def test_every_import_is_declared(imports: dict[str, set[str]]) -> None:
     assert undeclared == set()
 
 
+@pytest.mark.slow
 def test_every_declared_library_is_imported(imports: dict[str, set[str]]) -> None:
     extras = (PROJECT["optional-dependencies"][extra] for extra in PARTS_OF_EXTRAS)
     declared = names(PROJECT["dependencies"]).union(*map(names, extras))

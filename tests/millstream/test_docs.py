@@ -11,6 +11,8 @@ import pytest
 from millstream.__main__ import COMMANDS
 from tests.support.tidy import PACKAGES, ROOT
 
+pytestmark = pytest.mark.slow  # all modules are parsed
+
 PAGES = ("CONTRIBUTING.md", "docs/architecture.md")
 SECTION = re.compile(r"^## +(.*)$", re.MULTILINE)
 BLOCK = re.compile(r"^ *```(\w+)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)

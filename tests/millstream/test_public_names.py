@@ -13,9 +13,9 @@ from tests.support.tidy import ROOT
 PACKAGES = (
     "broker",
     "broker.client",
-    "broker.serde.registry",
-    "broker.serde",
     "broker.registry",
+    "broker.serde",
+    "broker.serde.registry",
     "broker.server",
     "connect",
     "millstream.testing",
@@ -66,6 +66,7 @@ def loaded_by(module: str) -> set[str]:
     return set(found.stdout.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_exported_name_exists(package: str) -> None:
     module = importlib.import_module(package)
@@ -75,6 +76,7 @@ def test_every_exported_name_exists(package: str) -> None:
         assert name in dir(module)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
 def test_names_that_are_imported_later_are_those_that_type_checkers_see(package: str) -> None:
     module = importlib.import_module(package)
@@ -109,7 +111,9 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("package", ["broker", "broker.client", "connect", "sql", "streams"])
+@pytest.mark.parametrize(
+    "package", ["broker", "broker.client", "broker.serde", "connect", "sql", "streams"]
+)
 def test_an_import_of_a_package_loads_no_large_library(package: str) -> None:
     assert loaded_by(package) & LARGE == set()
 
