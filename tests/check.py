@@ -15,6 +15,8 @@ from pathlib import Path
 from threading import Thread
 from typing import IO
 
+from tests.support.seeds import SEED, VARIABLE
+
 CACHE = Path(__file__).parent.parent / ".cache"
 STATIC = (
     ("format", ["ruff", "format", "--check", "--quiet", "."]),
@@ -112,15 +114,15 @@ def environment_of(level: str) -> dict[str, str]:
     # The workers must collect the same tests in the same order, whatever a set's order is.
     hash_seed = str(random.randrange(2**32)) if level == "long" else "0"
     environment = {
-        "TESTS_FUZZ_SEED": str(random.randrange(2**32)),
         **os.environ,
+        VARIABLE: str(SEED),
         "HYPOTHESIS_PROFILE": "long" if level == "long" else "ci",
         "PYTHONHASHSEED": hash_seed,
         # Tests start hundreds of processes: without a cache each one compiles every module.
         "PYTHONPYCACHEPREFIX": str(CACHE / "bytecode"),
     }
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    for name in ("PYTHONHASHSEED", "TESTS_FUZZ_SEED"):
+    for name in ("PYTHONHASHSEED", VARIABLE):
         sys.stdout.write(f"== {name}={environment[name]}\n")
     sys.stdout.flush()
     return environment

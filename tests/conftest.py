@@ -8,6 +8,7 @@ pytest_plugins = [
     "millstream.pytest_plugin",  # found by itself where Millstream is installed
     "tests.support.durations",
     "tests.support.scheduling",
+    "tests.support.seeds",
 ]
 
 # A change must pass or fail by itself, not by luck: new examples are looked for in the long runs.

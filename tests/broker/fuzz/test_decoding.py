@@ -11,6 +11,7 @@ from broker.errors import BrokerError, ErrorCode
 from broker.protocol.frame import decode_request, decode_response
 from tests.broker.fuzz.corpus import batches, requests, responses
 from tests.broker.fuzz.mutation import Mutator
+from tests.support.seeds import seed_of
 
 BATCH_BYTES_MAX = 1_048_588
 # Of the processor: one case takes some 50 µs.
@@ -70,17 +71,17 @@ def fuzz_batches(seed: int, count: int) -> None:
 
 @pytest.mark.slow
 def test_damaged_requests_are_refused_or_read() -> None:
-    fuzz_requests(seed=1, count=50_000)
+    fuzz_requests(seed=seed_of("requests"), count=50_000)
 
 
 @pytest.mark.slow
 def test_damaged_responses_are_refused_or_read() -> None:
-    fuzz_responses(seed=2, count=10_000)
+    fuzz_responses(seed=seed_of("responses"), count=10_000)
 
 
 @pytest.mark.slow
 def test_damaged_batches_are_refused_or_read() -> None:
-    fuzz_batches(seed=3, count=20_000)
+    fuzz_batches(seed=seed_of("batches"), count=20_000)
 
 
 @pytest.mark.long

@@ -18,6 +18,7 @@ from broker.protocol.frame import Request, decode_request, encode_response
 from broker.protocol.messages.topics import CreatePartitionsRequest, CreateTopicsRequest
 from tests.broker.fuzz.corpus import NAMES, requests
 from tests.broker.fuzz.mutation import Mutator
+from tests.support.seeds import seed_of
 
 CASE_SECONDS_MAX = 5.0
 WAITING_MAX = 200
@@ -123,7 +124,7 @@ def fuzz_handlers(path: Path, caplog: pytest.LogCaptureFixture, *, seed: int, co
 def test_damaged_requests_are_answered_or_refused(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    fuzz_handlers(tmp_path, caplog, seed=4, count=20_000)
+    fuzz_handlers(tmp_path, caplog, seed=seed_of("handlers"), count=20_000)
 
 
 @pytest.mark.long

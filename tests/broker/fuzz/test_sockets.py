@@ -31,6 +31,7 @@ from tests.broker.fuzz.corpus import TOPIC, requests
 from tests.broker.fuzz.mutation import HARD_VALUES, Mutator
 from tests.support.millstream_broker import MillstreamBroker
 from tests.support.raw_client import SIZE, RawClient
+from tests.support.seeds import seed_of
 
 FRAME_BYTES_MAX = 2 << 20
 MEMORY_GROWTH_MAX = 120 << 20
@@ -119,7 +120,7 @@ def send_frames(client: RawClient, frames: list[bytearray], random: Random) -> N
 
 @pytest.mark.slow
 def test_damaged_frames_end_in_an_answer_or_a_closed_connection(broker: MillstreamBroker) -> None:
-    fuzz_sockets(broker, seed=5, count=20_000)
+    fuzz_sockets(broker, seed=seed_of("sockets"), count=20_000)
 
 
 @pytest.mark.long

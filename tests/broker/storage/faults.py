@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from broker.files import FileSystem
 from broker.model import OpenFile
@@ -22,6 +23,19 @@ class Crash(BaseException):
     """The process ends here; BaseException, so that nobody handles it."""
 
 
+@dataclass(frozen=True, slots=True)
+class NameChange:
+    """A file or folder that was created, renamed or removed: which names it had and has."""
+
+    old: str | None
+    new: str | None
+    gone: bytes | None = None  # durable bytes of the file that was removed or replaced
+
+    def is_in(self, folder: str) -> bool:
+        """Whether a folder has one of the names."""
+        return any(os.path.dirname(path) == folder for path in (self.old, self.new) if path)
+
+
 class FaultyFileSystem(FileSystem):
     """Real files, and beside them what would be left of them had the power gone."""
 
@@ -35,14 +49,14 @@ class FaultyFileSystem(FileSystem):
         self.fsyncs = 0
         self._paths: dict[int, str] = {}  # inode -> path
         self._durable: dict[str, bytes] = {}
-        self._unsynced_names: list[str] = []
+        self._unsynced_names: list[NameChange] = []
 
     def open(self, path: str, flags: int = os.O_RDWR) -> OpenFile:
         """Open a file, and know it from now on."""
         if flags & os.O_CREAT:
             self._count()
             if not os.path.exists(path):
-                self._unsynced_names.append(path)
+                self._unsynced_names.append(NameChange(None, path))
                 self._durable[path] = b""
         file = super().open(path, flags)
         self._paths[os.fstat(file.descriptor).st_ino] = path
@@ -92,16 +106,42 @@ class FaultyFileSystem(FileSystem):
     def fsync_directory(self, path: str) -> None:
         """The names in a folder are there after a power cut."""
         self._step()
-        prefix = os.path.join(path, "")
-        self._unsynced_names = [
-            name for name in self._unsynced_names if os.path.dirname(name) + "/" != prefix
-        ]
+        folder = path.rstrip("/")
+        self._unsynced_names = [each for each in self._unsynced_names if not each.is_in(folder)]
+
+    def fsync_names(self, folder: OpenFile) -> None:
+        """The same for a folder that is open."""
+        self.fsync_directory(self._paths[os.fstat(folder.descriptor).st_ino])
 
     def rename(self, old: str, new: str) -> None:
-        """Rename, for good; with it all that came before, as a journal keeps its order."""
+        """Rename: the new name is there after a power cut when its folder was fsynced."""
         self._step()
+        gone = self._durable_bytes(new)
         super().rename(old, new)
-        self._unsynced_names.clear()
+        self._unsynced_names.append(NameChange(old, new, gone))
+        self._move_durable(old, new)
+
+    def unlink(self, path: str) -> None:
+        """Remove a file: it may be back after a power cut, until its folder was fsynced."""
+        self._step()
+        if not os.path.exists(path):
+            return
+        gone = self._durable_bytes(path)
+        super().unlink(path)
+        self._unsynced_names.append(NameChange(path, None, gone))
+        self._durable.pop(path, None)
+
+    def _durable_bytes(self, path: str) -> bytes | None:
+        """What a power cut leaves of a file; None when there is none."""
+        if not os.path.isfile(path):
+            return None
+        if path in self._durable:
+            return self._durable[path]
+        with open(path, "rb") as file:  # nobody has written to it
+            return file.read()
+
+    def _move_durable(self, old: str, new: str) -> None:
+        """A file or folder has another name."""
         if os.path.isdir(new):
             self._durable = {
                 path.replace(old + "/", new + "/"): data for path, data in self._durable.items()
@@ -110,27 +150,33 @@ class FaultyFileSystem(FileSystem):
         self._paths[os.stat(new).st_ino] = new
         self._durable[new] = self._durable.pop(old, b"")
 
-    def unlink(self, path: str) -> None:
-        """Remove a file."""
-        self._step()
-        super().unlink(path)
-        self._durable.pop(path, None)
-        self._unsynced_names.clear()
-
     def lose_power(self, choose: Callable[[int, int], int]) -> None:
         """Leave of each file what is durable and some of what is not; torn, or with zeros.
 
         `choose(low, high)` decides, the bounds included.
         """
         names = self._unsynced_names
-        for name in names[choose(0, len(names)) :]:
-            if os.path.exists(name):
-                os.unlink(name)
-            self._durable.pop(name, None)
+        for change in reversed(names[choose(0, len(names)) :]):  # a journal keeps its order
+            self._undo(change)
         for path, durable in self._durable.items():
             if os.path.exists(path):
                 self._tear(path, durable, choose)
         self.forget_faults()
+
+    def _undo(self, change: NameChange) -> None:
+        """Files have the names that they had before."""
+        if change.new is not None and os.path.exists(change.new):
+            if change.old is None:
+                os.unlink(change.new)
+                self._durable.pop(change.new, None)
+            else:
+                os.rename(change.new, change.old)
+                self._move_durable(change.new, change.old)
+        back = change.old if change.new is None else change.new
+        if change.gone is not None and back is not None:
+            with open(back, "wb") as file:
+                file.write(change.gone)
+            self._durable[back] = change.gone
 
     def _tear(self, path: str, durable: bytes, choose: Callable[[int, int], int]) -> None:
         with open(path, "rb") as file:

@@ -3,6 +3,7 @@
 import errno
 import os
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -183,3 +184,30 @@ def test_a_marker_whose_index_cannot_be_read_is_not_written(
     disk.crash()
     assert disk.open().end_offset == 3
     disk.close()
+
+
+@pytest.mark.parametrize("are_fsynced", [False, True])
+def test_names_are_lost_with_the_power_unless_their_folder_was_fsynced(
+    tmp_path: Path, files: FaultyFileSystem, are_fsynced: bool
+) -> None:
+    def write(name: str, data: bytes) -> None:
+        file = files.open(str(tmp_path / name), os.O_RDWR | os.O_CREAT)
+        files.write_all(file, data, 0)
+        files.fsync(file)
+
+    for name in ("replaced", "moved", "removed"):
+        write(name, b"before")
+    files.fsync_directory(str(tmp_path))
+    write("created", b"after")
+    write("temporary", b"after")
+    files.rename(str(tmp_path / "temporary"), str(tmp_path / "replaced"))
+    files.rename(str(tmp_path / "moved"), str(tmp_path / "elsewhere"))
+    files.unlink(str(tmp_path / "removed"))
+    if are_fsynced:
+        files.fsync_directory(str(tmp_path))
+    files.lose_power(lambda low, high: low)
+    found = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    if are_fsynced:
+        assert found == {"created": b"after", "replaced": b"after", "elsewhere": b"before"}
+    else:
+        assert found == dict.fromkeys(("replaced", "moved", "removed"), b"before")

@@ -230,8 +230,8 @@ def make_topics(bootstrap: str) -> None:
         administration.create_topics([NewTopic(name, PARTITIONS) for name in TOPICS]).all()
 
 
-def largest_commits(bootstrap: str) -> int:
-    """The records of the largest transaction of each changelog partition, added up."""
+def largest_commits(bootstrap: str) -> tuple[int, int]:
+    """The records of the largest transaction of each changelog partition, added up; and of all."""
     with admin(bootstrap) as administration:
         names = [
             name
@@ -264,4 +264,5 @@ def largest_commits(bootstrap: str) -> int:
             sizes[who] = sizes.get(who, 0) + header.record_count
             largest[tp] = max(largest[tp], sizes[who])
             previous = header.last_offset + 1
-    return largest.total()
+    written = sum(header.record_count for headers in records.values() for header in headers)
+    return largest.total(), written

@@ -1,16 +1,19 @@
 """Offsets of a checkpoint and the arithmetic of micro-batches."""
 
 import json
+import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from broker.errors import ConfigError
 from broker.model import TopicPartition
 from sql.backends.spark.offsets import (
+    OFFSET_MAX,
     PACKING,
+    PARTITION_MAX,
     Packing,
     Span,
     of_text,
@@ -57,12 +60,32 @@ def test_what_is_no_offset_is_refused_by_name(text: str) -> None:
         of_text(text, "starting_offsets", least=-2)
 
 
-@given(st.dictionaries(st.text(max_size=3), st.none() | st.integers() | st.text(max_size=3)))
-def test_anything_else_is_refused_too(partitions: dict[str, object]) -> None:
-    try:
-        of_tree({"topic": partitions}, "checkpoint")
-    except ConfigError:
-        return
+NUMBERS = st.integers(0, PARTITION_MAX + 1).map(str)
+ANYTHING = st.none() | st.integers(-2, OFFSET_MAX + 1) | st.text(max_size=3)
+
+
+@given(st.dictionaries(NUMBERS | st.text(max_size=3), st.integers(0, 9) | ANYTHING, max_size=3))
+@example({str(PARTITION_MAX): OFFSET_MAX})
+@example({str(PARTITION_MAX + 1): 0})
+@example({"0": OFFSET_MAX + 1})
+@example({"0": -1})
+@example({"-0": 0})
+def test_offsets_of_partitions_are_taken_and_anything_else_is_refused(
+    partitions: dict[str, object],
+) -> None:
+    are_offsets = all(
+        re.fullmatch(r"\d+", number)
+        and int(number) < 2**31
+        and isinstance(offset, int)
+        and 0 <= offset < 2**63
+        for number, offset in partitions.items()
+    )
+    if are_offsets:
+        expected = {TopicPartition("topic", int(each)): partitions[each] for each in partitions}
+        assert of_tree({"topic": partitions}, "checkpoint") == expected
+    else:
+        with pytest.raises(ConfigError, match=r"checkpoint.*topic"):
+            of_tree({"topic": partitions}, "checkpoint")
 
 
 @given(st.dictionaries(PARTITIONS, st.integers(0, 99)), st.integers(0, 9), st.integers(0, 9))
