@@ -1,16 +1,32 @@
-"""The seed of a run: random tests take it where a new one in every run finds more.
+"""The seed of a run: random tests take it where another one finds more.
 
-It is printed by `python -m tests.check` and at the top of every run of pytest. To run with the seed
-of an earlier run: TESTS_FUZZ_SEED=123 make test, or the same before a command of pytest.
+It follows from the commit: each change is tested with a seed of its own, and passes or fails by
+itself, not by luck. It is printed by `python -m tests.check` and at the top of every run of pytest.
+To run with another one: TESTS_FUZZ_SEED=123 make test, or the same before a command of pytest.
 """
 
 import os
-import random
+import subprocess
 from hashlib import sha256
+from pathlib import Path
 
 VARIABLE = "TESTS_FUZZ_SEED"
+
+
+def _seed_of_commit() -> int:
+    """The first digits of the commit; 0 outside of a repository."""
+    done = subprocess.run(
+        ["git", "rev-parse", "HEAD"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return int(done.stdout.strip()[:8] or "0", 16)
+
+
 # Workers of pytest inherit it, and so do the processes of tests.
-SEED = int(os.environ.setdefault(VARIABLE, str(random.randrange(2**32))))
+SEED = int(os.environ.setdefault(VARIABLE, str(_seed_of_commit())))
 
 
 def seed_of(name: str) -> int:
