@@ -63,7 +63,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     except PeerMissing as reason:
         pytest.skip(str(reason))
     for name in tracked_files():
-        if not name.startswith("tests/"):
+        if name.partition("/")[0] in (name, "docs", *PRODUCT):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, folder / name)
     return folder
