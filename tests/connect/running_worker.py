@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import pytest
+
 from broker.client import admin, consumer, producer
 from broker.client.administration.values import NewTopic
 from broker.client.api import ConsumerRecord
@@ -14,6 +16,7 @@ from broker.clock import Clock
 from broker.model import TopicPartition
 from connect.config.worker_config import WorkerConfig
 from connect.plugins import Plugins
+from connect.runtime.sink.runner import SinkRunner
 from connect.runtime.worker import Worker
 from connect.state.offsets import TopicOffsets
 from connect.state.state_topic import StateTopic, TopicSpec
@@ -188,3 +191,21 @@ def committed_offsets(target: Target, group_id: str) -> dict[TopicPartition, int
     with admin(target) as administration:
         found = administration.list_group_offsets(group_id)
         return {tp: position.offset for tp, position in found.values.items()}
+
+
+class SinkTurns:
+    """Counts the turns of sink tasks that are over."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        turn = SinkRunner.turn
+
+        def counted(runner: SinkRunner) -> None:
+            turn(runner)
+            self.count += 1
+
+        monkeypatch.setattr(SinkRunner, "turn", counted)
+
+    def wait_for_more(self, more: int) -> None:
+        wanted = self.count + more
+        wait_until(lambda: self.count >= wanted, f"{more} more turns")

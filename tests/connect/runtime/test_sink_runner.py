@@ -18,10 +18,16 @@ from broker.model import TopicPartition
 from connect.errors import RetriableError
 from connect.records import SinkRecord
 from connect.retries import RETRY_MS
-from connect.runtime.sink.runner import SinkRunner
 from connect.state.task_state import TargetState
 from connect.stop_signal import StopSignal
-from tests.connect.running_worker import committed_offsets, make_topic, read, running_worker, write
+from tests.connect.running_worker import (
+    SinkTurns,
+    committed_offsets,
+    make_topic,
+    read,
+    running_worker,
+    write,
+)
 from tests.connect.scripted import ScriptedSinkTask, SinkScript
 from tests.support.peer import wait_until
 
@@ -137,28 +143,10 @@ def test_a_retriable_error_has_the_same_batch_put_again_and_no_other_before_it(
     assert script.attempts[0] == script.attempts[2]
 
 
-class Turns:
-    """Counts the turns of sink tasks that are over."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count = 0
-        turn = SinkRunner.turn
-
-        def counted(runner: SinkRunner) -> None:
-            turn(runner)
-            self.count += 1
-
-        monkeypatch.setattr(SinkRunner, "turn", counted)
-
-    def wait_for_more(self, more: int) -> None:
-        wanted = self.count + more
-        wait_until(lambda: self.count >= wanted, f"{more} more turns")
-
-
 def test_the_wait_before_a_redelivery_is_what_the_task_asked_for(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turns = Turns(monkeypatch)
+    turns = SinkTurns(monkeypatch)
     make_topic(broker, "in")
     write(broker, "in", "a")
     clock, script = ManualClock(), SinkScript()

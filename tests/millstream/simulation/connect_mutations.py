@@ -26,7 +26,7 @@ RIVAL = ("connect", "rival worker")
 AFTER_AN_ANSWER = "end after an answer"
 
 
-@mutation("5: a record whose dead letter is refused is skipped", needs="connect")
+@mutation("5: a record whose dead letter is refused is skipped", needs="connect", found_in=5)
 def skipped_letters() -> Iterator[None]:
     def failed(letters: DeadLetters, failure: Any, report: Any, error: BaseException) -> None:
         letters._counts.dead_letter_failures += 1
@@ -36,13 +36,15 @@ def skipped_letters() -> Iterator[None]:
         yield
 
 
-@mutation("6: a second worker of a group is not refused", needs=RIVAL)
+@mutation("6: a second worker of a group is not refused", needs=RIVAL, found_in=18)
 def second_workers() -> Iterator[None]:
     with patch.object(WorkerGroup, "join", lambda group, worker: None):
         yield
 
 
-@mutation("9: what a converter leaves out of many records is not missed", needs="connect")
+@mutation(
+    "9: what a converter leaves out of many records is not missed", needs="connect", found_in=1
+)
 def short_columns() -> Iterator[None]:
     def of_columns(kind: type[SinkRecord], *columns: Any) -> list[Any]:
         return list(map(partial(tuple.__new__, kind), zip(*columns, strict=False)))
@@ -51,7 +53,7 @@ def short_columns() -> Iterator[None]:
         yield
 
 
-@mutation("offsets of a sink are committed before it has flushed", needs="connect")
+@mutation("offsets of a sink are committed before it has flushed", needs="connect", found_in=1)
 def early_commits() -> Iterator[None]:
     real = SinkCommit._offered
 
@@ -68,7 +70,9 @@ def early_commits() -> Iterator[None]:
 
 
 @mutation(
-    "a configuration is acknowledged before it is in the topic", needs=("connect", AFTER_AN_ANSWER)
+    "a configuration is acknowledged before it is in the topic",
+    needs=("connect", AFTER_AN_ANSWER),
+    found_in=3,
 )
 def early_configurations() -> Iterator[None]:
     def write(store: ConfigStore, records: Sequence[tuple[str, object]]) -> None:
@@ -97,7 +101,7 @@ def late_offsets() -> Iterator[None]:
         yield
 
 
-@mutation("a paused connector goes on", needs="connect")
+@mutation("a paused connector goes on", needs="connect", found_in=3)
 def deaf_tasks() -> Iterator[None]:
     def set_target_state(worker: Worker, name: str, target: TargetState) -> None:
         if target is not TargetState.PAUSED:
@@ -108,7 +112,7 @@ def deaf_tasks() -> Iterator[None]:
         yield
 
 
-@mutation("a paused connector goes on after a restart of the worker", needs="connect")
+@mutation("a paused connector goes on after a restart of the worker", needs="connect", found_in=16)
 def forgotten_pauses() -> Iterator[None]:
     real = Worker.start_task
 
@@ -120,7 +124,7 @@ def forgotten_pauses() -> Iterator[None]:
         yield
 
 
-@mutation("the tasks of a deleted connector go on", needs="connect")
+@mutation("the tasks of a deleted connector go on", needs="connect", found_in=3)
 def left_tasks() -> Iterator[None]:
     real = ConnectorSupervisor._remove
 

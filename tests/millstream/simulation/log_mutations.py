@@ -68,7 +68,7 @@ def hasty_stop() -> Iterator[None]:
         yield
 
 
-@mutation("a compaction that a crash cut off is dropped", needs="end in a swap", found_in=78)
+@mutation("a compaction that a crash cut off is dropped", needs="end in a swap", found_in=166)
 def dropped_swaps() -> Iterator[None]:
     with patch.object(recovery, "LEFTOVERS", (*recovery.LEFTOVERS, SWAP)):
         yield
@@ -77,7 +77,7 @@ def dropped_swaps() -> Iterator[None]:
 @mutation(
     "streams: a standby takes over before it has caught up",
     needs=("application", "application 1", "partition", "stop"),
-    found_in=1,
+    found_in=19,
 )
 def early_takeover() -> Iterator[None]:
     def take_over(tasks: Any, owned: OwnedTask) -> None:

@@ -292,7 +292,7 @@ def early_recovery_point() -> Iterator[None]:
         yield
 
 
-@mutation("recovery does not see holes", needs="power loss in a roll", found_in=38)
+@mutation("recovery does not see holes", needs="power loss in a roll", found_in=13)
 def unseen_holes() -> Iterator[None]:
     with patch.object(recovery, "_is_hole", lambda *_: False):
         yield
@@ -360,11 +360,7 @@ def no_retention() -> Iterator[None]:
         yield
 
 
-@mutation(
-    "segments go without a checkpoint",
-    needs=("retention", "power loss in a removal"),
-    found_in=126,
-)
+@mutation("segments go without a checkpoint", needs=("retention", "power loss in a removal"))
 def hasty_retention() -> Iterator[None]:
     real = retention._ending_before
 
@@ -398,7 +394,7 @@ def kept_folders() -> Iterator[None]:
 @mutation(
     "coordinators answer before the record is on the disk",
     needs=("producer", "reader", "power loss after an answer"),
-    found_in=394,
+    found_in=137,
 )
 def early_answers() -> Iterator[None]:
     with patch.object(
@@ -410,7 +406,7 @@ def early_answers() -> Iterator[None]:
 @mutation(
     "a transaction is complete before its markers are on the disk",
     needs=("transactions", "power loss after an answer"),
-    found_in=189,
+    found_in=303,
 )
 def early_completion() -> Iterator[None]:
     def when_all_durable(self: Any, written: Any, callback: Callable[[], None]) -> None:

@@ -109,7 +109,7 @@ def forgotten_open_transactions() -> Iterator[None]:
         yield
 
 
-@mutation("offsets of an aborted transaction count", needs="application", found_in=11)
+@mutation("offsets of an aborted transaction count", needs="application", found_in=5)
 def aborted_offsets() -> Iterator[None]:
     real = OffsetStore.complete
 
