@@ -57,4 +57,6 @@ def test_null_raises(pattern: str) -> None:
 def test_many_wildcards_on_a_long_string_take_no_time(pattern: str) -> None:
     started = time.thread_time()
     like("a" * 100_000, pattern, None)
-    assert time.thread_time() - started < 2
+    assert (
+        time.thread_time() - started < 20
+    )  # far above what it takes, far below what backtracking takes
