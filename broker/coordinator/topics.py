@@ -95,7 +95,9 @@ class StagedChange:
     after: dict[str, Topic | None]
     before: dict[str, Topic | None]
     pending: Pending[Outcome] = field(default_factory=Pending)
-    followers: list[Pending[Outcome]] = field(default_factory=list)  # of others than who asked
+    followers: list[Pending[Outcome]] = field(
+        default_factory=list
+    )  # other requests that wait for it
     settled: concurrency.Event = field(default_factory=lambda: concurrency.Event())
 
     def settle(self, error: StorageError | None) -> None:

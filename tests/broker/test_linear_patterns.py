@@ -78,9 +78,7 @@ def test_a_pattern_that_tries_many_ways_is_not_evaluated_by_re(source: str) -> N
     for text in ("a" * 27 + "!", "x" * 5000, "a" * 100_000 + "!"):
         assert pattern._quick_length < len(text)
         assert pattern.search(text) is None
-    assert (
-        time.thread_time() - started < 20
-    )  # far above what it takes, far below what backtracking takes
+    assert time.thread_time() - started < 2
 
 
 def test_simple_patterns_on_short_strings_stay_with_re() -> None:

@@ -180,20 +180,20 @@ def null_condition() -> bool:
 
 @lru_cache(LIKE_PATTERNS_MAX)
 def like_pattern(pattern: str, escape: str | None) -> Pattern:
-    """A pattern of LIKE as a regular expression: % is any text, _ any sign."""
+    """A pattern of LIKE as a regular expression: % is any string, _ any character."""
     parts, escaped = [], False
-    for sign in pattern:
+    for character in pattern:
         if escaped:
-            parts.append(re.escape(sign))
+            parts.append(re.escape(character))
             escaped = False
-        elif sign == escape:
+        elif character == escape:
             escaped = True
-        elif sign == "%":
+        elif character == "%":
             parts.append(".*")
-        elif sign == "_":
+        elif character == "_":
             parts.append(".")
         else:
-            parts.append(re.escape(sign))
+            parts.append(re.escape(character))
     if escaped:
         raise ValueError("LIKE pattern must not end with escape character")
     return compile_pattern("".join(parts), re.DOTALL)

@@ -89,9 +89,7 @@ def test_patterns_that_backtrack_for_ever_elsewhere_are_quick_here() -> None:
         pattern = TopicPattern(text)
         for _ in range(20):
             assert not pattern.matches(name)
-    assert (
-        time.thread_time() - started < 20
-    )  # far above what it takes, far below what backtracking takes
+    assert time.thread_time() - started < 1
 
 
 def test_matches_are_remembered_and_follow_the_names() -> None:

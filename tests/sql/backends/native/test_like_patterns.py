@@ -1,5 +1,6 @@
 """LIKE: what a regular expression would say, in linear time."""
 
+import gc
 import re
 import time
 
@@ -55,8 +56,10 @@ def test_null_raises(pattern: str) -> None:
     "pattern", ["%a%a%a%a%a%a%a%a%a%a%b", "%" + "a%" * 500 + "b", "%a_%a_%a_%a_%a_%b", "%" * 5000]
 )
 def test_many_wildcards_on_a_long_string_take_no_time(pattern: str) -> None:
-    started = time.thread_time()
-    like("a" * 100_000, pattern, None)
-    assert (
-        time.thread_time() - started < 20
-    )  # far above what it takes, far below what backtracking takes
+    gc.disable()  # to collect what all tests before have left can take seconds
+    try:
+        started = time.thread_time()
+        like("a" * 100_000, pattern, None)
+        assert time.thread_time() - started < 2
+    finally:
+        gc.enable()
