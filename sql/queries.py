@@ -54,6 +54,9 @@ logger = logging.getLogger(__name__)
 
 CLOSE_TIMEOUT_MS = 30_000
 LATEST = -1
+# How often a dropped query that another server still runs is looked at: longer than a session.
+DISCARD_RETRY_MS = 2_000
+DISCARD_TRIES = 30
 USER_CODES = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -407,7 +410,7 @@ class AppRuntime:
             discard_state(self._machine.files, str(folder), self._application_id)
         target = self._target
         clients = target.clients if isinstance(target, SharedRuntime) else target
-        discard_applications(clients, [self._application_id])
+        discard_in_time(self._supervisor, clients, [self._application_id])
 
     def pause(self) -> None:
         """Process nothing until resumed."""
@@ -515,29 +518,70 @@ def discard_state(files: FileSystem, state_directory: str, application_id: str) 
     remove_folder(files, Path(state_directory) / application_id)
 
 
-def discard_applications(target: Target, application_ids: Collection[str]) -> None:
-    """Delete the offsets and the internal topics of applications that have ended."""
+def discard_in_time(
+    supervisor: Supervisor,
+    target: Target,
+    application_ids: Collection[str],
+    tries: int = DISCARD_TRIES,
+) -> None:
+    """Delete the offsets and internal topics of applications, once no server runs them any more.
+
+    The last server of a service that stops a query deletes them. One that was killed is a member of
+    the group until its session ends, so this one looks again.
+    """
+    running = discard_applications(target, application_ids)
+    if running and tries:
+        supervisor.after(
+            DISCARD_RETRY_MS, lambda: discard_in_time(supervisor, target, running, tries - 1)
+        )
+    elif running:
+        logger.warning(
+            "could not delete internal topics and groups of %s: the groups have members. They are "
+            "deleted when a server of this service starts",
+            ", ".join(running),
+        )
+
+
+def discard_applications(target: Target, application_ids: Collection[str]) -> list[str]:
+    """Delete the offsets and the internal topics of applications; those that still run somewhere.
+
+    Nothing is taken away from an application whose group has members.
+    """
     if not application_ids:
-        return
+        return []
     try:
         with admin(target) as administration:
-            _discard(administration, application_ids)
+            running = _delete_groups(administration, application_ids)
+            _delete_topics(administration, set(application_ids).difference(running))
     except MillstreamError as error:
         # What is left does no harm; the application has ended.
         names = ", ".join(application_ids)
         logger.warning("could not delete internal topics or groups of %s: %s", names, error)
+        return []
+    return running
 
 
-def _discard(administration: Admin, application_ids: Collection[str]) -> None:
+def _delete_groups(administration: Admin, application_ids: Collection[str]) -> list[str]:
+    """Delete groups; the applications among them that have members."""
+    # Sinks on Spark have groups of their own, for their marks.
+    prefixes = tuple(f"{each}-" for each in application_ids)
+    known = sorted({each.group_id for each in administration.list_groups()})
+    groups = [each for each in known if each in application_ids or each.startswith(prefixes)]
+    errors = administration.delete_groups(groups).errors if groups else {}
+    running = [name for name, error in errors.items() if _has_members(error)]
+    _report("group", {name: error for name, error in errors.items() if name not in running})
+    return [each for each in application_ids if each in running]
+
+
+def _has_members(error: MillstreamError) -> bool:
+    return isinstance(error, BrokerError) and error.code is ErrorCode.NON_EMPTY_GROUP
+
+
+def _delete_topics(administration: Admin, application_ids: Collection[str]) -> None:
     prefixes = tuple(f"{each}-" for each in application_ids)
     internal = [each for each in administration.list_topics() if each.startswith(prefixes)]
     if internal:
         _report("topic", administration.delete_topics(internal).errors)
-    # Sinks on Spark have groups of their own, for their marks.
-    known = sorted({each.group_id for each in administration.list_groups()})
-    groups = [each for each in known if each in application_ids or each.startswith(prefixes)]
-    if groups:
-        _report("group", administration.delete_groups(groups).errors)
 
 
 def _report(kind: str, errors: Mapping[str, MillstreamError]) -> None:

@@ -38,7 +38,7 @@ from sql.queries import (
     RetryPolicy,
     Supervisor,
     begin_at_end,
-    discard_applications,
+    discard_in_time,
     discard_state,
 )
 from sql.rows.row_format import Row
@@ -157,7 +157,7 @@ class QueryLauncher:
         for each in found:
             discard_state(self.machine.files, self._state_directory(self.config), each)
             self.spark.discard(each)
-        discard_applications(self.clients, found)
+        discard_in_time(self.supervisor, self.clients, found)
 
     def application_id(self, query_id: str) -> str:
         """The id of a persistent query's application."""

@@ -59,6 +59,7 @@ class SecondSqlServerActor(Actor):
         self.engine = None
         if self.first is not None:
             self.first.others_agree = self.agrees
+            self.first.other_engine = lambda: self.engine if self.is_alive else None
         while not self.must_stop:
             settings = OTHER_SETTINGS[self.starts % len(OTHER_SETTINGS)]
             engine = Engine(

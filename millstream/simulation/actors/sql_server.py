@@ -73,6 +73,7 @@ class SqlServerActor(Actor):
         self._follows = self.random.random() < FOLLOWING  # it costs as much as a query
         self._is_one_of_two = SECOND in platform.scenario.actors
         self.others_agree: Callable[[], bool] = lambda: True  # whether they know what it knows
+        self.other_engine: Callable[[], Engine | None] = lambda: None
         self._waits_for = "its script"
         self._has_started_calmly = False
         # Where paused queries read: since when, and the offset.
@@ -111,7 +112,16 @@ class SqlServerActor(Actor):
                         registry.set_level(None, CompatibilityLevel.NONE)
                     self.engine = engine
                     self.note("runs")
-                    self._serve(SqlServer(engine, reading, self.note, self._wait, self.answered))
+                    self._serve(
+                        SqlServer(
+                            engine,
+                            reading,
+                            self.note,
+                            self._wait,
+                            self.answered,
+                            self.other_engine,
+                        )
+                    )
             except MillstreamError as error:
                 self.note("starts again after", type(error).__name__, error.message[:200])
                 self.rest(500, 2_000)

@@ -335,7 +335,7 @@ class SqlWorkload:
         dropped = drops("TABLE", FRAGILE)
 
         def drop(server: SqlServer) -> None:
-            while _state_of(server, FRAGILE) is not QueryState.ERROR:
+            while not _has_failed(server, FRAGILE):
                 server.wait(FAILED_POLL_MS)
             dropped.run(server)
 
@@ -474,6 +474,9 @@ def _write_garbage(server: SqlServer) -> None:
         out.send(topic, b"not json", b"a").result(30_000)
 
 
-def _state_of(server: SqlServer, name: str) -> QueryState | None:
-    found = server.engine.commands.running.get(str(writer(server, name)))
-    return None if found is None else found.runtime.state
+def _has_failed(server: SqlServer, name: str) -> bool:
+    """Whether a query is in ERROR on one of the servers: on that which has the bad record."""
+    query_id = str(writer(server, name))
+    engines = [each for each in (server.engine, server.other()) if each is not None]
+    found = [each.commands.running.get(query_id) for each in engines]
+    return any(each is not None and each.runtime.state is QueryState.ERROR for each in found)

@@ -23,6 +23,7 @@ class SqlServer:
     note: Callable[..., None]  # into the history
     wait: Callable[[int], object]  # so many virtual milliseconds
     answered: Callable[[], object] = lambda: None  # a user was told that something is done
+    other: Callable[[], Engine | None] = lambda: None  # another server of the service
 
     def execute(self, text: str) -> list[Entity]:
         """Carry out statements; a command that is logged and fails is an error."""

@@ -125,3 +125,21 @@ def test_the_state_directory_of_the_settings_is_used(broker: Broker, tmp_path: P
         assert not (tmp_path / "sql" / "state").exists()
         engine.execute("DROP TABLE totals;")
         assert left_behind(broker, elsewhere) == []
+
+
+@pytest.mark.slow
+def test_a_query_that_another_server_still_runs_keeps_its_topics_until_that_one_stops_it(
+    broker: Broker, tmp_path: Path
+) -> None:
+    with engine_of(broker, tmp_path / "one") as one:
+        one.execute(ORDERS + BY_ITEM)
+        [query_id] = one.state.queries
+        with engine_of(broker, tmp_path / "two") as two:  # it does not follow by itself
+            for engine in (one, two):
+                assert engine.commands.running[query_id].runtime.wait_running(DEADLINE_MS)
+            running = two.commands.running[query_id].runtime
+            one.execute("DROP TABLE totals;")
+            assert len(left_behind(broker, tmp_path / "one" / "sql" / "state")) == 3
+            two.commands.follow()
+            assert running.failures == ()
+            assert left_behind(broker, tmp_path / "two" / "sql" / "state") == []
