@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from broker import concurrency
 from broker.storage.checkpoints import RECOVERY_POINTS
 from broker.storage.segment import DELETED, LOG, SWAP
 from millstream.simulation.actors.actor import Actor
@@ -12,6 +13,7 @@ from millstream.simulation.actors.producers import LEDGER, PARTITIONS
 from millstream.simulation.actors.sql_server import SqlServerActor
 from millstream.simulation.disk import SimulatedDisk
 from millstream.simulation.scenario import (
+    AFTER_A_COMMIT,
     AFTER_AN_ANSWER,
     FAILING_PARTITION,
     FREEZE,
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 JUMP_MS = 3_600_000
 LOOK_US = 100_000
+AROUND_A_COMMIT_US = 20_000
+SLOW_CLIENT = 20.0  # times as long as usual take the messages of a client
 RESTARTS_US = 10_000_000  # in which a failed query is started several times
 OPEN_WAIT_MS = FULL_MS = 20_000  # longer than transactions may last
 
@@ -47,6 +51,7 @@ class Faults:
             "stop": self._stop,
             "power loss": self._lose_power,
             "end in a write": self._kill_in_a_write,
+            AFTER_A_COMMIT: self._kill_after_a_commit,
             AFTER_AN_ANSWER: self._kill_after_an_answer,
             IN_A_SWAP: self._end_in_a_swap,
             POWER_IN_A_REMOVAL: self._lose_power_in_a_removal,
@@ -233,6 +238,20 @@ class Faults:
         else:
             self._wait(fault)
         actor.kill()
+        self._platform.restart(actor)
+
+    def _kill_after_a_commit(self, fault: Fault) -> None:
+        """Kill a client about when it hears of a commit; perhaps other requests are late."""
+        actor, scheduler = self._platform.actors[fault.target], self._platform.simulation.scheduler
+        reached = concurrency.Event()
+        self._platform.broker.after_commits(fault.target, self._random.randrange(1, 6), reached.set)
+        if self._random.random() < 0.5:
+            self._platform.network.slow_down(SLOW_CLIENT, of=fault.target)
+        if reached.wait(fault.for_ms / 1_000):
+            scheduler.sleep(int(AROUND_A_COMMIT_US * self._random.random() ** 2))
+            actor.kill()
+            scheduler.sleep(2_000_000)
+        self._platform.network.heal()
         self._platform.restart(actor)
 
     def _wait_for_the_end_of(self, actor: Actor, fault: Fault) -> None:

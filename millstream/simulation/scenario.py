@@ -113,6 +113,7 @@ RIVAL, RIVAL_SHARE = "rival worker", 0.3
 SECOND_SQL, SECOND_SQL_SHARE = "second sql", 0.25
 SECOND_SQL_FAULTS = ("kill", "stop", "power loss", "partition", FREEZE)
 AFTER_AN_ANSWER = "end after an answer"
+AFTER_A_COMMIT, AFTER_A_COMMIT_SHARE = "end after a commit", 0.3  # of a server's scenarios
 IN_A_SWAP = "end in a swap"  # of segments, at the end of a compaction
 # Losses of power at instants at which what was written is not on the disk yet.
 POWER_IN_A_REMOVAL = "power loss in a removal"
@@ -320,14 +321,24 @@ def _with_server(scenario: Scenario, name: str, chance: float) -> Scenario:
         if second.random() < SECOND_SQL_SHARE:
             actors = (*actors, SECOND_SQL)
             faults += _faults_of_second(second, scenario.work_ms)
-    if name == "connect" and Random(f"{scenario.seed}/rival").random() < RIVAL_SHARE:
-        actors = (*actors, RIVAL)
+    if name == "connect":
+        if Random(f"{scenario.seed}/rival").random() < RIVAL_SHARE:
+            actors = (*actors, RIVAL)
+        faults += _ends_after_commits(Random(f"{scenario.seed}/commits"), name, scenario.work_ms)
     return replace(
         scenario,
         settings=settings,
         actors=actors,
         faults=tuple(sorted((*scenario.faults, *faults), key=lambda fault: fault.at_ms)),
     )
+
+
+def _ends_after_commits(random: Random, name: str, work_ms: int) -> list[Fault]:
+    """Sometimes a server is killed when one thing is committed, and the next is not."""
+    if random.random() >= AFTER_A_COMMIT_SHARE:
+        return []
+    times = (CALM_BEFORE_MS + random.randrange(work_ms) for _ in range(AIMED_COUNT))
+    return [Fault(at_ms, AFTER_A_COMMIT, name, AIMED_MS) for at_ms in times]
 
 
 def _faults_of_second(random: Random, work_ms: int) -> list[Fault]:

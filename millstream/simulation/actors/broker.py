@@ -1,6 +1,7 @@
 """BrokerActor: the broker, in a process of its own, on a disk that survives it."""
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
 from broker.batch.codec import encode_batch
@@ -8,7 +9,8 @@ from broker.broker import Broker
 from broker.config import BrokerConfig
 from broker.coordinator.transaction import TransactionState
 from broker.errors import MillstreamError
-from broker.model import INTERNAL_TOPICS, TopicPartition
+from broker.model import INTERNAL_TOPICS, ConnectionInfo, TopicPartition
+from broker.protocol.api_keys import ApiKey
 from broker.storage.checkpoints import CLEAN_SHUTDOWN
 from millstream.simulation.actors.actor import Actor
 from millstream.simulation.promises import check_promises
@@ -17,6 +19,29 @@ if TYPE_CHECKING:
     from millstream.simulation.simulated_platform import Platform
 
 DATA = "/data"
+# Requests by which an application, a connector or a query says how far it has come.
+COMMITS = (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN)
+
+
+class ObservedBroker(Broker):
+    """A broker that reports the commits it was asked for; who is told may end the client."""
+
+    committed: Callable[[str], None] = staticmethod(lambda client: None)
+
+    def handle(
+        self,
+        api_key: ApiKey,
+        version: int,
+        request: object,
+        connection: ConnectionInfo,
+        *,
+        background: Executor | None = None,
+    ) -> object:
+        """Answer a request as any broker does."""
+        answer = super().handle(api_key, version, request, connection, background=background)
+        if api_key in COMMITS:
+            self.committed(connection.client_host)
+        return answer
 
 
 class BrokerActor(Actor):
@@ -31,13 +56,15 @@ class BrokerActor(Actor):
         self._answered_to = ""  # whose answers count
         self._answers_left = 0  # until `_stop` is called; 0: never
         self._stop: Callable[[], None] = lambda: None
+        self._commits: dict[str, tuple[int, Callable[[], None]]] = {}  # of clients to be ended
 
     def live(self) -> None:
         """Serve."""
         assert self.machine is not None
         assert self.process is not None
         config = BrokerConfig.from_properties(dict(self.platform.scenario.settings))
-        broker = Broker(config, machine=self.machine, data_directory=DATA)
+        broker = ObservedBroker(config, machine=self.machine, data_directory=DATA)
+        broker.committed = self._committed
         self._broker = broker.start()
         self._started = self.starts
         self.platform.watch_lock(broker)
@@ -81,6 +108,19 @@ class BrokerActor(Actor):
             self._answers_left -= 1
             if not self._answers_left:
                 self._stop()
+
+    def after_commits(self, client: str, count: int, do: Callable[[], None]) -> None:
+        """Do something when a client has asked for so many commits."""
+        self._commits[client] = (count, do)
+
+    def _committed(self, client: str) -> None:
+        left, do = self._commits.pop(client, (0, None))
+        if do is None:
+            return
+        if left == 1:
+            do()
+        else:
+            self._commits[client] = (left - 1, do)
 
     def start(self) -> None:
         """Start a process."""

@@ -22,6 +22,7 @@ T = TypeVar("T")
 CALM_MS = 60_000  # after the last fault nothing is slow any more
 EXPLAINED_MS = 400_000  # a task may give up on a broker that was away up to then
 STILL_MS = 20_000  # until which a connector that was paused or deleted may do something
+RESTARTED_MS = 60_000  # until which a connector runs that was restarted
 TOGETHER_MS = 30_000  # for which two workers may think that the connectors are theirs
 SAME_NAME = 0.5  # of the workers are the same member of the group after a restart
 RIVAL = "rival worker"
@@ -108,6 +109,7 @@ class ConnectWorkerActor(Actor):
             self._wait(server, 3_000)
             self._attempt(server, lambda: self._repair(server))
         if not self._has_started_calmly:
+            self._await_running(server)
             self._has_started_calmly = True
             return  # the next worker finds what this one has left
         while self._waits_for:
@@ -135,6 +137,19 @@ class ConnectWorkerActor(Actor):
         begun = [each.end_ms for each in self.platform.scenario.faults if each.at_ms < self._now_ms]
         explained = self._now_ms - max(begun, default=-EXPLAINED_MS) < EXPLAINED_MS
         self.workload.repair(server.herder, self.target, self.note, explained=explained)
+
+    def _await_running(self, server: ConnectServer) -> None:
+        """All connectors run before the worker is started again, which would start them, too."""
+        for _ in range(RESTARTED_MS // 1_000):
+            self._wait(server, 1_000)
+            self._attempt(server, lambda: self._repair(server))
+            found = self._attempt(server, lambda: self._not_running(server))
+            if found == []:
+                return
+        raise Violation("what was restarted runs", "; ".join(found or ["the worker is silent"]))
+
+    def _not_running(self, server: ConnectServer) -> list[str]:
+        return self.workload.not_running(server.herder)
 
     def _finish(self, server: ConnectServer, reading: TopicReading) -> None:
         self._repair(server)

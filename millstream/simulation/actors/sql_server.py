@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 SETTINGS: Mapping[str, object] = {
     "ksql.streams.auto.offset.reset": "earliest",
     "ksql.streams.processing.guarantee": "exactly_once_v2",
-    "ksql.streams.consumer.fetch.max.wait.ms": 3_000,  # an idle query costs little
     "ksql.query.retry.backoff.initial.ms": 1_000,
     "ksql.query.retry.backoff.max.ms": 10_000,
 }
@@ -187,8 +186,8 @@ class SqlServerActor(Actor):
             self._complete(server)
             for _ in range(PROBES):
                 self._waits_for = "prompt results"
-                step = self.workload.insert_orders()
-                step.run(server)
+                for step in self.workload.insert_at_once():
+                    step.run(server)
                 found = self._differences_within(PROMPT_MS, server)
                 if found:
                     raise Violation("no work waits while all threads are idle", _shown(found))

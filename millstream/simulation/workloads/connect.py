@@ -259,9 +259,7 @@ class ConnectWorkload:
 
     def missing(self, herder: Herder, reading: TopicReading) -> str:
         """What is not as it must be in the end; empty when all is."""
-        found = [
-            f"{name} {each}" for name in self.known for each in self._not_running(herder, name)
-        ]
+        found = self.not_running(herder)
         delivered = Counter(self.outside.delivered[SINK])
         letters = Counter(text(value) for _, _, value, _ in reading.records(LETTERS))
         # After what was made of them, for more of them come.
@@ -276,6 +274,10 @@ class ConnectWorkload:
         if strange := letters.keys() - unreadable:
             raise Violation("dead letters are records that failed", f"there is {min(strange)}")
         return "; ".join(found)
+
+    def not_running(self, herder: Herder) -> list[str]:
+        """Connectors that should run, and do not."""
+        return [f"{name} {each}" for name in self.known for each in self._not_running(herder, name)]
 
     def _not_running(self, herder: Herder, name: str) -> Iterator[str]:
         wanted = self.known[name]
@@ -328,7 +330,7 @@ class _Settings:
             "key.converter": STRINGS,
             "value.converter": STRINGS,
             "plugin.modules": PLUGINS,
-            "offset.flush.interval.ms": random.choice(("2000", "5000", "15000")),
+            "offset.flush.interval.ms": random.choice(("500", "5000", "15000")),
             "task.shutdown.graceful.timeout.ms": "5000",
             "exactly.once.source.support": "enabled" if exactly_once else "disabled",
             "consumer.isolation.level": "read_committed",

@@ -185,6 +185,11 @@ class SqlWorkload:
         self._orders += count
         return self._inserts("orders", rows)
 
+    def insert_at_once(self) -> Sequence[Step]:
+        """Steps that insert orders, most of them behind rows of customers that were just read."""
+        orders = self.insert_orders()
+        return [self._insert_customers(), orders] if self.random.random() < 0.7 else [orders]
+
     def _order(self, n: int) -> dict[str, object]:
         time_ms = START_MS + 60_000 + n * 7_000 + self.random.randrange(JITTER_MS)
         return {

@@ -24,6 +24,7 @@ from tests.millstream.simulation.mutation import mutation
 
 RIVAL = ("connect", "rival worker")
 AFTER_AN_ANSWER = "end after an answer"
+AFTER_A_COMMIT = ("connect", "end after a commit")
 
 
 @mutation("5: a record whose dead letter is refused is skipped", needs="connect", found_in=5)
@@ -86,7 +87,7 @@ def early_configurations() -> Iterator[None]:
         yield
 
 
-@mutation("offsets of a source are stored after its transaction", needs="connect")
+@mutation("offsets of a source are stored after its transaction", needs=AFTER_A_COMMIT, found_in=9)
 def late_offsets() -> Iterator[None]:
     real = ExactlyOnce._commit
 
@@ -136,7 +137,7 @@ def left_tasks() -> Iterator[None]:
         yield
 
 
-@mutation("offsets behind an open transaction are not read", needs=RIVAL)
+@mutation("offsets behind an open transaction are not read", needs=AFTER_A_COMMIT)
 def stable_ends() -> Iterator[None]:
     def read_to_end(topic: StateTopic, reader: Any) -> None:
         ends = reader.end_offsets(reader.assignment())
@@ -157,7 +158,9 @@ def busy_commits() -> Iterator[None]:
         yield
 
 
-@mutation("offsets of a source are stored before its records are acknowledged", needs="connect")
+@mutation(
+    "offsets of a source are stored before its records are acknowledged", needs=AFTER_A_COMMIT
+)
 def early_offsets() -> Iterator[None]:
     def send(delivery: AtLeastOnce, records: Any, rows: Any) -> None:
         sent: list[Any] = []
@@ -169,7 +172,9 @@ def early_offsets() -> Iterator[None]:
         yield
 
 
-@mutation("a source task reads offsets before it has fenced the one before it", needs=RIVAL)
+@mutation(
+    "a source task reads offsets before it has fenced the one before it", needs=RIVAL, found_in=80
+)
 def late_fences() -> Iterator[None]:
     def start(runner: SourceRunner) -> None:
         task = runner._setup.task
@@ -184,7 +189,7 @@ def late_fences() -> Iterator[None]:
         yield
 
 
-@mutation("a task that failed is not started again", needs="connect")
+@mutation("a task that failed is not started again", needs="connect", found_in=7)
 def left_failures() -> Iterator[None]:
     real = ConnectorSupervisor._stop_tasks
 

@@ -12,13 +12,13 @@ from tests.millstream.simulation.mutation import mutation
 TWO = ("sql", "second sql")
 
 
-@mutation("a server does not follow what others of its service log", needs=TWO)
+@mutation("a server does not follow what others of its service log", needs=TWO, found_in=2)
 def deaf_servers() -> Iterator[None]:
     with patch.object(Follower, "start", lambda follower: None):
         yield
 
 
-@mutation("a server that has written last does not read what others log", needs=TWO)
+@mutation("a server that has written last does not read what others log", needs=TWO, found_in=2)
 def proud_writers() -> Iterator[None]:
     real = Commands._read_on
 
@@ -30,7 +30,7 @@ def proud_writers() -> Iterator[None]:
         yield
 
 
-@mutation("each server of a service runs a query for itself", needs=TWO)
+@mutation("each server of a service runs a query for itself", needs=TWO, found_in=2)
 def own_applications() -> Iterator[None]:
     real = QueryLauncher.application_id
 

@@ -116,7 +116,11 @@ def failed_queries_stay() -> Iterator[None]:
         yield
 
 
-@mutation("16b: the end of an input is forgotten with each answer of shared reads", needs="sql")
+@mutation(
+    "16b: the end of an input is forgotten with each answer of shared reads",
+    needs="sql",
+    found_in=11,
+)
 def forgotten_ends() -> Iterator[None]:
     def learn(state: PartitionState, high: int, stable: int, start: int) -> None:
         state.high_watermark, state.last_stable_offset = high, stable
