@@ -6,6 +6,8 @@ only at a scrape.
 
 from dataclasses import dataclass, field
 
+from broker.protocol.api_keys import ApiKey
+
 NANOSECONDS = 1e-9
 
 
@@ -46,12 +48,14 @@ class Metrics:
     connections_failed: int = 0
     bytes_received: int = 0
     bytes_sent: int = 0
+    _requests: dict[int, RequestStats] = field(default_factory=dict, init=False, repr=False)
 
-    def request(self, api: str) -> RequestStats:
+    def request(self, api: ApiKey) -> RequestStats:
         """The counters of one API."""
-        found = self.requests.get(api)
+        # By its number: the name of an enumeration's member is slow to get.
+        found = self._requests.get(api)
         if found is None:
-            found = self.requests[api] = RequestStats()
+            found = self._requests[api] = self.requests[api.name] = RequestStats()
         return found
 
     def topic(self, name: str) -> TopicStats:

@@ -5,12 +5,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from broker.broker import Broker
+import broker as embedded  # its broker is imported when it is used: most applications are remote
 from broker.client.opening import Target
 from broker.client.shared_clients import SharedClients
 from broker.clock import Clock
 from broker.machine import Machine, on_clock
-from broker.server import Server
 from streams.config import StreamsConfig
 from streams.errors import StreamsError
 from streams.runtime.app_state import ENDED, AppState, StateListener, StateMachine
@@ -57,7 +56,7 @@ class StreamsApp:
         shared = broker if isinstance(broker, SharedRuntime) else None
         target = broker.clients if isinstance(broker, SharedRuntime) else broker
         self._broker = target.target if isinstance(target, SharedClients) else target
-        self._server: Server | None = None
+        self._server: embedded.Server | None = None
         machine = machine or on_clock(clock)
         self._states = StateMachine(machine.clock)
         self._instance = Instance(
@@ -84,12 +83,13 @@ class StreamsApp:
         if isinstance(self._broker, str):
             return self._broker
         if self._server is None:
-            if not isinstance(self._broker, Broker):
+            if not isinstance(self._broker, embedded.Broker):
                 raise StreamsError(
                     f"processes cannot reach a {type(self._broker).__name__}",
                     hint='give the address of a broker, "host:port", or an embedded Broker',
                 )
-            self._server = Server(self._broker, listeners=("PLAINTEXT://127.0.0.1:0",)).start()
+            served = embedded.Server(self._broker, listeners=("PLAINTEXT://127.0.0.1:0",))
+            self._server = served.start()
         return self._server.bootstrap
 
     @property

@@ -11,7 +11,7 @@ know yet.
 from dataclasses import dataclass
 from struct import Struct
 from struct import error as StructError
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from broker.errors import MalformedMessage, UnsupportedVersion
 from broker.protocol import message as codec
@@ -50,7 +50,8 @@ def peek_header(frame: memoryview) -> tuple[int, int, int]:
     """Api key, version and correlation id of a request frame, whatever they are."""
     if len(frame) < REQUEST_PREFIX.size:
         raise MalformedMessage(f"request of {len(frame)} bytes is shorter than a header")
-    return cast(tuple[int, int, int], REQUEST_PREFIX.unpack_from(frame))
+    key, version, correlation_id = REQUEST_PREFIX.unpack_from(frame)
+    return key, version, correlation_id
 
 
 def decode_request(frame: memoryview) -> Request:

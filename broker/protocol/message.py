@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, fields
 from struct import Struct
 from struct import error as StructError
-from typing import Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from broker.errors import MalformedMessage
 from broker.protocol import primitives
@@ -33,7 +33,8 @@ class Attachment(Protocol):
 
 
 Attachments = list[tuple[int, Attachment]]
-Decoder = Callable[[memoryview, int], tuple[object, int]]
+# Any: each decoder gives messages of one class.
+Decoder = Callable[[memoryview, int], tuple[Any, int]]
 Encoder = Callable[[object, bytearray, Attachments], None]
 
 _DECODERS: dict[tuple[type[object], int, bool], Decoder] = {}
@@ -57,7 +58,7 @@ def decode(cls: type[T], buffer: memoryview, version: int, position: int = 0) ->
         message, position = decoder(buffer, position)
     except (StructError, IndexError) as error:
         raise MalformedMessage(f"{cls.__name__} v{version} ends too early") from error
-    return cast(T, message), position
+    return message, position
 
 
 def encode(message: object, version: int, out: bytearray, attachments: Attachments) -> None:

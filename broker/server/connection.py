@@ -305,7 +305,7 @@ class Connection:
         except UnicodeDecodeError as error:
             raise MalformedMessage(f"a string is not UTF-8: {error.reason}") from error
         self.info.client_id = request.client_id
-        stats = context.metrics.request(request.api_key.name)
+        stats = context.metrics.request(request.api_key)
         stats.count += 1
         stats.queue_ns += started_ns - arrived_ns
         answer = context.broker.handle(

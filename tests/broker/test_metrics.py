@@ -1,6 +1,7 @@
 """Counters and their text for Prometheus."""
 
 from broker.metrics import Exposition, Metrics, write_counters
+from broker.protocol.api_keys import ApiKey
 
 
 def test_labels_are_escaped() -> None:
@@ -22,7 +23,7 @@ def test_a_family_of_one_needs_no_labels() -> None:
 
 def test_counters_are_written_in_seconds_by_api_and_part() -> None:
     metrics = Metrics()
-    stats = metrics.request("FETCH")
+    stats = metrics.request(ApiKey.FETCH)
     stats.count += 2
     stats.remote_ns += 1_500_000_000
     metrics.topic("orders").bytes_in += 10
