@@ -57,7 +57,7 @@ class Scenario:
     @property
     def pace(self) -> int:
         """How many times longer actors rest in a long scenario: it has about as much work."""
-        return max(1, self.work_ms // PACE_MS)
+        return pace_of(self.work_ms)
 
     @property
     def faults_end_ms(self) -> int:
@@ -141,17 +141,24 @@ CONNECT_FAULTS = (
     *(*SERVER_NETWORK_FAULTS, "slow network"),
 )
 LONG_PARTITION_MS = 70_000  # longer than clients wait for an answer
-PACE_MS = 150_000  # actors rest as long as usual in scenarios of less than twice this
+LONG_MS = 300_000  # actors rest longer in scenarios of this length
+PACE_MS = 75_000
 SERVER_SEGMENT_BYTES = 20_000  # one of their records is larger than the smallest segments
+
+
+def pace_of(work_ms: int) -> int:
+    """How many times longer than usual actors rest in a scenario of a length."""
+    return 1 if work_ms < LONG_MS else work_ms // PACE_MS
 
 
 def scenario_of(seed: int, *, minutes: float = 4) -> Scenario:
     """The scenario of a seed. Each leaves most features out, so that the others meet more often."""
     scenario = core_scenario_of(seed, minutes=minutes)
-    scenario = _with_application(scenario, APPLICATION_SHARE)
+    found = _with_application(scenario, APPLICATION_SHARE)
     for name, chance in SERVERS.items():
-        scenario = _with_server(scenario, name, chance)
-    return scenario
+        if found is scenario or scenario.work_ms < LONG_MS:  # a long one has one of them at most
+            found = _with_server(found, name, chance)
+    return found
 
 
 def scenario_with(seed: int, part: str, *, minutes: float = 4) -> Scenario:
@@ -167,7 +174,7 @@ def core_scenario_of(seed: int, *, minutes: float = 4) -> Scenario:
     """The broker and its clients in the scenario of a seed, without applications and servers."""
     random = Random(f"{seed}/scenario")
     work_ms = int(minutes * MINUTE_MS)
-    settings = _settings(random, max(1, work_ms // PACE_MS))
+    settings = _settings(random, pace_of(work_ms))
     actors = _actors(random)
     durable = settings["durability"] == "fsync"
     faults = _faults(random, actors, work_ms, durable=durable)
@@ -318,7 +325,7 @@ def _with_server(scenario: Scenario, name: str, chance: float) -> Scenario:
     if name == "sql":
         faults += _hard_restarts(Random(f"{scenario.seed}/restarts"), scenario.work_ms)
         second = Random(f"{scenario.seed}/{SECOND_SQL}")
-        if second.random() < SECOND_SQL_SHARE:
+        if second.random() < SECOND_SQL_SHARE and scenario.work_ms < LONG_MS:
             actors = (*actors, SECOND_SQL)
             faults += _faults_of_second(second, scenario.work_ms)
     if name == "connect":

@@ -18,7 +18,6 @@ from connect.runtime.worker import Worker
 from connect.runtime.worker_group import WorkerGroup
 from connect.state.config_store import ConfigStore
 from connect.state.offsets import SourceOffset
-from connect.state.state_topic import StateTopic
 from connect.state.task_state import TargetState
 from tests.millstream.simulation.mutation import mutation
 
@@ -137,19 +136,7 @@ def left_tasks() -> Iterator[None]:
         yield
 
 
-@mutation("offsets behind an open transaction are not read", needs=AFTER_A_COMMIT)
-def stable_ends() -> Iterator[None]:
-    def read_to_end(topic: StateTopic, reader: Any) -> None:
-        ends = reader.end_offsets(reader.assignment())
-        while any(reader.position(tp) < end for tp, end in ends.items()):
-            for record in reader.poll(50):
-                topic._apply(record)
-
-    with patch.object(StateTopic, "_read_to_end", read_to_end):
-        yield
-
-
-@mutation("a sink task spins while a commit is under way", needs="connect")
+@mutation("a sink task spins while a commit is under way", needs="connect", found_in=39)
 def busy_commits() -> Iterator[None]:
     def due_in_ms(commit: SinkCommit) -> int:
         return max(0, commit._next_ms - commit._clock.monotonic_ms())
@@ -159,7 +146,9 @@ def busy_commits() -> Iterator[None]:
 
 
 @mutation(
-    "offsets of a source are stored before its records are acknowledged", needs=AFTER_A_COMMIT
+    "offsets of a source are stored before its records are acknowledged",
+    needs=AFTER_A_COMMIT,
+    found_in=404,
 )
 def early_offsets() -> Iterator[None]:
     def send(delivery: AtLeastOnce, records: Any, rows: Any) -> None:

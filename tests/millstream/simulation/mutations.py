@@ -360,7 +360,11 @@ def no_retention() -> Iterator[None]:
         yield
 
 
-@mutation("segments go without a checkpoint", needs=("retention", "power loss in a removal"))
+@mutation(
+    "segments go without a checkpoint",
+    needs=("retention", "power loss in a removal"),
+    found_in=657,
+)
 def hasty_retention() -> Iterator[None]:
     real = retention._ending_before
 

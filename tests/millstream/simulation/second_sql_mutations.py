@@ -41,7 +41,7 @@ def own_applications() -> Iterator[None]:
         yield
 
 
-@mutation("the registry of a SQL server gives ids again after a restart", needs="sql")
+@mutation("the registry of a SQL server gives ids again after a restart", needs="sql", found_in=25)
 def ids_again() -> Iterator[None]:
     real = Registry.start
 
