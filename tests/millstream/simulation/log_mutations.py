@@ -46,7 +46,7 @@ def wrong_clock() -> Iterator[None]:
         yield
 
 
-@mutation("an fsync that failed is repeated", needs=("producer", "failing fsync"), found_in=6)
+@mutation("an fsync that failed is repeated", needs=("producer", "failing fsync"), found_in=7)
 def repeated_fsync() -> Iterator[None]:
     def finish(flusher: Any, ticket: Any, error: OSError | None) -> None:
         real(flusher, ticket, None if error is None else flusher._sync(ticket))
