@@ -392,17 +392,23 @@ class AppRuntime:
 
     def stop(self) -> None:
         """Commit and end."""
+        self._close(commit=True)
+
+    def _close(self, *, commit: bool) -> None:
         with self._lock:
             self._wanted = False
             self._failed = False
             app, self._app = self._app, None
         if app is not None:
-            app.close(CLOSE_TIMEOUT_MS)
+            app.close(CLOSE_TIMEOUT_MS, commit=commit)
 
     def discard(self) -> None:
-        """Stop, and delete what the query has left, whether it runs, failed or never began."""
+        """Stop, and delete what the query has left, whether it runs, failed or never began.
+
+        Another server may have deleted the query's topics already: nothing is committed.
+        """
         try:
-            self.stop()
+            self._close(commit=False)
         except Exception:  # what it has left is deleted all the same
             logger.exception("query %s did not stop cleanly", self._application_id)
         folder = self._settings.get("state_dir")

@@ -117,9 +117,13 @@ class StreamsApp:
         check_schemas(self.topology)
         self._runs.start()
 
-    def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS) -> bool:
-        """Commit, leave the group and stop; False when the time was up first."""
-        done = self._runs.close(timeout_ms)
+    def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS, *, commit: bool = True) -> bool:
+        """Commit, leave the group and stop; False when the time was up first.
+
+        With `commit=False` an application that will be deleted drops what it has not committed, and
+        does not wait for topics that exist no longer. Child processes commit nevertheless.
+        """
+        done = self._runs.close(timeout_ms, commit=commit)
         server, self._server = self._server, None
         if server is not None:
             server.close()

@@ -137,6 +137,13 @@ class Producer(Protocol):
         """Drop the transaction."""
         ...
 
+    def abandon(self) -> None:
+        """Fail all records that are not delivered, and a commit or flush that waits for them.
+
+        An open transaction can then only be aborted.
+        """
+        ...
+
     def close(self, timeout_ms: int | None = None) -> None:
         """Send what is left, as long as the timeout allows, then stop."""
         ...

@@ -282,6 +282,12 @@ class RecordProducer:
 
     # --- closing ------------------------------------------------------------------------------
 
+    def abandon(self) -> None:
+        """Fail all records that are not delivered; see broker.client.api.Producer."""
+        if self._transaction is not None:
+            self._transaction.abandon()
+        self._sender.abandon()
+
     def close(self, timeout_ms: int | None = None) -> None:
         """Send what is left, as long as the timeout allows, then stop."""
         if self._closed:

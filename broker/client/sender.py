@@ -49,6 +49,7 @@ from broker.protocol.messages.transactions import InitProducerIdRequest, InitPro
 PRODUCE_VERSION_MAX = 11
 WAIT_MS_MAX = 60_000
 CLOSED = "the producer was closed before the record was delivered"
+ABANDONED = "the producer was abandoned before the record was delivered"
 
 STALE_METADATA = frozenset(
     {
@@ -143,6 +144,7 @@ class Sender:
         self._answers: deque[tuple[Shipment, Future[object]]] = deque()
         self._turn = 0
         self._stopping = False
+        self._abandoned: MillstreamError | None = None
         self._thread: concurrency.Thread | None = None
         self._work: Work | None = None  # on threads that producers share
         cluster.on_refresh(accumulator.wake)
@@ -162,6 +164,11 @@ class Sender:
     def stop_soon(self) -> None:
         """End the thread after its round; batches without outcome fail."""
         self._stopping = True
+        self._accumulator.wake()
+
+    def abandon(self) -> None:
+        """Fail all batches that are not on their way, now and later; any thread may call it."""
+        self._abandoned = ClientError(ABANDONED)
         self._accumulator.wake()
 
     def join(self) -> None:
@@ -497,7 +504,7 @@ class Sender:
             self._fail(batch, _gave_up(batch, now_ms))
 
     def _drop_refused(self) -> None:
-        failure = None if self._guard is None else self._guard.failure()
+        failure = self._abandoned or (None if self._guard is None else self._guard.failure())
         if failure is not None:
             self._fail_waiting(failure)
 

@@ -125,6 +125,7 @@ class Transaction:
         self._partitions: set[TopicPartition] = set()
         self._has_offsets = False
         self._epoch_is_spent = False
+        self._abandoned = False
         self._enter(State.UNINITIALISED)
 
     @property
@@ -213,6 +214,10 @@ class Transaction:
             self._epoch_is_spent = False
             self._enter(State.READY)
 
+    def abandon(self) -> None:
+        """Let the transaction fail, also while its partitions or offsets are being added."""
+        self._abandoned = True
+
     def is_open(self) -> bool:
         """Whether there is a transaction that closing should abort."""
         return self._state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR, State.ABORTING)
@@ -280,12 +285,18 @@ class Transaction:
     ) -> T:
         asked = coordinator or ("transaction", self._id)
         name = type(request).__name__.removesuffix("Request")
+
+        def attempt(left_ms: int) -> T:
+            if self._abandoned and not isinstance(request, EndTxnRequest | InitProducerIdRequest):
+                raise ClientError(f'the transaction of "{self._id}" was abandoned')
+            return self._cluster.ask_coordinator(
+                asked, request, error_of, timeout_ms=left_ms, version_max=version_max
+            )
+
         try:
             return self._retrier.run(
                 f'{name} for {asked[0]} "{asked[1]}"',
-                lambda left_ms: self._cluster.ask_coordinator(
-                    asked, request, error_of, timeout_ms=left_ms, version_max=version_max
-                ),
+                attempt,
                 timeout_ms=self._config.max_block_ms,
             )
         except RequestTimeout:

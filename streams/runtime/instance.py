@@ -95,7 +95,7 @@ class Instance:
         except BaseException as error:
             self.error = error
             self._states.enter(AppState.PENDING_ERROR)
-            self._stop_all(CLOSE_TIMEOUT_MS)
+            self._stop_all(CLOSE_TIMEOUT_MS, commit=True)
             self._states.enter(AppState.ERROR)
             raise
 
@@ -162,19 +162,22 @@ class Instance:
             finally:
                 directory.release()
 
-    def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS) -> bool:
+    def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS, *, commit: bool = True) -> bool:
         """Commit, leave the group and stop; False when that took too long."""
         if self._states.enter(AppState.PENDING_SHUTDOWN):
-            done = self._stop_all(timeout_ms)
+            done = self._stop_all(timeout_ms, commit=commit)
             self._states.enter(AppState.NOT_RUNNING)
             return done
         return self._states.wait_for(ENDED, timeout_ms)
 
-    def _stop_all(self, timeout_ms: int) -> bool:
+    def _stop_all(self, timeout_ms: int, *, commit: bool) -> bool:
         with self._lock:
             runners = list(self.runners)
         for runner in runners:
-            runner.stop()
+            if commit:
+                runner.stop()
+            else:
+                runner.abandon()
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         done = True
         for runner in runners:
@@ -334,7 +337,7 @@ class Instance:
 
         def stop() -> None:
             try:
-                self._stop_all(CLOSE_TIMEOUT_MS)
+                self._stop_all(CLOSE_TIMEOUT_MS, commit=True)
             except MillstreamError as failure:
                 logger.warning("the instance did not stop cleanly: %s", failure)
             finally:

@@ -115,6 +115,7 @@ class OutputBuffer:
         self._lock = concurrency.Lock()  # callbacks come from the producer's thread
         self._failed: deque[_Refused] = deque()
         self._ends: dict[TopicPartition, int] = {}
+        self.is_abandoned = False  # refused records are nobody's any more
         self.pending_bytes = 0  # since the last commit
         self.records_sent = 0
         self.bytes_sent = 0
@@ -281,6 +282,8 @@ class OutputBuffer:
         """Ask the handler about each record that was refused; whether any must be sent again."""
         with self._lock:
             failed, self._failed = self._failed, deque()
+        if failed and self.is_abandoned:
+            raise TaskMigrated("the application is being deleted")
         again = False
         for refused in failed:
             error = refused.error

@@ -47,6 +47,11 @@ class Production:
             raise
         return producer
 
+    def abandon(self) -> None:
+        """Let a commit that waits for the broker fail; any thread may call it."""
+        self.output.is_abandoned = True
+        self._producer.abandon()
+
     def begin(self) -> None:
         """Start a transaction unless one is open."""
         if self._transactional and not self._in_transaction:
@@ -75,6 +80,9 @@ class Production:
             try:
                 self._producer.abort_transaction()
             except MillstreamError as error:
+                if self.output.is_abandoned:
+                    logger.info("a transaction of a deleted application stays open: %s", error)
+                    return
                 logger.info("a transaction was not aborted, its producer is replaced: %s", error)
                 self._replace()
         self._in_transaction = False

@@ -11,6 +11,7 @@ from broker.client.api import Consumer
 from broker.client.shared_threads import SharedThreads, Work
 from streams.runtime import freed_memory
 from streams.runtime.environment import Environment
+from streams.runtime.production import Production
 from streams.runtime.runner_loop import RunnerLoop
 from streams.runtime.runner_metrics import RunnerMetrics
 from streams.runtime.runner_state import OnFailure, RunnerState
@@ -47,7 +48,9 @@ class TaskRunner:
         self._on_error = on_error
         self._on_end = on_end
         self.stopping = concurrency.Event()
+        self.abandoned = concurrency.Event()
         self.paused = concurrency.Event()
+        self.production: Production | None = None
         self.consumer: Consumer | None = None
         self._shared = shared
         self._thread: concurrency.Thread | None = None
@@ -68,6 +71,15 @@ class TaskRunner:
     def stop(self) -> None:
         """End soon: commit, leave the group."""
         self.stopping.set()
+        self._wake()
+
+    def abandon(self) -> None:
+        """End soon, without a commit: the application is being deleted."""
+        self.abandoned.set()
+        self.stopping.set()
+        production = self.production
+        if production is not None:
+            production.abandon()
         self._wake()
 
     def join(self, timeout_s: float | None = None) -> bool:

@@ -60,7 +60,9 @@ class RunnerControl(Protocol):
     metrics: RunnerMetrics
     tasks: RunnerTasks | None
     consumer: Consumer | None
+    production: Production | None
     stopping: concurrency.Event
+    abandoned: concurrency.Event
     paused: concurrency.Event
 
     @property
@@ -89,6 +91,7 @@ class RunnerLoop:
             clock=environment.clock,
             timeout_ms=config.task_timeout_ms,
         )
+        runner.production = self._production
         self._consumer = environment.clients.main_consumer(runner.name, self._assignor)
         runner.consumer = self._consumer
         self._shares_thread = runner.shares_thread
@@ -153,7 +156,11 @@ class RunnerLoop:
         while not self._runner.stopping.is_set():
             try:
                 busy = self._turn(busy)
-            except TaskMigrated as error:
+            except MillstreamError as error:
+                if self._runner.abandoned.is_set():
+                    break
+                if not isinstance(error, TaskMigrated):
+                    raise
                 self._start_again(error)
             yield self._rest_ms() if self._shares_thread and not busy else 0
         self._runner.enter(RunnerState.STOPPING)
@@ -231,9 +238,11 @@ class RunnerLoop:
             self._consumer.resume([tp for tp in owned.inputs if tp not in self._held])
 
     def _leave_in_order(self) -> None:
-        """Commit what was done and close all tasks."""
+        """Commit what was done, unless the application is being deleted, and close all tasks."""
         try:
-            if not self._assignor.rebalancing:
+            if self._runner.abandoned.is_set():
+                self._production.abort()
+            elif not self._assignor.rebalancing:
                 self._commit_now()
         except TaskMigrated as error:
             logger.info("the last commit was refused: %s", error)

@@ -8,7 +8,7 @@ import pytest
 from broker.client import admin, producer
 from broker.client.api import GroupMetadata, OffsetAndMetadata
 from broker.client.opening import Target
-from broker.errors import BrokerError, ClientError, ErrorCode
+from broker.errors import BrokerError, ClientError, ErrorCode, RequestTimeout
 from broker.model import TopicPartition
 from tests.broker.client.conftest import read_all
 from tests.support.peer import wait_until
@@ -213,3 +213,32 @@ def test_calls_out_of_order_say_what_can_be_called(embedded_target: Target) -> N
             out.begin_transaction()
     with producer(embedded_target) as plain, pytest.raises(ClientError, match="transactional_id"):
         plain.begin_transaction()
+
+
+def test_an_abandoned_producer_does_not_wait_for_a_topic_that_was_deleted(
+    target: Target, make_topic: MakeTopic
+) -> None:
+    topic = make_topic()
+    with (
+        producer(target, transactional_id=unique_id(), linger_ms=0) as out,
+        admin(target) as administration,
+    ):
+        out.init_transactions()
+        out.begin_transaction()
+        out.partitions_for(topic)
+        administration.delete_topics([topic]).all()
+        refused = out.send(topic, b"to nowhere", partition=0)
+        with pytest.raises(RequestTimeout):
+            out.flush(100)
+        out.abandon()
+        out.flush(TIMEOUT_MS)
+        assert refused.exception(0) is not None
+        out.abort_transaction()
+
+
+def test_records_of_an_abandoned_producer_fail(target: Target, make_topic: MakeTopic) -> None:
+    topic = make_topic()
+    with producer(target, linger_ms=60_000) as out:
+        waiting = out.send(topic, b"not sent yet")
+        out.abandon()
+        assert "abandoned" in str(waiting.exception(TIMEOUT_MS))
