@@ -6,6 +6,7 @@ Ids are reserved in blocks: the file moves past a block before its first id is g
 wastes the rest of a block and reuses nothing.
 """
 
+import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +18,8 @@ from broker.files import FileSystem
 FILE_NAME = "producer-ids"
 BLOCK_SIZE = 1000
 SPARE_MIN = 500  # with fewer left the next block is reserved
+
+logger = logging.getLogger(__name__)
 
 Background = Callable[[Callable[[], object]], None]
 
@@ -42,7 +45,8 @@ class ProducerIds:
         self._writing = concurrency.Lock()
         self._next = 0
         self._reserved_end = 0
-        self._reserving_end = 0  # being written in the background
+        self._is_reserving = False  # in the background
+        self._failure: BrokerError | None = None  # of the last attempt there
 
     def load(self) -> None:
         """Continue after the last block that was reserved, and reserve the next one."""
@@ -70,22 +74,36 @@ class ProducerIds:
     def _reserve_at_start(self) -> None:
         """Now, where no request waits: the first producer must not wait for the disk."""
         if self._next >= self._reserved_end:
-            with suppress(BrokerError):  # the first request for an id reports it
+            with suppress(BrokerError):  # the first request for an id tries again
                 self._reserve(self._next + BLOCK_SIZE)
 
     def next(self) -> int:
-        """An id that was never used before."""
-        if self._next >= self._reserved_end:
-            self._reserve(self._next + BLOCK_SIZE)
-        self._next += 1
-        if self._next + SPARE_MIN >= self._reserved_end > self._reserving_end:
-            # Before they are used up: the broker does not wait for the disk under its lock.
-            self._reserving_end = self._reserved_end
+        """An id that was never used before.
+
+        The broker calls it under its lock, so it never waits for the disk: the next block is
+        reserved before this one is used up, and producers try again if there is none yet.
+        """
+        if self._next + SPARE_MIN >= self._reserved_end and not self._is_reserving:
+            self._is_reserving = True
             self._in_background(self._reserve_ahead)
+        if self._next >= self._reserved_end:
+            failure, self._failure = self._failure, None
+            raise failure or BrokerError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "producer ids are being reserved"
+            )
+        self._next += 1
         return self._next - 1
 
     def _reserve_ahead(self) -> None:
-        self._reserve(self._reserving_end + BLOCK_SIZE)
+        try:
+            self._reserve(max(self._next, self._reserved_end) + BLOCK_SIZE)
+        except BrokerError as error:
+            self._failure = error
+            logger.warning("%s", error)
+        else:
+            self._failure = None
+        finally:
+            self._is_reserving = False
 
     def _reserve(self, end: int) -> None:
         with self._writing:

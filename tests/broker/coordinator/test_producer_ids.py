@@ -60,6 +60,7 @@ def test_a_disk_that_refuses_is_a_storage_error_of_the_protocol(tmp_path: Path) 
 def test_the_next_block_is_reserved_in_the_background(tmp_path: Path) -> None:
     jobs: list[Callable[[], object]] = []
     ids = ProducerIds(tmp_path, in_background=jobs.append)
+    ids.load()
     found = [ids.next() for _ in range(BLOCK_SIZE)]
     assert (tmp_path / FILE_NAME).read_text() == f"{BLOCK_SIZE}\n"
     assert len(jobs) == 1
@@ -79,11 +80,34 @@ def test_the_first_producer_does_not_wait_for_the_disk(tmp_path: Path) -> None:
     assert not (tmp_path / FILE_NAME).exists()
 
 
-def test_ids_that_are_used_faster_than_the_disk_writes_are_reserved_at_once(
-    tmp_path: Path,
-) -> None:
+def test_producers_try_again_while_the_disk_is_slower_than_they_are(tmp_path: Path) -> None:
     jobs: list[Callable[[], object]] = []
     ids = ProducerIds(tmp_path, in_background=jobs.append)
-    assert [ids.next() for _ in range(BLOCK_SIZE + 1)] == list(range(BLOCK_SIZE + 1))
-    jobs.pop(0)()
+    ids.load()
+    assert [ids.next() for _ in range(BLOCK_SIZE)] == list(range(BLOCK_SIZE))
+    with pytest.raises(BrokerError) as caught:
+        ids.next()
+    assert caught.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    [job] = jobs
+    job()
     assert (tmp_path / FILE_NAME).read_text() == f"{2 * BLOCK_SIZE}\n"
+    assert ids.next() == BLOCK_SIZE
+
+
+def test_a_block_that_could_not_be_reserved_is_reserved_later(tmp_path: Path) -> None:
+    directory = tmp_path / "late"
+    jobs: list[Callable[[], object]] = []
+    ids = ProducerIds(directory, in_background=jobs.append)
+    ids.load()
+    codes = []
+    for _ in range(2):
+        with pytest.raises(BrokerError) as caught:
+            ids.next()
+        codes.append(caught.value.code)
+        jobs.pop()()
+    assert codes == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.KAFKA_STORAGE_ERROR]
+    directory.mkdir()
+    with pytest.raises(BrokerError):
+        ids.next()
+    jobs.pop()()
+    assert ids.next() == 0
