@@ -5,8 +5,7 @@ only at a scrape.
 """
 
 from dataclasses import dataclass, field
-
-from broker.protocol.api_keys import ApiKey
+from enum import IntEnum
 
 NANOSECONDS = 1e-9
 
@@ -50,7 +49,7 @@ class Metrics:
     bytes_sent: int = 0
     _requests: dict[int, RequestStats] = field(default_factory=dict, init=False, repr=False)
 
-    def request(self, api: ApiKey) -> RequestStats:
+    def request(self, api: IntEnum) -> RequestStats:
         """The counters of one API."""
         # By its number: the name of an enumeration's member is slow to get.
         found = self._requests.get(api)
