@@ -319,7 +319,8 @@ class SqlWorkload:
         yield Step(f"forget {name}", forget)
         if self.random.random() < 0.5:
             yield controls("TERMINATE", name)
-        yield drops(kind, name)
+        # A server with other settings may make it elsewhere.
+        yield replace(drops(kind, name), after=lambda server: self.made.pop(name, None))
         yield self._creates(name)
 
     def _fail(self) -> Iterator[Step]:
