@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from broker.client import admin, producer
+from broker.client.administration.values import NewTopic
 from broker.client.api import GroupMetadata, OffsetAndMetadata
 from broker.client.opening import Target
 from broker.errors import BrokerError, ClientError, ErrorCode, RequestTimeout
@@ -216,13 +217,14 @@ def test_calls_out_of_order_say_what_can_be_called(embedded_target: Target) -> N
 
 
 def test_an_abandoned_producer_does_not_wait_for_a_topic_that_was_deleted(
-    target: Target, make_topic: MakeTopic
+    tcp_target: Target,
 ) -> None:
-    topic = make_topic()
+    topic = f"deleted-{uuid.uuid4().hex[:10]}"
     with (
-        producer(target, transactional_id=unique_id(), linger_ms=0) as out,
-        admin(target) as administration,
+        producer(tcp_target, transactional_id=unique_id(), linger_ms=0) as out,
+        admin(tcp_target) as administration,
     ):
+        administration.create_topics([NewTopic(topic, 1)]).all()
         out.init_transactions()
         out.begin_transaction()
         out.partitions_for(topic)
