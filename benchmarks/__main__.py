@@ -57,6 +57,7 @@ SUITES: dict[str, dict[str, Callable[[Report, argparse.Namespace], None]]] = {
         "streams-tumbling": trees_comparison.measure_streams_tumbling,
         "sql-filter": trees_comparison.measure_sql_filter,
         "sql-tumbling": trees_comparison.measure_sql_tumbling,
+        "calls": trees_comparison.measure_calls,
     },
 }
 

@@ -4,7 +4,8 @@ What a record costs in processor time says more than seconds on a machine that d
 well; still the clock of a processor moves by a tenth within a minute. So the two sides take short
 turns, each turn is compared only with its neighbour, and the median of all those ratios counts.
 Processes differ, too (by where their memory lies), so there are several of each. When more programs
-run than there are cores, even this says little: look at the quartiles in the notes.
+run than there are cores, even this says little: look at the quartiles in the notes, and compare the
+calls of functions (`--only calls`), which are the same on a busy machine.
 """
 
 import argparse
@@ -17,13 +18,16 @@ from pathlib import Path
 from typing import Self
 
 from benchmarks.report import Report
-from benchmarks.trees import steady_app
+from benchmarks.trees import counted_app, steady_app
 
 APP = Path(steady_app.__file__)
+COUNTED_APP = Path(counted_app.__file__)
 HERE = APP.parents[2]
 TURNS = 8  # of each process
 RECORDS = {"broker": 100_000}  # per turn
 RECORDS_OF_OTHERS = 50_000
+COUNTED_WORKLOADS = ("streams-filter", "streams-tumbling", "sql-filter", "sql-tumbling")
+COUNTED_RECORDS = 20_000
 
 
 class TreeProcess:
@@ -85,6 +89,29 @@ def measure_sql_filter(report: Report, options: argparse.Namespace) -> None:
 def measure_sql_tumbling(report: Report, options: argparse.Namespace) -> None:
     """A tumbling aggregate as a statement."""
     compare(report, options, "sql-tumbling")
+
+
+def measure_calls(report: Report, options: argparse.Namespace) -> None:
+    """Calls of functions a record, for each workload."""
+    for workload in COUNTED_WORKLOADS:
+        ours, theirs = (
+            calls_per_record(tree, workload, options.rounds)
+            for tree in (HERE, options.tree.resolve())
+        )
+        report.add(workload, "calls a record", ours, theirs, peer="tree", higher_is_better=False)
+
+
+def calls_per_record(tree: Path, workload: str, rounds: int) -> float:
+    """Run a workload in a checkout with a profiler that counts."""
+    done = subprocess.run(
+        [sys.executable, "-P", str(COUNTED_APP), workload, str(COUNTED_RECORDS), str(rounds)],
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": str(tree)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return float(done.stdout)
 
 
 def compare(report: Report, options: argparse.Namespace, workload: str) -> None:
