@@ -1,9 +1,7 @@
 """IoLoop: the thread and the selector behind clients over TCP; several clients may share it.
 
-Each client has a channel: an inbox that any thread may put exchanges in, and peers that this thread
-alone owns: it connects on demand, writes, reads, times out, and completes futures. A channel is
-processed when something was put in its inbox, when one of its sockets is ready, and when one of its
-deadlines is due; idle channels cost nothing.
+Each client has a transport. The thread processes it when requests are in its inbox, when one of its
+sockets is ready, and when one of its deadlines is due; idle transports cost nothing.
 """
 
 import heapq
@@ -11,131 +9,72 @@ import itertools
 import logging
 import os
 import selectors
-import ssl
 from collections import deque
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from broker import concurrency
-from broker.client.config import NetworkConfig
-from broker.client.connection import Exchange
-from broker.client.peers import Peer, Peers
-from broker.client.transport import Node
+from broker.client.peer import Peer
 from broker.errors import ClientError, ConnectionFailed
 from broker.machine import Machine
+
+if TYPE_CHECKING:
+    from broker.client.network import NetworkTransport
 
 logger = logging.getLogger(__name__)
 
 WAIT_MS_MAX = 60_000
 
 
-class Channel:
-    """One client's exchanges and connections."""
-
-    def __init__(self, peers: Peers) -> None:
-        self.peers = peers
-        self.nodes: dict[int, Node] = {}
-        self.lock = concurrency.Lock()  # guards inbox and closed
-        self.inbox: deque[tuple[int | None, Exchange]] = deque()
-        self.closed = False
-        self.ended = concurrency.Event()
-        self.due_ms: int | None = None  # when the loop looks at it at the latest
-
-    def put(self, node_id: int | None, exchange: Exchange) -> None:
-        """Queue a request; the loop must be woken up afterwards."""
-        with self.lock:
-            if self.closed:
-                raise ClientError("the client is closed")
-            self.inbox.append((node_id, exchange))
-
-    def step(self, ready: list[Peer]) -> None:
-        """Do what can be done now."""
-        self._take_inbox()
-        self.peers.step(ready)
-
-    def end(self) -> None:
-        """Fail everything, close all connections."""
-        with self.lock:
-            self.closed = True
-        self._take_inbox()
-        self.peers.end(ClientError("the client was closed"))
-        self.ended.set()
-
-    def _take_inbox(self) -> None:
-        self.peers.update_nodes(self.nodes)
-        if not self.inbox:  # a later exchange wakes the loop
-            return
-        with self.lock:
-            taken = list(self.inbox)
-            self.inbox.clear()
-        for node_id, exchange in taken:
-            self.peers.dispatch(node_id, exchange)
-
-
 class IoLoop:
-    """One thread for all channels that are opened on it."""
+    """One thread for all transports that are added to it."""
 
     def __init__(self, machine: Machine | None = None) -> None:
         """Start the thread."""
-        self._machine = machine or Machine()
-        self.clock = self._machine.clock
+        self.machine = machine or Machine()
+        self.clock = self.machine.clock
         self.pid = os.getpid()
-        self._lock = concurrency.Lock()  # guards _channels and _closed
-        self._channels: dict[Peers, Channel] = {}
-        self._touched: deque[Channel] = deque()
-        self._due: list[tuple[int, int, Channel]] = []
+        self._lock = concurrency.Lock()  # guards _transports and _closed
+        self._transports: dict[NetworkTransport, None] = {}
+        self._changed: deque[NetworkTransport] = deque()
+        self._due: list[tuple[int, int, NetworkTransport]] = []
         self._order = itertools.count()
         self._closed = False
         self._woken = False
-        sockets = self._machine.sockets
+        sockets = self.machine.sockets
         self._wake_receiver, self._wake_sender = sockets.pair()
         self._wake_receiver.setblocking(False)
-        self._selector = sockets.selector()
-        self._selector.register(self._wake_receiver, selectors.EVENT_READ, None)
+        self.selector = sockets.selector()
+        self.selector.register(self._wake_receiver, selectors.EVENT_READ, None)
         self._thread = concurrency.Thread(target=self._run, name="millstream-network", daemon=True)
         self._thread.start()
 
-    def open(
-        self,
-        config: NetworkConfig,
-        tls: ssl.SSLContext | None,
-        *,
-        on_break: Callable[[int], None] | None = None,
-    ) -> Channel:
-        """A channel of its own; nothing connects before the first exchange."""
-        peers = Peers(config, self._machine, self._selector, on_break)
-        peers.use_tls(tls)
-        channel = Channel(peers)
+    def add(self, transport: "NetworkTransport") -> None:
+        """Serve a transport from now on."""
         with self._lock:
             if self._closed:
                 raise ClientError("the client is closed")
-            self._channels[peers] = channel
-        return channel
+            self._transports[transport] = None
 
-    def touch(self, channel: Channel) -> None:
-        """Have the thread look at a channel."""
-        self._touched.append(channel)
+    def process(self, transport: "NetworkTransport") -> None:
+        """Have the thread process a transport."""
+        self._changed.append(transport)
         self._wake()
 
-    def end(self, channel: Channel) -> None:
-        """End a channel and its connections; what is under way on it fails."""
-        with channel.lock:
-            channel.closed = True
-        self.touch(channel)
-        if concurrency.current_thread() is not self._thread:
-            channel.ended.wait()
+    def is_current_thread(self) -> bool:
+        """Whether the caller runs in the I/O thread."""
+        return concurrency.current_thread() is self._thread
 
     def close(self) -> None:
-        """End the thread and all channels."""
+        """End the thread and all transports."""
         with self._lock:
             self._closed = True
-            channels = list(self._channels.values())
+            transports = list(self._transports)
         if os.getpid() != self.pid:
             return  # the thread and its sockets belong to the parent
-        for channel in channels:
-            with channel.lock:
-                channel.closed = True
+        for transport in transports:
+            transport.refuse()
         self._wake()
-        if concurrency.current_thread() is not self._thread:
+        if not self.is_current_thread():
             self._thread.join()
 
     def _wake(self) -> None:
@@ -150,53 +89,52 @@ class IoLoop:
     def _run(self) -> None:
         try:
             while not self._closed:
-                for channel, ready in self._wait().items():
-                    if channel.closed:
-                        self._end(channel)
+                for transport, ready in self._wait().items():
+                    if transport.is_closed:
+                        self._end(transport)
                     else:
-                        self._step(channel, ready)
-                        self._schedule(channel)
+                        self._step(transport, ready)
+                        self._schedule(transport)
         finally:
             with self._lock:
                 self._closed = True
-                channels = list(self._channels.values())
-            for channel in channels:
-                self._end(channel)
-            self._selector.close()
+                transports = list(self._transports)
+            for transport in transports:
+                self._end(transport)
+            self.selector.close()
             self._wake_receiver.close()
             self._wake_sender.close()
 
-    def _step(self, channel: Channel, ready: list[Peer]) -> None:
+    def _step(self, transport: "NetworkTransport", ready: list[Peer]) -> None:
         try:
-            channel.step(ready)
+            transport.step(ready)
         except Exception as error:
             # The thread serves other clients, too: only the connections of this one are closed.
             logger.exception("unexpected error of a client's connections, which are closed")
-            channel.peers.end(ConnectionFailed(f"unexpected error: {error!r}"))
+            transport.fail(ConnectionFailed(f"unexpected error: {error!r}"))
 
-    def _end(self, channel: Channel) -> None:
+    def _end(self, transport: "NetworkTransport") -> None:
         with self._lock:
-            self._channels.pop(channel.peers, None)
-        channel.end()
+            self._transports.pop(transport, None)
+        transport.end()
 
-    def _wait(self) -> dict[Channel, list[Peer]]:
-        """Wait until some channels have something to do; with the peers whose sockets are ready."""
-        found: dict[Channel, list[Peer]] = {}
+    def _wait(self) -> "dict[NetworkTransport, list[Peer]]":
+        """Wait until transports have something to do; with their peers whose sockets are ready."""
+        found: dict[NetworkTransport, list[Peer]] = {}
         # Callbacks of futures that just completed may have sent more.
-        timeout_ms = 0 if self._touched or self._closed else self._wait_ms()
-        for key, _ in self._selector.select(timeout_ms / 1000):
+        timeout_ms = 0 if self._changed or self._closed else self._wait_ms()
+        for key, _ in self.selector.select(timeout_ms / 1000):
             if key.data is None:
                 # Cleared after the bytes are read: a byte that came with the flag up must not be
                 # read with the flag left set, or no thread would wake the loop again.
                 self._wake_receiver.recv(4096)
                 self._woken = False
             else:
-                peers, peer = key.data
-                channel = self._channels.get(peers)
-                if channel is not None:
-                    found.setdefault(channel, []).append(peer)
-        while self._touched:
-            found.setdefault(self._touched.popleft(), [])
+                transport, peer = key.data
+                if transport in self._transports:
+                    found.setdefault(transport, []).append(peer)
+        while self._changed:
+            found.setdefault(self._changed.popleft(), [])
         self._add_due(found)
         return found
 
@@ -205,19 +143,19 @@ class IoLoop:
             return WAIT_MS_MAX
         return max(0, min(WAIT_MS_MAX, self._due[0][0] - self.clock.monotonic_ms()))
 
-    def _add_due(self, found: dict[Channel, list[Peer]]) -> None:
+    def _add_due(self, found: "dict[NetworkTransport, list[Peer]]") -> None:
         if not self._due:
             return
         now_ms = self.clock.monotonic_ms()
         while self._due and self._due[0][0] <= now_ms:
-            due_ms, _, channel = heapq.heappop(self._due)
-            if channel.due_ms == due_ms:  # else it was due earlier, and looked at then
-                channel.due_ms = None
-                found.setdefault(channel, [])
+            due_ms, _, transport = heapq.heappop(self._due)
+            if transport.scheduled_ms == due_ms:  # else it was due earlier, and processed then
+                transport.scheduled_ms = None
+                found.setdefault(transport, [])
 
-    def _schedule(self, channel: Channel) -> None:
-        """Look again when something is due; an entry that is early does no harm, it is renewed."""
-        due_ms = channel.peers.due_ms()
-        if due_ms is not None and (channel.due_ms is None or due_ms < channel.due_ms):
-            channel.due_ms = due_ms
-            heapq.heappush(self._due, (due_ms, next(self._order), channel))
+    def _schedule(self, transport: "NetworkTransport") -> None:
+        """Process it again when something is due; an entry that is too early is renewed."""
+        due_ms, scheduled_ms = transport.due_ms(), transport.scheduled_ms
+        if due_ms is not None and (scheduled_ms is None or due_ms < scheduled_ms):
+            transport.scheduled_ms = due_ms
+            heapq.heappush(self._due, (due_ms, next(self._order), transport))

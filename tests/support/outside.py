@@ -73,7 +73,7 @@ EDGES: dict[str, tuple[str, ...]] = {
     "broker/serde/schema/protobuf_text.py": ("files",),  # the grammar, a part of the package
     "broker/client/connection.py": ("network",),  # constants, and errors of the machine's sockets
     "broker/client/io_loop.py": ("network",),
-    "broker/client/peers.py": ("network",),
+    "broker/client/network.py": ("network",),
     "connect/config/providers.py": ("files",),  # settings that the owner wrote
     "connect/config/connector_file.py": ("files",),
     "connect/config/worker_config.py": ("files",),

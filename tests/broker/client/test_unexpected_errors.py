@@ -11,7 +11,8 @@ from broker.client import admin
 from broker.client.administration.values import NewTopic
 from broker.client.embedded import EmbeddedTransport
 from broker.client.heartbeats import Heartbeats, HeartbeatSchedule
-from broker.client.peers import Peer, Peers
+from broker.client.network import NetworkTransport
+from broker.client.peer import Peer
 from broker.client.shared_threads import SharedThreads
 from broker.client.sharing import SharedTransports
 from broker.clock import ManualClock
@@ -50,10 +51,10 @@ def test_a_value_that_cannot_be_sent_is_an_error_of_its_client_alone(
 def test_an_unexpected_error_of_connections_closes_those_of_one_client(
     tcp_target: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    step = Peers.step
-    broken: list[Peers] = []
+    step = NetworkTransport.step
+    broken: list[NetworkTransport] = []
 
-    def break_once(self: Peers, ready: Iterable[Peer]) -> None:
+    def break_once(self: NetworkTransport, ready: Iterable[Peer]) -> None:
         if not broken and threading.current_thread().name == "millstream-network":
             broken.append(self)
             raise RuntimeError("nobody expected this")
@@ -62,7 +63,7 @@ def test_an_unexpected_error_of_connections_closes_those_of_one_client(
     with SharedTransports(tcp_target) as shared:
         first, second = shared.open({}), shared.open({})
         assert ask(second).result(60) is not None
-        monkeypatch.setattr(Peers, "step", break_once)
+        monkeypatch.setattr(NetworkTransport, "step", break_once)
         with pytest.raises(ConnectionFailed, match="nobody expected this"):
             ask(first).result(60)
         assert ask(first).result(60) is not None
