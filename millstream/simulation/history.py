@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable
 
 LINES_KEPT = 20_000
+DETAIL = f"{'':14}| "  # where other lines have the time
 
 
 class History:
@@ -29,7 +30,7 @@ class History:
 
     def detail(self, text: str) -> None:
         """More about the last event, for readers only: it may differ between equal runs."""
-        self._lines.extend(f"{'':14}| {line}" for line in text.rstrip().splitlines())
+        self._lines.extend(f"{DETAIL}{line}" for line in text.rstrip().splitlines())
 
     def digest(self) -> str:
         """Equal for equal histories."""

@@ -115,9 +115,6 @@ class PipelinePlatform(Platform):
             for error in self._errors():
                 self.report(Violation("the application does not fail without faults", error))
 
-    def _check_work(self) -> None:
-        """How long locks are held by the real clock says more about this machine than the test."""
-
     def _errors(self) -> list[str]:
         return [
             f"{each.name} has failed: {each.last_error}"

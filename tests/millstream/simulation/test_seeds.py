@@ -9,6 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from millstream.simulation import primitives, simulated_platform
+from millstream.simulation.history import DETAIL
+from millstream.simulation.scenario import core_scenario_of
+from millstream.simulation.simulated_platform import run_scenario
+from tests.support.another_machine import copy_our_packages
 from tests.support.peer import REPOSITORY
 
 pytestmark = [pytest.mark.slow, pytest.mark.spread]
@@ -66,6 +71,30 @@ def test_a_seed_is_one_history_wherever_it_runs(seed: int, tmp_path: Path) -> No
     _, [second] = simulate(*arguments, environment=elsewhere, folder=tmp_path)
     assert first["history"] == second["history"]
     assert first["digest"] == second["digest"]
+
+
+@pytest.mark.parametrize("seed", [4, pytest.param(29, marks=pytest.mark.long)])
+def test_a_seed_is_one_history_without_the_c_extensions(seed: int, tmp_path: Path) -> None:
+    copy_our_packages(tmp_path)
+    arguments = ("--seed", str(seed), "--hours", HOURS)
+    _, [first] = simulate(*arguments)
+    _, [second] = simulate(*arguments, folder=tmp_path)
+    assert first["digest"] == second["digest"]
+
+
+def test_a_slow_machine_changes_no_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = core_scenario_of(1, minutes=0.2)
+    expected = run_scenario(scenario)
+    monkeypatch.setattr(primitives, "SHORT_REAL_S", 0.0)
+    monkeypatch.setattr(simulated_platform, "LONG_REAL_S", 0.0)
+    slow = run_scenario(scenario)
+    assert expected.violation is None
+    assert slow.violation is not None
+    assert slow.violation.invariant == "no lock is held for long"
+    assert (slow.digest, slow.steps) == (expected.digest, expected.steps)
+    *events, detail = slow.lines
+    assert events == expected.lines
+    assert detail.startswith(DETAIL)
 
 
 @pytest.mark.long
