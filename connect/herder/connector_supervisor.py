@@ -12,12 +12,12 @@ the result with a future.
 """
 
 import logging
-import traceback
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
+from broker import stack_traces
 from broker.clock import Clock
 from broker.errors import MillstreamError
 from connect.config.hidden_values import hide_in_text
@@ -481,4 +481,4 @@ class _Reporter:
 
 
 def _trace(error: BaseException) -> str:
-    return hide_in_text("".join(traceback.format_exception(error)))
+    return hide_in_text(stack_traces.format_error(error))

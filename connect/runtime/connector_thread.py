@@ -9,14 +9,13 @@ author starts himself.
 """
 
 import logging
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
 from typing import TypeVar
 
-from broker import concurrency
+from broker import concurrency, stack_traces
 from connect.api import Connector, OffsetReader
 from connect.config.hidden_values import hide_in_text
 from connect.errors import ConnectError, RetriableError
@@ -97,7 +96,7 @@ class ConnectorThread:
 
     def fail(self, error: BaseException) -> None:
         """Mark the connector as failed."""
-        trace = hide_in_text("".join(traceback.format_exception(error)), self._secrets)
+        trace = hide_in_text(stack_traces.format_error(error), self._secrets)
         logger.error('connector "%s" failed\n%s', self.name, trace)
         self._enter("failed", lambda: self._listener.on_failure(trace))
 

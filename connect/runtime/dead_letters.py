@@ -23,10 +23,10 @@ large, not authorized, no such topic) fails the task, which commits nothing afte
 """
 
 import logging
-import traceback
 from concurrent.futures import Future
 from dataclasses import dataclass
 
+from broker import stack_traces
 from broker.client.api import (
     Admin,
     ConsumerRecord,
@@ -224,7 +224,7 @@ def context_headers(failure: RecordFailure, task_id: TaskId) -> list[tuple[str, 
         ("class.name", failure.performed_by),
         ("exception.class.name", class_name(type(error))),
         ("exception.message", str(error) or None),
-        ("exception.stacktrace", "".join(traceback.format_exception(error))),
+        ("exception.stacktrace", stack_traces.format_error(error)),
     ]
     return [
         (HEADER + name, None if text is None else text.encode(errors="replace"))

@@ -14,11 +14,10 @@ reported.
 """
 
 import logging
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from broker import concurrency, garbage
+from broker import concurrency, garbage, stack_traces
 from broker.clock import Clock
 from connect.config.hidden_values import hide_in_text
 from connect.runtime.metrics import TaskMetrics
@@ -275,7 +274,7 @@ class TaskThread:
                 self._changed.wait()
 
     def _trace(self, error: BaseException) -> str:
-        trace = hide_in_text("".join(traceback.format_exception(error)), self._secrets)
+        trace = hide_in_text(stack_traces.format_error(error), self._secrets)
         logger.error(
             "task %s failed and will not continue until it is restarted\n%s", self.task_id, trace
         )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
-from broker import concurrency, garbage
+from broker import concurrency, garbage, stack_traces
 from millstream.simulation.primitives import (
     SimulatedCondition,
     SimulatedEvent,
@@ -20,6 +20,7 @@ from millstream.simulation.primitives import (
     SimulatedThread,
     World,
 )
+from millstream.simulation.stack_traces import format_error
 
 REPLACED = {
     "Condition": SimulatedCondition,
@@ -60,12 +61,16 @@ def installed(world: World) -> Iterator[None]:
         world.scheduler.yield_now() if threading.get_ident() == own else before["pause"]()
     )
     rounds = {name: getattr(garbage, name) for name in ROUNDS}
+    real_format_error = stack_traces.format_error
     shim = SimpleNamespace(**{**vars(threading), **names})
     try:
         for name, replacement in names.items():
             setattr(concurrency, name, replacement)
         for name in ROUNDS:  # killed threads would never end theirs, or long after
             setattr(garbage, name, _ignored(rounds[name], own))
+        stack_traces.format_error = lambda error: (
+            format_error(error) if threading.get_ident() == own else real_format_error(error)
+        )
         setattr(futures_base, "threading", shim)  # noqa: B010 - a module, to mypy
         yield
     finally:
@@ -74,6 +79,7 @@ def installed(world: World) -> Iterator[None]:
             setattr(concurrency, name, real)
         for name, real in rounds.items():
             setattr(garbage, name, real)
+        stack_traces.format_error = real_format_error
 
 
 def _ignored(real: Callable[[], object], own: int) -> Callable[[], object]:

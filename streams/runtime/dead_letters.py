@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from broker import stack_traces
 from broker.errors import MillstreamError, RegistryError
 from streams.config import StreamsConfig
 from streams.errors import (
@@ -175,7 +176,7 @@ def error_headers(failure: Failure) -> Headers:
     texts = {
         "exception": f"{type(error).__module__}.{type(error).__qualname__}",
         "message": str(error),
-        "stacktrace": "".join(traceback.format_exception(error)),
+        "stacktrace": stack_traces.format_error(error),
     }
     if failure.position is not None:
         topic, partition, offset = failure.position
