@@ -4,7 +4,8 @@
                                      ^                             |
                                      +------- put_back, in order --+
 
-One lock guards everything here. Any thread appends; the sender's thread takes, puts back, settles.
+One lock guards everything here. Any thread appends; the sender's thread takes and puts back batches
+and drops those that are settled.
 """
 
 from collections import deque
@@ -24,7 +25,7 @@ from broker.model import ProducerIdentity, TopicPartition
 class BatchQueue:
     """The batches of one partition, oldest first."""
 
-    __slots__ = ("batches", "in_flight", "known_as", "next_order", "open", "stalled", "tp")
+    __slots__ = ("accepted_producer", "batches", "in_flight", "next_order", "open", "stalled", "tp")
 
     def __init__(self, tp: TopicPartition) -> None:
         self.tp = tp
@@ -35,15 +36,15 @@ class BatchQueue:
         # A batch failed while later ones were in flight: nothing more goes out until those are
         # answered, so that all can be sent again in their order.
         self.stalled = False
-        self.known_as = ProducerIdentity()  # who the leader knows that it took a batch from
+        self.accepted_producer = ProducerIdentity()  # of the last batch that the leader accepted
 
     def is_oldest(self, batch: ProducedBatch) -> bool:
-        """Whether no batch sent before this one is still without outcome."""
+        """Whether all batches that were sent before this one have an outcome."""
         others = (*self.in_flight, *self.batches)
         return not any(other.order and other.order < batch.order for other in others)
 
     def put_back(self, batch: ProducedBatch) -> None:
-        """Queue a batch again, before all that were sent after it or never."""
+        """Queue a batch again, before all batches that were sent after it or not yet."""
         place = 0
         for waiting in self.batches:
             if not waiting.order or waiting.order > batch.order:
@@ -53,7 +54,7 @@ class BatchQueue:
 
 
 class Accumulator:
-    """All records that wait or are on their way."""
+    """The records that wait to be sent or are in flight."""
 
     def __init__(self, config: ProducerConfig, clock: Clock) -> None:
         self._config = config
@@ -64,13 +65,13 @@ class Accumulator:
         self.outcomes = Outcomes(clock)
         self._batch_size = config.batch_size
         self._bytes_free = config.buffer_memory
-        self._signalled = False  # there may be work since the sender last waited
+        self._signalled = False  # whether there may be new work since the sender last waited
         self._waiting_for_room = 0
         self._flushing = 0
         self._queues: dict[TopicPartition, BatchQueue] = {}
         self._incomplete: dict[ProducedBatch, None] = {}  # in their order
-        self.refusal: MillstreamError | None = None  # why no records are taken
-        # Called instead of waking the thread that waits, by a sender that has no thread.
+        self.refusal: MillstreamError | None = None  # why no records are accepted
+        # Set by a sender without a thread: called in place of waking that thread.
         self.on_signal: Callable[[], None] | None = None
 
     # --- any thread ---------------------------------------------------------------------------
@@ -100,12 +101,12 @@ class Accumulator:
     def append_many(
         self,
         placed: Sequence[tuple[BatchQueue, Row, int]],
-        tell: Callable[[Delivery], None],
+        on_delivery: Callable[[Delivery], None],
     ) -> None:
-        """Add records with their queues and sizes, and tell the delivery of each.
+        """Add records with their queues and sizes; `on_delivery` gets the delivery of each.
 
-        The same as `append` does, once for the lock and the calls. What is raised is about the
-        record after the last delivery.
+        Like `append`, but takes the lock once. An exception is about the record after the last
+        delivery.
         """
         with self._lock:
             for queue, row, size in placed:
@@ -119,7 +120,7 @@ class Accumulator:
                     batch = self._begin(queue)
                     queue.open = batch
                 rows = batch.rows
-                tell(Delivery((batch, len(rows), row[3])))
+                on_delivery(Delivery((batch, len(rows), row[3])))
                 rows.append(row)
                 batch.size_bytes += size
 
@@ -150,7 +151,7 @@ class Accumulator:
             return delivery
 
     def queue(self, tp: TopicPartition) -> BatchQueue:
-        """The queue of a partition, made when it is first asked for."""
+        """The queue of a partition, created on first use."""
         with self._lock:
             return self._queues.setdefault(tp, BatchQueue(tp))
 
@@ -165,7 +166,7 @@ class Accumulator:
 
     def _wait_for_room(self, size: int) -> None:
         if size > self._config.buffer_memory:
-            # Waiting or trying again does not help: as a record that is larger than a request.
+            # No wait or retry helps, as with a record that is larger than a request.
             raise BrokerError(
                 ErrorCode.MESSAGE_TOO_LARGE,
                 f"a record of {size} bytes is larger than buffer_memory",
@@ -190,7 +191,7 @@ class Accumulator:
             self._waiting_for_room -= 1
 
     def begin_flush(self) -> list[ProducedBatch]:
-        """Make every batch ready now; returns those without outcome. Undone by end_flush."""
+        """Make every batch ready now; returns those without outcome. `end_flush` ends the flush."""
         with self._lock:
             self._flushing += 1
             self._signal()
@@ -202,13 +203,13 @@ class Accumulator:
             self._flushing -= 1
 
     def refuse(self, reason: MillstreamError | None) -> None:
-        """Take no more records, for this reason; None takes them again."""
+        """Accept no more records, for this reason; with None, accept them again."""
         with self._lock:
             self.refusal = reason
             self._room.notify_all()
 
     def wake(self) -> None:
-        """Make the sender look again."""
+        """Wake the sender."""
         with self._lock:
             self._signal()
 
@@ -229,7 +230,7 @@ class Accumulator:
             self._signalled = False
 
     def forget(self, batch: ProducedBatch) -> None:
-        """The outcome was set and reported: a flush that begins now need not wait for it."""
+        """Remove a batch whose outcome was reported: later flushes do not wait for it."""
         with self._lock:
             self._incomplete.pop(batch, None)
 
@@ -244,7 +245,7 @@ class Accumulator:
         return list(self._incomplete)
 
     def ready_in_ms(self, queue: BatchQueue, now_ms: int) -> int:
-        """In how many milliseconds the first batch of a queue may go out; 0: now."""
+        """The time until the first batch of a queue may be sent; 0: now."""
         batch = queue.batches[0]
         if batch.attempts:
             return max(0, batch.retry_at_ms - now_ms)
@@ -254,11 +255,10 @@ class Accumulator:
         return max(0, batch.created_ms + self._config.linger_ms - now_ms)
 
     def queue_of(self, batch: ProducedBatch) -> BatchQueue:
-        """The queue a batch belongs to."""
         return self._queues[batch.tp]
 
     def take(self, queue: BatchQueue) -> ProducedBatch:
-        """Take the first batch of a queue to send it; it takes no more records."""
+        """Remove the first batch of a queue to send it; no more records are added to it."""
         batch = queue.batches.popleft()
         if batch is queue.open:
             queue.open = None
@@ -271,7 +271,7 @@ class Accumulator:
         return batch
 
     def drop(self, batch: ProducedBatch) -> None:
-        """Free the memory of a batch whose outcome is about to be set; then it is forgotten."""
+        """Free the memory of a batch whose outcome is about to be set; `forget` follows."""
         queue = self._queues[batch.tp]
         if batch in queue.in_flight:
             queue.in_flight.remove(batch)
@@ -293,7 +293,7 @@ class Accumulator:
         queue.stalled = bool(queue.in_flight)
 
     def replace(self, batch: ProducedBatch, parts: Sequence[ProducedBatch]) -> None:
-        """Queue the parts of a batch that was in flight in its place."""
+        """Queue the parts of a batch in its place; the batch was in flight."""
         queue = self._queues[batch.tp]
         queue.in_flight.remove(batch)
         for part in reversed(parts):

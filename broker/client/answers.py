@@ -1,10 +1,10 @@
-"""Error codes in answers, turned into errors."""
+"""Error codes of responses, turned into exceptions."""
 
 from broker.errors import BrokerError, ErrorCode
 
 
 def code_of(value: int) -> ErrorCode:
-    """The error code by its number; one we never heard of counts as an unknown server error."""
+    """The error code of a number; an unknown number becomes UNKNOWN_SERVER_ERROR."""
     try:
         return ErrorCode(value)
     except ValueError:
@@ -12,7 +12,7 @@ def code_of(value: int) -> ErrorCode:
 
 
 def check(value: int, what: str, *, message: str | None = None, hint: str = "") -> None:
-    """Raise BrokerError unless the code is NONE; `what` says what was asked of whom."""
+    """Raise BrokerError unless the code is NONE; `what` describes the request."""
     if value != ErrorCode.NONE:
         code = code_of(value)
         reason = message or code.name.lower().replace("_", " ")

@@ -1,4 +1,4 @@
-"""What the clients offer, as Protocols, and the values they speak in."""
+"""The interfaces of the clients, as Protocols, and their values."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record ended up; offset -1 when the broker was not asked (acks=0)."""
+    """The position of a written record; offset -1 if the broker does not acknowledge (acks=0)."""
 
     topic: str
     partition: int
@@ -44,7 +44,7 @@ class RecordMetadata(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OffsetAndMetadata:
-    """A position to commit: the next offset to read, and a note."""
+    """An offset to commit, that of the next record to read, with metadata."""
 
     offset: int
     leader_epoch: int = -1
@@ -53,7 +53,7 @@ class OffsetAndMetadata:
 
 @dataclass(frozen=True, slots=True)
 class GroupMetadata:
-    """Who commits in a group: the broker refuses members and generations of the past."""
+    """The member that commits: the broker refuses old members and generations."""
 
     group_id: str
     generation_id: int = -1
@@ -62,18 +62,18 @@ class GroupMetadata:
 
 
 class Delivery(Protocol):
-    """The fate of one record or batch."""
+    """The outcome of sending one record or batch."""
 
     def done(self) -> bool:
-        """Whether it is known."""
+        """Whether the outcome is known."""
         ...
 
     def result(self, timeout_ms: int | None = None) -> RecordMetadata:
-        """Wait for it: where the record is, or the error that kept it away."""
+        """Wait for the outcome: the position of the record, or raise the error."""
         ...
 
     def exception(self, timeout_ms: int | None = None) -> BaseException | None:
-        """Wait for it: the error, or None when the record was delivered."""
+        """Wait for the outcome: the error, or None if the record was delivered."""
         ...
 
 
@@ -104,7 +104,7 @@ class Producer(Protocol):
         *,
         callback: DeliveryCallback | None = None,
     ) -> Delivery:
-        """Queue one whole record batch as it is; the delivery speaks of its first record."""
+        """Queue one whole record batch unchanged; the delivery is that of its first record."""
         ...
 
     def partitions_for(self, topic: str) -> list[int]:
@@ -112,11 +112,11 @@ class Producer(Protocol):
         ...
 
     def flush(self, timeout_ms: int | None = None) -> None:
-        """Send everything now and wait until the fate of all records is known."""
+        """Send everything now and wait for the outcomes of all records."""
         ...
 
     def init_transactions(self) -> None:
-        """Finish or abort what an earlier producer of the same transactional id left open."""
+        """Fence earlier producers of this transactional id and end their open transactions."""
         ...
 
     def begin_transaction(self) -> None:
@@ -126,16 +126,14 @@ class Producer(Protocol):
     def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
     ) -> None:
-        """Commit positions of a group together with the records."""
+        """Commit offsets of a group as part of the transaction."""
         ...
 
     def commit_transaction(self) -> None:
-        """Make the transaction visible; returns when it is."""
+        """Commit the transaction; returns when it is committed."""
         ...
 
-    def abort_transaction(self) -> None:
-        """Drop the transaction."""
-        ...
+    def abort_transaction(self) -> None: ...
 
     def abandon(self) -> None:
         """Fail all records that are not delivered, and a commit or flush that waits for them.
@@ -145,7 +143,7 @@ class Producer(Protocol):
         ...
 
     def close(self, timeout_ms: int | None = None) -> None:
-        """Send what is left, as long as the timeout allows, then stop."""
+        """Send the remaining records, for as long as the timeout allows, then stop."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -183,15 +181,15 @@ PartitionsCallback = Callable[[frozenset[TopicPartition]], None]
 
 
 def _ignore(partitions: frozenset[TopicPartition]) -> None:
-    """Nothing to do."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class RebalanceListener:
-    """What to call when the group gives or takes partitions; called inside `poll` and `close`.
+    """Functions to call when the group assigns or revokes partitions, in `poll` and `close`.
 
-    `revoked` may still commit. `lost` partitions may belong to others already; without a callback
-    of its own it is `revoked` that is called.
+    `revoked` may still commit. `lost` partitions may already belong to other members; without a
+    `lost` function, `revoked` is called for them.
     """
 
     assigned: PartitionsCallback = _ignore
@@ -206,7 +204,7 @@ class Consumer(Protocol):
     """Reads records, alone or as a member of a group.
 
     One thread uses a consumer; only `wakeup` may be called by others. Callbacks run inside `poll`,
-    `unsubscribe` and `close`. Timeouts left out are default_api_timeout_ms.
+    `unsubscribe` and `close`. The default of timeouts is default_api_timeout_ms.
     """
 
     def subscribe(
@@ -218,7 +216,7 @@ class Consumer(Protocol):
         ...
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read exactly these partitions, without the group's help."""
+        """Read exactly these partitions, without group management."""
         ...
 
     def unsubscribe(self) -> None:
@@ -226,23 +224,23 @@ class Consumer(Protocol):
         ...
 
     def assignment(self) -> set[TopicPartition]:
-        """The partitions that are read now."""
+        """The assigned partitions."""
         ...
 
     def subscription(self) -> set[str]:
-        """The topics that are wanted of the group."""
+        """The subscribed topics."""
         ...
 
     def group_metadata(self) -> GroupMetadata:
-        """Who this consumer is in its group, for offsets committed in a transaction."""
+        """This member of the group, for offsets committed in a transaction."""
         ...
 
     def enforce_rebalance(self, reason: str = ...) -> None:
-        """Let the group rebalance at the next poll."""
+        """Make the group rebalance at the next poll."""
         ...
 
     def poll(self, timeout_ms: int = 0, max_records: int | None = None) -> list[ConsumerRecord]:
-        """Records that are there, or that come before the time is up.
+        """Return fetched records, or wait for some until the timeout.
 
         A batch that cannot be read raises CorruptBatchError, after the records before it and until
         the caller seeks to its `next_offset`; other partitions continue.
@@ -250,32 +248,32 @@ class Consumer(Protocol):
         ...
 
     def poll_batches(self, timeout_ms: int = 0) -> list[FetchedBatch]:
-        """As `poll`, but whole batches as they lie in the log; see FetchedBatch to decode them."""
+        """Like `poll`, but returns whole batches, not decoded; see FetchedBatch."""
         ...
 
     def wakeup(self) -> None:
-        """End a poll, now or the next one, with WokenUp; from any thread."""
+        """End the current or the next poll with WokenUp; any thread may call it."""
         ...
 
     @property
-    def rest_ms(self) -> int:
-        """For how long nothing is owed, as of the last poll; for who polls without waiting."""
+    def poll_due_in_ms(self) -> int:
+        """The time until the next poll is due, as of the last one; for callers that do not wait."""
         ...
 
-    def on_news(self, listener: Callable[[], None]) -> None:
-        """Call a function, from any thread, whenever a poll may bring something new."""
+    def on_ready(self, listener: Callable[[], None]) -> None:
+        """Set a function that any thread calls when a poll may return records or has work to do."""
         ...
 
     def seek(self, tp: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Read on from an offset."""
+        """Continue reading at an offset."""
         ...
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] = ()) -> None:
-        """Read on from the first record there is; of all partitions when none are named."""
+        """Continue at the first record of these partitions, or of all."""
         ...
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] = ()) -> None:
-        """Read on with what comes from now on; of all partitions when none are named."""
+        """Continue at the end of these partitions, or of all."""
         ...
 
     def position(self, tp: TopicPartition, timeout_ms: int | None = None) -> int:
@@ -283,11 +281,11 @@ class Consumer(Protocol):
         ...
 
     def current_lag(self, tp: TopicPartition) -> int | None:
-        """How many offsets are still ahead, as far as is known; None: the next poll asks for it."""
+        """The number of records still to read; None if unknown: the next poll finds it out."""
         ...
 
     def has_append_time(self, tp: TopicPartition) -> bool:
-        """Whether the last records of a partition have the time when the broker got them."""
+        """Whether the last records of a partition have log append times."""
         ...
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
@@ -295,29 +293,27 @@ class Consumer(Protocol):
         ...
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Give out records of these partitions again."""
+        """Return records of these partitions again."""
         ...
 
-    def paused(self) -> set[TopicPartition]:
-        """The partitions that are paused."""
-        ...
+    def paused(self) -> set[TopicPartition]: ...
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
-        """The first offset of each log."""
+        """The first offset of each partition."""
         ...
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
-        """The offset after the last one this consumer could read."""
+        """The offset after the last record that this consumer can read."""
         ...
 
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], timeout_ms: int | None = None
     ) -> dict[TopicPartition, FoundOffset | None]:
-        """The first record at or after each time; None where all are older."""
+        """The first record at or after each time; None if all records are older."""
         ...
 
     def partitions_for(self, topic: str, timeout_ms: int | None = None) -> list[int]:
@@ -329,7 +325,7 @@ class Consumer(Protocol):
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         timeout_ms: int | None = None,
     ) -> None:
-        """Commit positions, or these offsets, and wait until it is done."""
+        """Commit the positions, or these offsets, and wait for the response."""
         ...
 
     def commit_async(
@@ -337,17 +333,17 @@ class Consumer(Protocol):
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         callback: CommitCallback | None = None,
     ) -> None:
-        """Commit without waiting; the callback is called by a later poll or by close."""
+        """Commit without waiting; a later `poll` or `close` calls the callback."""
         ...
 
     def committed(
         self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed; None where nothing."""
+        """The committed offsets of the group; None if there is no commit."""
         ...
 
     def close(self, timeout_ms: int = ...) -> None:
-        """Commit if that is automatic, give up the partitions, leave the group and stop."""
+        """Commit if auto commit is enabled, revoke the partitions, leave the group and stop."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -362,7 +358,7 @@ class Consumer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JoinedMember:
-    """A member as the leader sees it."""
+    """A member of the group, as the leader sees it."""
 
     member_id: str
     instance_id: str | None
@@ -370,43 +366,43 @@ class JoinedMember:
 
 
 class GroupProtocol(Protocol):
-    """What a kind of group (consumers, Connect workers) does with its membership.
+    """The group protocol of one kind of group, such as consumers or Connect workers.
 
-    Everything here is called by the thread that polls.
+    The polling thread calls all methods.
     """
 
     @property
     def protocol_type(self) -> str:
-        """What all members of the group must be."""
+        """The protocol type that all members must have."""
         ...
 
     def protocols(self) -> Sequence[tuple[str, bytes]]:
-        """Names of the protocols this member can follow, best first, with its metadata for each."""
+        """The names of the supported protocols, preferred first, with the metadata for each."""
         ...
 
     def prepare_join(self, *, lost: bool) -> None:
-        """Give up what must not be held while the group rebalances; lost: it is gone already."""
+        """Revoke what must not be held during a rebalance; lost: others may have it already."""
         ...
 
     def assign(self, protocol: str, members: Sequence[JoinedMember]) -> Mapping[str, bytes]:
-        """Decide for all members, as their leader."""
+        """Assign partitions or other work to all members, as their leader."""
         ...
 
-    def take(self, protocol: str, assignment: bytes, metadata: GroupMetadata) -> None:
-        """Begin with what this member was given."""
+    def on_assignment(self, protocol: str, assignment: bytes, metadata: GroupMetadata) -> None:
+        """Apply the assignment of this member."""
         ...
 
     def wants_rejoin(self) -> str:
-        """Why the group should rebalance, for example new topics; empty when it need not."""
+        """Why the group should rebalance, such as new topics; empty for no rebalance."""
         ...
 
 
 class GroupMember(Protocol):
-    """Takes part in a group of any protocol type; `poll` joins, rejoins and runs callbacks."""
+    """A member of a group of any protocol type; `poll` joins, rejoins and runs callbacks."""
 
     @property
     def metadata(self) -> GroupMetadata:
-        """Who the member is right now."""
+        """The current member id and generation."""
         ...
 
     def poll(self, timeout_ms: int) -> bool:
@@ -414,22 +410,22 @@ class GroupMember(Protocol):
         ...
 
     def request_rejoin(self, reason: str) -> None:
-        """Ask for a rebalance; the next poll joins again; from any thread."""
+        """Request a rebalance: the next poll joins again. Any thread may call it."""
         ...
 
     def leave(self, *, timeout_ms: int = ...) -> None:
-        """Leave the group; a static member keeps its place until its session ends."""
+        """Leave the group; a static member remains in it until its session times out."""
         ...
 
     def close(self, *, timeout_ms: int = ...) -> None:
-        """Leave, and stop."""
+        """Leave the group and stop."""
         ...
 
 
 class Admin(Protocol):
     """Manages topics, settings, groups and transactions. Any thread may call any method.
 
-    Where several things are asked about, each has its own value or error in the Results.
+    With several items, each has a value or an error in the Results.
     """
 
     def create_topics(
@@ -439,7 +435,7 @@ class Admin(Protocol):
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Results[str, CreatedTopic]:
-        """Make topics, or only see whether they could be made."""
+        """Create topics, or only validate the requests."""
         ...
 
     def delete_topics(
@@ -473,7 +469,7 @@ class Admin(Protocol):
     def delete_records(
         self, before: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> Results[TopicPartition, int]:
-        """Delete records below offsets (-1: all there are); values are the new first offsets."""
+        """Delete the records before offsets (-1: all); the values are the new start offsets."""
         ...
 
     def list_offsets(
@@ -483,7 +479,7 @@ class Admin(Protocol):
         committed: bool = False,
         timeout_ms: int | None = None,
     ) -> Results[TopicPartition, FoundOffset]:
-        """Offsets by time: -2 the earliest, -1 the latest, -3 that of the youngest record."""
+        """Offsets by time: -2 earliest, -1 latest, -3 of the record with the latest timestamp."""
         ...
 
     def describe_configs(
@@ -493,7 +489,7 @@ class Admin(Protocol):
         *,
         timeout_ms: int | None = None,
     ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
-        """Settings of topics, brokers or groups: all, or only those named."""
+        """Settings of topics, brokers or groups: all, or only the named ones."""
         ...
 
     def alter_configs(
@@ -503,17 +499,17 @@ class Admin(Protocol):
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Results[ConfigResource, None]:
-        """Change settings one by one; what is not named stays as it is."""
+        """Change single settings; the others stay unchanged."""
         ...
 
     def describe_cluster(self, *, timeout_ms: int | None = None) -> ClusterDescription:
-        """Who is in the cluster and who controls it."""
+        """The brokers and the controller."""
         ...
 
     def describe_log_dirs(
         self, broker_ids: Iterable[int] | None = None, *, timeout_ms: int | None = None
     ) -> Results[int, tuple[LogDir, ...]]:
-        """The data directories of brokers, by default of all, and what lies in them."""
+        """The data directories of brokers, by default of all, and their partitions."""
         ...
 
     def list_groups(
@@ -529,19 +525,19 @@ class Admin(Protocol):
     def describe_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Results[str, GroupDescription]:
-        """Groups with their members and what those read."""
+        """Groups with their members and assignments."""
         ...
 
     def delete_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Results[str, None]:
-        """Delete groups that have no members, with their offsets."""
+        """Delete groups without members and their offsets."""
         ...
 
     def remove_group_members(
         self, group_id: str, member_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Results[str, None]:
-        """Let members leave a classic group, whether they run or not."""
+        """Remove members from a classic group, even if they are running."""
         ...
 
     def list_group_offsets(
@@ -551,7 +547,7 @@ class Admin(Protocol):
         *,
         timeout_ms: int | None = None,
     ) -> Results[TopicPartition, OffsetAndMetadata]:
-        """What a group has committed, where it has committed anything."""
+        """The committed offsets of a group."""
         ...
 
     def alter_group_offsets(
@@ -561,7 +557,7 @@ class Admin(Protocol):
         *,
         timeout_ms: int | None = None,
     ) -> Results[TopicPartition, None]:
-        """Commit for a group that has no members now."""
+        """Commit offsets for a group without members."""
         ...
 
     def delete_group_offsets(
@@ -571,7 +567,7 @@ class Admin(Protocol):
         *,
         timeout_ms: int | None = None,
     ) -> Results[TopicPartition, None]:
-        """Forget what a group has committed, of topics it does not read now."""
+        """Delete offsets of topics that the group is not subscribed to."""
         ...
 
     def reset_group_offsets(
@@ -613,7 +609,7 @@ class Admin(Protocol):
         *,
         timeout_ms: int | None = None,
     ) -> None:
-        """End a hanging transaction of a producer that `describe_producers` has shown."""
+        """End a hanging transaction of a producer that `describe_producers` returned."""
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Many records at once: for who has them in chunks and need not wait for single ones."""
+"""BulkProducer: sends many records in one call, for callers that have them in chunks."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,7 +7,7 @@ from broker.client.api import Delivery, Headers, Producer
 from broker.client.produced_batch import Delivery as BatchedDelivery
 from broker.client.produced_batch import ProducedBatch
 
-# key, value, headers, timestamp_ms, partition: the last two may be left to the producer.
+# key, value, headers, timestamp_ms, partition: the producer sets the last two if they are None.
 ManyRow = tuple[bytes | None, bytes | None, Headers, int | None, int | None]
 
 
@@ -19,15 +19,15 @@ class BulkProducer(Producer, Protocol):
     ) -> None:
         """Queue records of one topic in their order, as `send` does one.
 
-        The delivery of each is added to the list: what is raised is about the record after them.
+        The delivery of each is added to the list; an exception is about the record after them.
         """
         ...
 
 
 def arrived(deliveries: Sequence[Delivery | None], start: int) -> int:
-    """How many, from a place on, are known to have arrived; None stands for nothing to send.
+    """The number of deliveries from `start` on that succeeded; None means nothing was sent.
 
-    Ends before the first that waits or has failed. Records of one batch are looked at once.
+    Stops at the first one that is pending or failed. A batch is examined once, not per record.
     """
     known: ProducedBatch | None = None
     for index in range(start, len(deliveries)):

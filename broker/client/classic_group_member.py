@@ -15,9 +15,9 @@
     any ──► LEFT     left on request; the next poll joins again
 
 The caller's thread joins, syncs and runs callbacks, inside `poll`. A thread of its own sends
-heartbeats in SYNCING and STABLE; it only takes notes of what the coordinator says, and the next
-`poll` acts on them. Being kicked out (unknown member, old generation, poll too late) loses the
-generation: what the member held is lost, not revoked, for others may have it already.
+heartbeats in SYNCING and STABLE; it only records the responses of the coordinator, and the next
+`poll` acts on them. A member that is kicked out (unknown member, old generation, poll too late)
+loses its generation: its partitions are lost, not revoked, as others may already own them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ JOIN_ANSWER_MARGIN_MS = 5_000
 
 
 class MembershipState(Enum):
-    """Where the member stands; drawn at the top."""
+    """The states of a member; the transitions are drawn at the top."""
 
     UNJOINED = "unjoined"
     JOINING = "joining"
@@ -65,14 +65,14 @@ class MembershipState(Enum):
 
 
 class Reaction(Enum):
-    """What an error code of the coordinator means for the member."""
+    """How a member reacts to an error code of the coordinator."""
 
     RETRY = "try again after a pause"
     FIND_COORDINATOR = "the coordinator moved"
     REJOIN = "join again with the same id"
-    LOSE_GENERATION = "join again with the same id; what was held is lost"
-    LOSE_MEMBERSHIP = "join again as a new member; what was held is lost"
-    FAIL = "for the user to solve"
+    LOSE_GENERATION = "join again with the same id; the partitions are lost"
+    LOSE_MEMBERSHIP = "join again as a new member; the partitions are lost"
+    FAIL = "the user must resolve it"
 
 
 REACTIONS = {
@@ -88,7 +88,7 @@ REACTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
-    """How a member takes part in its group."""
+    """The settings of a member of a group."""
 
     group_id: str
     group_instance_id: str | None = None
@@ -100,7 +100,6 @@ class GroupConfig:
     group_remote_assignor: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no coordinator would take."""
         if not self.group_id:
             raise ConfigError('"group_id" is empty', hint="give the group a name")
         if not 0 < self.heartbeat_interval_ms < self.session_timeout_ms:
@@ -114,7 +113,7 @@ class GroupConfig:
 
 
 class ClassicGroupMember:
-    """Joins a group and stays in it for as long as `poll` is called; see api.GroupMember."""
+    """Joins a group and stays in it while `poll` is called; see api.GroupMember."""
 
     def __init__(
         self,
@@ -124,7 +123,7 @@ class ClassicGroupMember:
         *,
         signal: Signal | None = None,
     ) -> None:
-        """Nothing is sent before the first poll."""
+        """The first poll sends the first request."""
         self._cluster = cluster
         self._config = config
         self._protocol = protocol
@@ -153,16 +152,16 @@ class ClassicGroupMember:
             shared=None if cluster.threads is None else cluster.threads.heartbeats,
         )
 
-    # --- what the user sees -------------------------------------------------------------------
+    # --- the interface ------------------------------------------------------------------------
 
     @property
     def state(self) -> MembershipState:
-        """Where the member stands."""
+        """The state of the membership."""
         return self._state
 
     @property
     def metadata(self) -> GroupMetadata:
-        """Who the member is right now."""
+        """The current member id and generation."""
         with self._lock:
             return GroupMetadata(
                 self._config.group_id,
@@ -182,17 +181,17 @@ class ClassicGroupMember:
             self._signal.wait(min(wait_ms, left_ms))
 
     def request_rejoin(self, reason: str) -> None:
-        """Ask for a rebalance; the next poll joins again."""
+        """Request a rebalance; the next poll joins again."""
         with self._lock:
             self._rejoin_reason = self._rejoin_reason or reason
         self._signal.set()
 
     def leave(self, *, timeout_ms: int = 5_000) -> None:
-        """Leave the group; a static member keeps its place until its session ends.
+        """Leave the group; a static member remains in it until its session times out.
 
-        Unless `leave_group_on_close` says otherwise.
+        `leave_group_on_close` overrides this.
         """
-        future = self._say_goodbye("the member leaves the group")
+        future = self._send_leave("the member leaves the group")
         with self._lock:
             self._forget_membership(MembershipState.LEFT, lost=False)
             self._lost = False
@@ -201,19 +200,19 @@ class ClassicGroupMember:
             settle(future, timeout_ms)
 
     def stop(self, *, timeout_ms: int = 5_000) -> None:
-        """Leave, and end the heartbeat thread."""
+        """Leave the group and end the heartbeat thread."""
         self.leave(timeout_ms=timeout_ms)
         self._heartbeats.stop()
 
     def close(self, *, timeout_ms: int = 5_000) -> None:
-        """Leave, and close the cluster too."""
+        """Leave the group and close the cluster."""
         self.stop(timeout_ms=timeout_ms)
         self._cluster.close()
 
     # --- the caller's thread ------------------------------------------------------------------
 
     def step(self) -> int | None:
-        """Do what can be done without waiting: None when stable, else for how long to wait."""
+        """Do what needs no waiting; None when the member is stable, else how long to wait."""
         self._heartbeats.polled()
         while True:
             if self._failure is not None:
@@ -223,7 +222,7 @@ class ClassicGroupMember:
                 return wait_ms
 
     def _advance(self) -> int | None:
-        """One move; 0 when another may follow at once."""
+        """One transition; 0 when another may follow immediately."""
         if self._state is MembershipState.STABLE:
             reason = self._rejoin_reason or self._protocol.wants_rejoin()
             if not reason:
@@ -248,7 +247,7 @@ class ClassicGroupMember:
         if wait_ms > 0:
             return wait_ms
         if not self._prepared:
-            # Once for each rebalance, however often the join itself is tried.
+            # Once per rebalance, even if the join is retried.
             self._prepared = True
             lost, self._lost = self._lost, False
             self._protocol.prepare_join(lost=lost)
@@ -262,7 +261,7 @@ class ClassicGroupMember:
         return self._send(request)
 
     def _send(self, request: object) -> int:
-        """Send a join or sync; never under the lock, for the answer may be there at once."""
+        """Send a join or sync; never under the lock: the response may already be available."""
         timeout_ms = self._config.max_poll_interval_ms + JOIN_ANSWER_MARGIN_MS
         try:
             self._waiting = self.link.send(request, timeout_ms=timeout_ms)
@@ -351,7 +350,7 @@ class ClassicGroupMember:
                 return  # kicked out meanwhile
             self._state = MembershipState.STABLE
             self._prepared = False
-        self._protocol.take(self._protocol_name, bytes(answer.assignment), self.metadata)
+        self._protocol.on_assignment(self._protocol_name, bytes(answer.assignment), self.metadata)
 
     # --- both threads -------------------------------------------------------------------------
 
@@ -395,7 +394,7 @@ class ClassicGroupMember:
             self._failure = error
         self._signal.set()
 
-    def _say_goodbye(self, reason: str) -> Future[object] | None:
+    def _send_leave(self, reason: str) -> Future[object] | None:
         member_id, instance_id = self._member_id, self._config.group_instance_id
         leaves = self._config.leave_group_on_close
         if not (instance_id is None if leaves is None else leaves):
@@ -414,17 +413,17 @@ class ClassicGroupMember:
         try:
             return self.link.send(request)
         except ConnectionFailed:
-            return None  # the session will end by itself
+            return None  # the session times out
 
     # --- the heartbeat thread -----------------------------------------------------------------
 
     @property
-    def beats(self) -> bool:
+    def needs_heartbeats(self) -> bool:
         """Whether the coordinator expects heartbeats now."""
         return self._state in (MembershipState.SYNCING, MembershipState.STABLE)
 
-    def beat(self) -> Future[object] | None:
-        """Send one heartbeat; None when the coordinator is not known."""
+    def send_heartbeat(self) -> Future[object] | None:
+        """Send one heartbeat; None when the coordinator is unknown."""
         try:
             if self.link.step() is not None:
                 return None
@@ -458,8 +457,8 @@ class ClassicGroupMember:
             return
         code = code_of(answer.error_code)
         with self._lock:
-            if generation != self._generation or not self.beats:
-                return  # about a membership that is over
+            if generation != self._generation or not self.needs_heartbeats:
+                return  # it concerns an earlier membership
             if code is ErrorCode.NONE:
                 return
             if code is ErrorCode.REBALANCE_IN_PROGRESS:
@@ -469,20 +468,20 @@ class ClassicGroupMember:
                 return
         self._react(code, "stay in")
 
-    def poll_came_too_late(self) -> None:
-        """The caller has not polled for the maximum interval: others should have its share."""
-        self._say_goodbye("the member has not polled for max.poll.interval.ms")
+    def on_poll_timeout(self) -> None:
+        """Leave the group: the caller has not polled for max.poll.interval.ms."""
+        self._send_leave("the member has not polled for max.poll.interval.ms")
         with self._lock:
             self._forget_membership(MembershipState.UNJOINED, lost=True)
         self._signal.set()
 
-    def session_expired(self) -> None:
-        """No heartbeat was answered for a session: the coordinator is not there."""
+    def on_session_timeout(self) -> None:
+        """Look for the coordinator again: no heartbeat was answered for a session timeout."""
         self.link.forget()
 
 
 def settle(future: Future[object], timeout_ms: int) -> None:
-    """Wait for an answer whose content does not matter."""
+    """Wait for a response whose content does not matter."""
     try:
         future.result(timeout=timeout_ms / 1000)
     except (MillstreamError, TimeoutError):

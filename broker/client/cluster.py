@@ -1,8 +1,8 @@
-"""Cluster: which broker leads what, kept current; and blocking calls that survive changes.
+"""Cluster: the current metadata of a cluster, and blocking calls that survive its changes.
 
-Metadata is asked for when it is missing, when an answer shows that it is wrong, and when it is
-older than metadata_max_age_ms; one request at a time, for all callers. All methods
-may be called from any thread; those that say so never wait.
+Metadata is requested when it is missing, when a response shows that it is stale, and when it is
+older than metadata_max_age_ms; one request at a time serves all callers. Any thread may call any
+method; methods that never wait say so.
 """
 
 from collections.abc import Callable, Iterable
@@ -43,9 +43,9 @@ T = TypeVar("T")
 
 CoordinatorKind = Literal["group", "transaction"]
 KEY_TYPES: dict[CoordinatorKind, int] = {"group": 0, "transaction": 1}
-# The broker in question no longer is, or not yet is, the coordinator: ask who is.
+# The broker is no longer, or not yet, the coordinator: look it up again.
 COORDINATOR_LOST = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
-# A transport answers or fails every request by itself; this only catches one that broke its word.
+# A transport answers or fails every request by itself; this only catches a transport that does not.
 GRACE_MS = 5_000
 ATTEMPT_MS_MIN = 500  # for a call when the time for finding a first broker is over
 
@@ -62,7 +62,7 @@ class Cluster:
         random: Random | None = None,
         threads: ClientThreads | None = None,
     ) -> None:
-        """Know nothing yet; the transport is closed with the cluster.
+        """The transport is closed with the cluster.
 
         `threads` are those that clients share; without them each has its own.
         """
@@ -87,7 +87,7 @@ class Cluster:
         self._listeners: list[Callable[[], None]] = []
         self._closed = False
         self._reached = False  # whether any broker has answered yet
-        self._looking_since_ms: int | None = None  # when the first call began that needed one
+        self._looking_since_ms: int | None = None  # when the first call that needed one began
         self.cluster_id: str | None = None
         self.controller_id = -1
 
@@ -132,7 +132,7 @@ class Cluster:
         timeout_ms: int | None = None,
         version_max: int | None = None,
     ) -> T:
-        """Send a request and wait; again and again while connections fail and time is left."""
+        """Send a request and wait; retried while connections fail and time is left."""
 
         def attempt(left_ms: int) -> T:
             if node_id is not None and all(node.id != node_id for node in self.transport.nodes()):
@@ -154,10 +154,10 @@ class Cluster:
         timeout_ms: int | None = None,
         version_max: int | None = None,
     ) -> T:
-        """Send a request to the coordinator of a group or transactional id, wherever it moves.
+        """Send a request to the coordinator of a group or transactional id, even if it moves.
 
-        Answers whose `error_of` is a retriable code are asked again while time is left; the others
-        are returned as they are, errors included.
+        Responses with a retriable `error_of` are retried while time is left; all others are
+        returned, with or without an error.
         """
 
         def attempt(left_ms: int) -> T:
@@ -195,10 +195,10 @@ class Cluster:
         return answer
 
     def retry(self, what: str, attempt: Callable[[int], T], *, timeout_ms: int | None = None) -> T:
-        """Call `attempt(time left in ms)` until it works; see Retrier.
+        """Call `attempt(time left in ms)` until it succeeds; see Retrier.
 
-        Before any broker has answered, all calls together take bootstrap_timeout_ms, but each is
-        given time for an attempt or two.
+        Before the first response of any broker, all calls together take bootstrap_timeout_ms, but
+        each has time for an attempt or two.
         """
         limit_ms = self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
         if self._reached or self.config.bootstrap_timeout_ms is None:
@@ -239,23 +239,23 @@ class Cluster:
         self._reached = True
         return answer
 
-    # --- what is known, without waiting -------------------------------------------------------
+    # --- cached metadata, without waiting -----------------------------------------------------
 
     def nodes(self) -> list[Node]:
         """The brokers of the last metadata; never waits."""
         return self.transport.nodes()
 
     def known_topic(self, topic: str) -> TopicInfo | None:
-        """What is known of a topic, errors included; never waits."""
+        """The metadata of a topic, errors included; never waits."""
         return self._topics.get(topic)
 
     def known_partition(self, tp: TopicPartition) -> PartitionInfo | None:
-        """What is known of a partition; never waits."""
+        """The metadata of a partition; never waits."""
         topic = self._topics.get(tp.topic)
         return None if topic is None else topic.partitions.get(tp.partition)
 
     def known_leader(self, tp: TopicPartition) -> int | None:
-        """The leader if it is known and there is one; never waits."""
+        """The leader of a partition, if it is known; never waits."""
         found = self.known_partition(tp)
         return None if found is None or found.leader == NO_LEADER else found.leader
 
@@ -275,25 +275,25 @@ class Cluster:
                 self._refreshed_ms = None
 
     def unfollow(self, topics: Iterable[str]) -> None:
-        """Forget topics that are no longer used; never waits."""
+        """Stop following topics that are no longer used; never waits."""
         with self._lock:
             for topic in topics:
                 self._followed.discard(topic)
                 self._topics.pop(topic, None)
 
     def on_refresh(self, listener: Callable[[], None]) -> None:
-        """Call back, on the transport's thread, after every refresh, good or bad."""
+        """Call a function, on the transport's thread, after every refresh, even a failed one."""
         self._listeners.append(listener)
 
     def invalidate(self, topic: str | None = None) -> None:
-        """Say that the metadata was found wrong: the next look refreshes it; never waits."""
+        """Mark the metadata as stale: the next access refreshes it; never waits."""
         with self._lock:
             if topic is not None:
                 self._followed.add(topic)
             self._refreshed_ms = None
 
     def learn_leader(self, tp: TopicPartition, leader: int, leader_epoch: int) -> bool:
-        """Take over a newer leader from a response, if that broker is known."""
+        """Use a newer leader from a response, if that broker is known."""
         with self._lock:
             topic = self._topics.get(tp.topic)
             known = None if topic is None else topic.partitions.get(tp.partition)
@@ -311,9 +311,9 @@ class Cluster:
     # --- refreshing ---------------------------------------------------------------------------
 
     def refresh_soon(self) -> int:
-        """Start a refresh if metadata is stale and none is under way or just failed; never waits.
+        """Start a refresh if metadata is stale and no refresh is under way or backing off.
 
-        Returns in how many milliseconds to look again.
+        Never waits; returns the time in ms until the next call.
         """
         with self._lock:
             now_ms = self.clock.monotonic_ms()
@@ -332,7 +332,7 @@ class Cluster:
     def refresh(
         self, topics: Iterable[str] | None = None, *, timeout_ms: int | None = None
     ) -> None:
-        """Ask for the metadata of the followed topics, and of these, and wait for the answer."""
+        """Refresh the metadata of the followed topics, and of these, and wait for it."""
         if topics is not None:
             self.follow(topics)
 
@@ -341,7 +341,7 @@ class Cluster:
     def _refresh_once(self, left_ms: int) -> None:
         future = self._start_refresh()
         request_ms = self.config.request_timeout_ms
-        # The request has its own timeout, maybe for others too; this call may have less time.
+        # The request has its own timeout and may serve others, too; this call may have less time.
         grace_ms = 0 if left_ms < request_ms else GRACE_MS
         self._result(future, min(left_ms, request_ms), "Metadata", grace_ms=grace_ms)
 
@@ -407,10 +407,10 @@ class Cluster:
             complete = complete and not troubled
         self._refreshed_ms = self.clock.monotonic_ms() if complete else None
 
-    # --- what is known, waiting for it --------------------------------------------------------
+    # --- metadata, with waiting --------------------------------------------------------------
 
     def topic(self, topic: str, *, timeout_ms: int | None = None) -> TopicInfo:
-        """A topic that exists, once it is known; waits while it is being made."""
+        """The metadata of an existing topic; waits while the topic is being created."""
 
         def attempt(left_ms: int) -> TopicInfo:
             known = self._topics.get(topic)
@@ -433,11 +433,11 @@ class Cluster:
         return self.retry(f'looking up topic "{topic}"', attempt, timeout_ms=timeout_ms)
 
     def partitions(self, topic: str, *, timeout_ms: int | None = None) -> list[int]:
-        """The partition numbers of a topic; waits while it is not known."""
+        """The partition numbers of a topic; waits until they are known."""
         return sorted(self.topic(topic, timeout_ms=timeout_ms).partitions)
 
     def topic_id(self, topic: str, *, timeout_ms: int | None = None) -> bytes:
-        """The id of a topic; waits while it is not known."""
+        """The id of a topic; waits until it is known."""
         return self.topic(topic, timeout_ms=timeout_ms).id
 
     def leader(self, tp: TopicPartition, *, timeout_ms: int | None = None) -> int:
@@ -462,7 +462,7 @@ class Cluster:
         return self.retry(f"finding the leader of {tp}", attempt, timeout_ms=timeout_ms)
 
     def topics(self, *, timeout_ms: int | None = None) -> dict[str, TopicInfo]:
-        """All topics of the cluster, asked for now; they are not followed."""
+        """All topics of the cluster, from a new request; they are not followed."""
         response = self.call(
             None,
             MetadataRequest(None, allow_auto_topic_creation=False),
@@ -475,7 +475,7 @@ class Cluster:
     # --- coordinators -------------------------------------------------------------------------
 
     def known_coordinator(self, kind: CoordinatorKind, key: str) -> int | None:
-        """The coordinator if it is known; never waits."""
+        """The coordinator, if it is known; never waits."""
         return self._coordinators.get((kind, key))
 
     def coordinator(self, kind: CoordinatorKind, key: str, *, timeout_ms: int | None = None) -> int:
@@ -487,7 +487,7 @@ class Cluster:
         )
 
     def forget_coordinator(self, kind: CoordinatorKind, key: str) -> None:
-        """Say that the coordinator was found wrong; never waits."""
+        """Mark the coordinator as stale; never waits."""
         self._coordinators.pop((kind, key), None)
 
     def _find_coordinator(self, kind: CoordinatorKind, key: str, left_ms: int) -> int:
@@ -508,7 +508,7 @@ class Cluster:
         return found.node_id
 
     def learn_coordinator(self, kind: CoordinatorKind, key: str, found: Coordinator) -> None:
-        """Remember a coordinator and the way to it; never waits."""
+        """Remember a coordinator and its address; never waits."""
         nodes = {node.id: node for node in self.transport.nodes()}
         if found.node_id not in nodes:
             nodes[found.node_id] = Node(found.node_id, found.host, found.port)
@@ -516,14 +516,14 @@ class Cluster:
         self._coordinators[(kind, key)] = found.node_id
 
     def close(self) -> None:
-        """Stop those that wait and close the transport."""
+        """End all waits and close the transport."""
         with self._lock:
             self._closed = True
         self._retrier.close()
         self.transport.close()
 
 
-# Errors of a topic that pass by themselves: ask again soon.
+# Transient errors of a topic: retry soon.
 _PASSING = frozenset(
     {
         ErrorCode.LEADER_NOT_AVAILABLE,
@@ -534,12 +534,12 @@ _PASSING = frozenset(
 
 
 def find_coordinator(kind: CoordinatorKind, key: str) -> FindCoordinatorRequest:
-    """The request in a form that is right in all versions."""
+    """The request, with the fields of all versions set."""
     return FindCoordinatorRequest(key, KEY_TYPES[kind], [key])
 
 
 def read_coordinator(response: FindCoordinatorResponse) -> Coordinator:
-    """The one coordinator of a response, in any version."""
+    """The coordinator in a response of any version."""
     if response.coordinators:
         return response.coordinators[0]
     return Coordinator(

@@ -1,4 +1,4 @@
-"""ClusterAdmin: the Admin over any transport; each method waits for its answer."""
+"""ClusterAdmin: the Admin over any transport; each method waits for its response."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
@@ -34,12 +34,12 @@ READ_COMMITTED = 1
 class ClusterAdmin:
     """Manages topics, settings, groups and transactions; see broker.client.api.Admin.
 
-    Any thread may call any method. Where several things are asked about, each has its own value or
-    error in the Results.
+    Any thread may call any method. With several items, each has a value or an error in the
+    Results.
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        """Nothing is sent yet; the cluster is closed with the admin."""
+        """The cluster is closed with the admin."""
         self._cluster = cluster
 
     def _limit(self, timeout_ms: int | None) -> int:
@@ -54,7 +54,7 @@ class ClusterAdmin:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Results[str, CreatedTopic]:
-        """Make topics, or only see whether they could be made."""
+        """Create topics, or only validate the requests."""
         return topics.create_topics(
             self._cluster, new, validate_only=validate_only, timeout_ms=self._limit(timeout_ms)
         )
@@ -94,7 +94,7 @@ class ClusterAdmin:
     def delete_records(
         self, before: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> Results[TopicPartition, int]:
-        """Delete records below offsets (-1: all there are); values are the new first offsets."""
+        """Delete the records before offsets (-1: all); the values are the new start offsets."""
         return topics.delete_records(self._cluster, before, timeout_ms=self._limit(timeout_ms))
 
     def list_offsets(
@@ -104,7 +104,7 @@ class ClusterAdmin:
         committed: bool = False,
         timeout_ms: int | None = None,
     ) -> Results[TopicPartition, FoundOffset]:
-        """Offsets by time: -2 the earliest, -1 the latest, -3 that of the youngest record."""
+        """Offsets by time: -2 earliest, -1 latest, -3 of the record with the latest timestamp."""
         return topics.list_offsets(
             self._cluster,
             timestamps,
@@ -121,7 +121,7 @@ class ClusterAdmin:
         *,
         timeout_ms: int | None = None,
     ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
-        """Settings of topics, brokers or groups: all, or only those named."""
+        """Settings of topics, brokers or groups: all, or only the named ones."""
         return configs.describe_configs(
             self._cluster, resources, names, timeout_ms=self._limit(timeout_ms)
         )
@@ -133,7 +133,7 @@ class ClusterAdmin:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Results[ConfigResource, None]:
-        """Change settings one by one; what is not named stays as it is."""
+        """Change single settings; the others stay unchanged."""
         return configs.alter_configs(
             self._cluster, changes, validate_only=validate_only, timeout_ms=self._limit(timeout_ms)
         )
@@ -141,13 +141,12 @@ class ClusterAdmin:
     # --- the cluster --------------------------------------------------------------------------
 
     def describe_cluster(self, *, timeout_ms: int | None = None) -> ClusterDescription:
-        """Who is in the cluster and who controls it."""
         return brokers.describe_cluster(self._cluster, timeout_ms=self._limit(timeout_ms))
 
     def describe_log_dirs(
         self, broker_ids: Iterable[int] | None = None, *, timeout_ms: int | None = None
     ) -> Results[int, tuple[LogDir, ...]]:
-        """The data directories of brokers, by default of all, and what lies in them."""
+        """The data directories of brokers, by default of all, and their partitions."""
         return brokers.describe_log_dirs(
             self._cluster, broker_ids, timeout_ms=self._limit(timeout_ms)
         )
@@ -169,19 +168,19 @@ class ClusterAdmin:
     def describe_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Results[str, GroupDescription]:
-        """Groups with their members and what those read."""
+        """Groups with their members and assignments."""
         return groups.describe_groups(self._cluster, group_ids, timeout_ms=self._limit(timeout_ms))
 
     def delete_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Results[str, None]:
-        """Delete groups that have no members, with their offsets."""
+        """Delete groups without members and their offsets."""
         return groups.delete_groups(self._cluster, group_ids, timeout_ms=self._limit(timeout_ms))
 
     def remove_group_members(
         self, group_id: str, member_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Results[str, None]:
-        """Let members leave a classic group, whether they run or not."""
+        """Remove members from a classic group, even if they are running."""
         return groups.remove_group_members(
             self._cluster, group_id, member_ids, timeout_ms=self._limit(timeout_ms)
         )
@@ -193,7 +192,7 @@ class ClusterAdmin:
         *,
         timeout_ms: int | None = None,
     ) -> Results[TopicPartition, OffsetAndMetadata]:
-        """What a group has committed, where it has committed anything."""
+        """The committed offsets of a group."""
         return groups.list_group_offsets(
             self._cluster, group_id, partitions, timeout_ms=self._limit(timeout_ms)
         )
@@ -205,7 +204,7 @@ class ClusterAdmin:
         *,
         timeout_ms: int | None = None,
     ) -> Results[TopicPartition, None]:
-        """Commit for a group that has no members now."""
+        """Commit offsets for a group without members."""
         return groups.alter_group_offsets(
             self._cluster, group_id, offsets, timeout_ms=self._limit(timeout_ms)
         )
@@ -217,7 +216,7 @@ class ClusterAdmin:
         *,
         timeout_ms: int | None = None,
     ) -> Results[TopicPartition, None]:
-        """Forget what a group has committed, of topics it does not read now."""
+        """Delete offsets of topics that the group is not subscribed to."""
         return groups.delete_group_offsets(
             self._cluster, group_id, partitions, timeout_ms=self._limit(timeout_ms)
         )
@@ -231,8 +230,8 @@ class ClusterAdmin:
     ) -> Results[TopicPartition, int]:
         """Reset the offsets of a group without members to times: -2 the earliest, -1 the latest.
 
-        Where all records are older than the time, the group is set to the end. The values are the
-        new offsets.
+        If all records are older than the time, the offset becomes the end offset. The values are
+        the new offsets.
         """
         found = self.list_offsets(timestamps, timeout_ms=timeout_ms)
         too_young = [tp for tp, offset in found.values.items() if offset.offset < 0]
@@ -288,7 +287,7 @@ class ClusterAdmin:
         *,
         timeout_ms: int | None = None,
     ) -> None:
-        """End a hanging transaction of a producer that `describe_producers` has shown."""
+        """End a hanging transaction of a producer that `describe_producers` returned."""
         transactions.abort_transaction(
             self._cluster, tp, producer, timeout_ms=self._limit(timeout_ms)
         )

@@ -1,4 +1,4 @@
-"""Committer: writes the positions of a group, waiting or not, now and then by itself."""
+"""Committer: commits the positions of a group, synchronously, asynchronously or automatically."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -41,7 +41,7 @@ HINTS = {
 
 @dataclass(slots=True)
 class PendingCommit:
-    """A commit on its way; its callback runs in the thread that polls."""
+    """A commit that is not completed; the polling thread runs its callback."""
 
     offsets: Offsets
     callback: CommitCallback | None
@@ -57,7 +57,7 @@ class Committer:
         link: CoordinatorLink,
         group: Callable[[], GroupMetadata],
     ) -> None:
-        """`group` is the member that commits and its generation, or None without a group."""
+        """`group` is the current member and generation, or None without a group."""
         self._cluster = cluster
         self._link = link
         self._group = group
@@ -65,15 +65,14 @@ class Committer:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no commit is under way."""
         return not self._pending
 
     def commit(self, offsets: Offsets, *, timeout_ms: int | None = None) -> None:
-        """Commit and wait; asked again while the coordinator moves, raised when it refuses."""
+        """Commit and wait; retried while the coordinator moves, raises if it refuses."""
         if not offsets:
             return
         if self._pending:
-            # Those that wait for a coordinator go first: the last word must be the newest.
+            # Pending commits go first: the newest offsets must be committed last.
             self._cluster.coordinator("group", self._group().group_id, timeout_ms=timeout_ms)
             self.step()
         group = self._group()
@@ -97,12 +96,12 @@ class Committer:
         _check_committed(group.group_id, response)
 
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None) -> None:
-        """Commit without waiting, once; the callback comes with a later poll."""
+        """Commit without waiting and without retries; a later poll runs the callback."""
         self._pending.append(PendingCommit(dict(offsets), callback))
         self.step()
 
     def step(self) -> int | None:
-        """Send what waits for a coordinator and report what is done; None when nothing waits."""
+        """Send pending commits and report completed ones; None when nothing is pending."""
         while self._pending and self._report(self._pending[0]):
             self._pending.popleft()
         if not self._pending:
@@ -122,7 +121,7 @@ class Committer:
         return self._cluster.config.request_timeout_ms
 
     def finish(self, timeout_ms: int) -> None:
-        """Wait for pending commits up to a time limit; those not sent yet have failed."""
+        """Wait for pending commits until the timeout; those that were not sent fail."""
         deadline_ms = self._cluster.clock.monotonic_ms() + timeout_ms
         while self._pending:
             pending = self._pending.popleft()
@@ -138,7 +137,7 @@ class Committer:
     def committed(
         self, partitions: set[TopicPartition] | None, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group has committed, waiting for transactions that may change it."""
+        """The committed offsets of the group; waits for open transactions that may change them."""
         group_id = self._group().group_id
 
         def attempt(left_ms: int) -> dict[TopicPartition, OffsetAndMetadata]:

@@ -18,7 +18,7 @@ SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 @dataclass(frozen=True, slots=True)
 class NetworkConfig:
-    """How to reach brokers over TCP."""
+    """The settings of connections to brokers."""
 
     bootstrap_servers: str
     client_id: str = "millstream"
@@ -36,11 +36,10 @@ class NetworkConfig:
     socket_connection_setup_timeout_ms: int = 10_000
     send_buffer_bytes: int = 131_072
     receive_buffer_bytes: int = 65_536
-    receive_bytes_max: int = 256 * 1024 * 1024  # a longer response is a lie or a mistake
-    requests_in_flight_max: int = 100  # per connection, whatever they are
+    receive_bytes_max: int = 256 * 1024 * 1024  # a longer response is invalid
+    requests_in_flight_max: int = 100  # per connection, of any kind
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work, before the first connection."""
         parse_servers(self.bootstrap_servers)
         one_of("security_protocol", self.security_protocol, SECURITY_PROTOCOLS)
         one_of("sasl_mechanism", self.sasl_mechanism, ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"))
@@ -70,7 +69,7 @@ class NetworkConfig:
 
 @dataclass(frozen=True, slots=True)
 class ClusterConfig:
-    """How to follow the cluster and how long to try."""
+    """The settings of metadata and retries."""
 
     metadata_max_age_ms: int = 300_000
     request_timeout_ms: int = 30_000
@@ -83,7 +82,6 @@ class ClusterConfig:
     allow_auto_create_topics: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work."""
         for name in ("metadata_max_age_ms", "retry_backoff_ms", "retry_backoff_max_ms"):
             at_least(name, getattr(self, name), 0)
         for name in ("request_timeout_ms", "default_api_timeout_ms"):
@@ -94,7 +92,7 @@ class ClusterConfig:
 
 @dataclass(frozen=True, slots=True)
 class ProducerConfig:
-    """How to batch, send and retry records."""
+    """The settings of batches, requests and retries."""
 
     acks: str | int = "all"  # "all", -1, 0 or 1
     batch_size: int = 16_384
@@ -112,7 +110,6 @@ class ProducerConfig:
     transaction_timeout_ms: int = 60_000
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work."""
         one_of("acks", self.acks, ("all", "-1", "0", "1", -1, 0, 1))
         one_of("compression_type", self.compression_type, COMPRESSIONS)
         for name in ("linger_ms", "max_block_ms", "retries", "batch_size"):
@@ -145,12 +142,12 @@ class ProducerConfig:
 
     @property
     def required_acks(self) -> int:
-        """The number on the wire: -1 for all."""
+        """acks as in the protocol: -1 for all."""
         return ALL_REPLICAS if self.acks == "all" else int(self.acks)
 
     @property
     def idempotent(self) -> bool:
-        """Whether batches carry sequences."""
+        """Whether batches have sequence numbers."""
         if self.transactional_id is not None or self.enable_idempotence is not None:
             return self.transactional_id is not None or bool(self.enable_idempotence)
         in_order = self.max_in_flight_requests_per_connection <= IN_FLIGHT_MAX_IN_ORDER
@@ -158,7 +155,7 @@ class ProducerConfig:
 
 
 def parse_servers(text: str) -> list[tuple[str, int]]:
-    """Read "host:port,host:port"; IPv6 addresses stand in brackets."""
+    """Parse "host:port,host:port"; IPv6 addresses are in brackets."""
     servers = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         host, _, port = part.rpartition(":")
@@ -169,12 +166,12 @@ def parse_servers(text: str) -> list[tuple[str, int]]:
             )
         servers.append((host.strip("[]"), int(port)))
     if not servers:
-        raise ConfigError('"bootstrap_servers" names no server', hint='give "host:port"')
+        raise ConfigError('"bootstrap_servers" is empty', hint='give "host:port"')
     return servers
 
 
 def one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    """Refuse a value that is not in the list."""
+    """Refuse a value that is not allowed."""
     if value not in allowed:
         choices = ", ".join(repr(choice) for choice in allowed)
         raise ConfigError(f'"{name}" is {value!r}', hint=f"it must be one of {choices}")
@@ -187,14 +184,14 @@ def at_least(name: str, value: int, least: int) -> None:
 
 
 def take(cls: type[T], options: dict[str, object]) -> T:
-    """Make a config of the options that belong to it, and remove them from `options`."""
+    """Create a config from its options, and remove them from `options`."""
     types = {item.name: item.type for item in fields(cast("type[NetworkConfig]", cls))}
     found = {name: options.pop(name) for name in list(options) if name in types}
     return cls(**{name: _typed(name, value, types[name]) for name, value in found.items()})
 
 
 def _typed(name: str, value: object, declared: object) -> object:
-    """A value of the type that its setting has; strings, as files and flags have, are read."""
+    """A value as the type of its setting; strings, from files and flags, are parsed."""
     kinds = set(get_args(declared) if isinstance(declared, UnionType) else (declared,))
     kinds.discard(NoneType)
     if str in kinds:
@@ -221,7 +218,7 @@ def _typed(name: str, value: object, declared: object) -> object:
 
 
 def refuse_unknown(options: dict[str, object], *classes: type[object]) -> None:
-    """Reject unknown options, and suggest similar names."""
+    """Raise ConfigError for unknown options, and suggest similar names."""
     if not options:
         return
     known = [item.name for cls in classes for item in fields(cast("type[NetworkConfig]", cls))]

@@ -2,7 +2,7 @@
 
     CONNECTING --tcp--> SECURING --tls--> OPENING --session--> READY
          |                 |                 |                   |
-         +-----------------+--- any error: raised to the owner, who closes and fails what waits
+         +-----------------+--- any error: raised to the owner, which closes and fails its requests
 
 Responses come in the order of the requests. Small ones are cut out of a scratch buffer; one that
 does not fit is received into a buffer of its own, and its record bytes stay there (views).
@@ -34,12 +34,12 @@ from broker.protocol.messages.produce import ProduceRequest
 from broker.sockets import Address, Socket, Sockets
 
 SCRATCH_BYTES = 65_536
-OUTGOING_BYTES_MAX = 1024 * 1024  # more waits in the queue, where it can still time out
+OUTGOING_BYTES_MAX = 1024 * 1024  # more stays in the queue, where it can still time out
 BUFFERS_PER_SEND = 64
 CORRELATION_BYTES = 4
 CACHED_VERSIONS_MAX = 8
-# A broker that vanished without a word is noticed after a minute, also when nothing is sent: a
-# request to join a group may wait for minutes. Systems that lack some of these use their own times.
+# A broker that vanished is noticed after a minute, even if nothing is sent: a request to join a
+# group may wait for minutes. Systems without some of these options use their defaults.
 KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
@@ -48,7 +48,7 @@ class CannotEncode(ClientError):
 
 
 class Exchange:
-    """A request on its way and the future that waits for its response."""
+    """A request and the future of its response."""
 
     __slots__ = (
         "correlation_id",
@@ -68,21 +68,21 @@ class Exchange:
         self.version = -1
         self.correlation_id = -1
         self.future: Future[object] = Future()
-        self.future.set_running_or_notify_cancel()  # what is on its way cannot be called back
+        self.future.set_running_or_notify_cancel()  # requests cannot be cancelled
 
     @property
     def has_answer(self) -> bool:
-        """Whether the broker answers at all."""
+        """Whether the broker responds: not to acks=0."""
         return not (isinstance(self.request, ProduceRequest) and self.request.acks == 0)
 
     @property
     def name(self) -> str:
-        """What is asked, for messages."""
+        """The name of the request, for messages."""
         return type(self.request).__name__.removesuffix("Request")
 
 
 class ConnectionPhase(Enum):
-    """How far a connection has come."""
+    """The phases of opening a connection."""
 
     CONNECTING = "connecting"
     SECURING = "securing"
@@ -100,7 +100,7 @@ class Connection:
         tls: ssl.SSLContext | None,
         sockets: Sockets,
     ) -> None:
-        """Start to connect; an address that cannot be resolved is a failed connection."""
+        """Start to connect; raises ConnectionFailed if the address cannot be resolved."""
         self.phase = ConnectionPhase.CONNECTING
         self.session = Session({})
         self.in_flight: deque[Exchange] = deque()
@@ -151,12 +151,12 @@ class Connection:
 
     @property
     def peer(self) -> str:
-        """Where it goes, for messages."""
+        """The address, for messages."""
         return f"{self._host}:{self._port}"
 
     @property
     def events(self) -> int:
-        """What the selector should watch."""
+        """The events that the selector must watch."""
         if self.phase is ConnectionPhase.CONNECTING:
             return EVENT_WRITE
         if self.phase is ConnectionPhase.SECURING:
@@ -174,17 +174,17 @@ class Connection:
 
     @property
     def has_outgoing(self) -> bool:
-        """Whether bytes wait for the socket to take them."""
+        """Whether bytes wait to be written."""
         return bool(self._outgoing)
 
     def close(self) -> None:
-        """Close the socket; what is in flight is the owner's to fail."""
+        """Close the socket; the owner fails the requests in flight."""
         self.socket.close()
 
     # --- the owner's calls --------------------------------------------------------------------
 
     def advance(self) -> None:
-        """Do what the socket allows; an error says that the connection is over."""
+        """Do what the socket allows; raises when the connection is broken."""
         if self.phase is ConnectionPhase.CONNECTING:
             self._finish_connect()
         if self.phase is ConnectionPhase.SECURING:
@@ -194,12 +194,12 @@ class Connection:
             self.flush()
 
     def send(self, exchange: Exchange) -> None:
-        """Encode a request in the version both know and queue its bytes."""
+        """Encode a request in the highest common version and queue its bytes."""
         exchange.version = self.session.version(exchange.request, exchange.version_max)
         self._queue(exchange)
 
     def flush(self) -> None:
-        """Write as much as the socket takes."""
+        """Write as many bytes as the socket accepts."""
         try:
             while self._outgoing:
                 if self._tls is None:
@@ -234,7 +234,7 @@ class Connection:
                 do_handshake_on_connect=False,
             )
             self.socket = cast(Socket, secured)
-        except OSError as error:  # the other side went away in this moment
+        except OSError as error:  # the peer has just closed the connection
             raise self._broken(error) from error
 
     def _finish_tls(self) -> None:
@@ -306,7 +306,7 @@ class Connection:
                 if count == 0:
                     raise ConnectionFailed(f"{self.peer} closed the connection")
                 self._take(count)
-                # The selector speaks again for a plain socket; TLS may hold decrypted bytes back.
+                # The selector reports a plain socket again; TLS may hold decrypted bytes back.
                 if self._tls is None and count < len(into):
                     return
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
@@ -390,7 +390,7 @@ def _keep_alive(made: Socket) -> None:
 
 
 def _decode(exchange: Exchange, received: memoryview) -> object:
-    """Decode a response; a refused ApiVersions is answered in version 0, whatever was asked."""
+    """Decode a response; a refused ApiVersions request has a response of version 0."""
     cls = frame.response_class(exchange.request)
     if cls is not ApiVersionsResponse:
         return frame.decode_response(cls, exchange.version, received)

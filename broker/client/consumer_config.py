@@ -23,7 +23,7 @@ ASSIGNORS: dict[str, type[Assignor]] = {
 
 @dataclass(frozen=True, slots=True)
 class ConsumerConfig:
-    """How a consumer reads; membership in a group has settings of its own."""
+    """The settings of reading; the membership in a group has its own settings."""
 
     auto_offset_reset: str = "latest"
     enable_auto_commit: bool = True
@@ -38,10 +38,9 @@ class ConsumerConfig:
     client_rack: str = ""
     exclude_internal_topics: bool = True
     partition_assignment_strategy: Sequence[str | Assignor] = ("range", "cooperative-sticky")
-    fetch_buffer_bytes: int = 64 * 1024 * 1024  # fetched and not yet taken, of all partitions
+    fetch_buffer_bytes: int = 64 * 1024 * 1024  # fetched and not yet returned, of all partitions
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work."""
         one_of("auto_offset_reset", self.auto_offset_reset, ("earliest", "latest", "none"))
         one_of("isolation_level", self.isolation_level, ("read_uncommitted", "read_committed"))
         for name in ("auto_commit_interval_ms", "fetch_min_bytes", "fetch_max_wait_ms"):
@@ -56,11 +55,11 @@ class ConsumerConfig:
 
     @property
     def isolation(self) -> int:
-        """The isolation level as requests carry it."""
+        """The isolation level as in the protocol."""
         return 1 if self.isolation_level == "read_committed" else 0
 
     def assignors(self) -> list[Assignor]:
-        """New assignors, one of each strategy, best first."""
+        """New assignors, one per strategy, preferred first."""
         made = []
         for strategy in self.partition_assignment_strategy:
             if isinstance(strategy, str):

@@ -1,7 +1,7 @@
-"""What consumers of a classic group tell each other, as bytes.
+"""The subscriptions and assignments of classic consumer groups, as bytes.
 
 Both messages are a 16-bit version and the message of that version. A newer version only adds
-fields at the end, so a reader takes what it knows and leaves the rest.
+fields at the end, so a reader ignores the fields that it does not know.
 """
 
 import struct
@@ -23,7 +23,7 @@ VERSION_MAX = 3
 
 
 def encode_subscription(subscription: MemberSubscription) -> bytes:
-    """A member's wish; its id and instance id travel outside."""
+    """The subscription of a member, without its id and instance id."""
     message = ConsumerProtocolSubscription(
         topics=sorted(subscription.topics),
         user_data=subscription.user_data,
@@ -40,7 +40,7 @@ def encode_subscription(subscription: MemberSubscription) -> bytes:
 def decode_subscription(
     member_id: str, instance_id: str | None, data: bytes | memoryview
 ) -> MemberSubscription:
-    """What another member wrote."""
+    """The subscription of another member."""
     view, version = _open(data)
     message, _ = decode(ConsumerProtocolSubscription, view, version, 2)
     return MemberSubscription(
@@ -59,7 +59,6 @@ def decode_subscription(
 
 
 def encode_assignment(assignment: MemberAssignment) -> bytes:
-    """What a member gets."""
     message = ConsumerProtocolAssignment(
         assigned_partitions=[
             ConsumerProtocolAssignmentTopicPartition(topic=topic, partitions=numbers)
@@ -71,7 +70,7 @@ def encode_assignment(assignment: MemberAssignment) -> bytes:
 
 
 def decode_assignment(data: bytes | memoryview) -> MemberAssignment:
-    """What the leader gave; a member the leader did not know gets nothing at all."""
+    """The assignment from the leader; empty for a member that the leader did not know."""
     if not len(data):
         return MemberAssignment()
     view, version = _open(data)

@@ -12,13 +12,14 @@ from broker.protocol.messages.metadata import FindCoordinatorResponse
 
 
 class CoordinatorLink:
-    """Knows the coordinator, or is looking for it; the caller steps it until it is known.
+    """Finds the coordinator; the caller calls `step` until it is known.
 
-    Two threads may step it at once (the caller's and the heartbeat's): at worst they both ask.
+    Two threads may call `step` at once (the caller's and the heartbeat's): at worst both look it
+    up.
     """
 
     def __init__(self, cluster: Cluster, group_id: str, signal: Signal) -> None:
-        """Nothing is asked yet; the signal is set whenever an answer comes."""
+        """The signal is set whenever a response comes."""
         self._cluster = cluster
         self._group_id = group_id
         self._signal = signal
@@ -28,11 +29,11 @@ class CoordinatorLink:
 
     @property
     def retry_backoff_ms(self) -> int:
-        """How long to wait before a refused request is tried again."""
+        """The time before a refused request is retried."""
         return self._cluster.config.retry_backoff_ms
 
     def step(self) -> int | None:
-        """Look on; None when the coordinator is known, else the milliseconds to wait at most."""
+        """Look up the coordinator; None when it is known, else the maximum wait in ms."""
         if self._node_id() is not None:
             return None
         search = self._search
@@ -56,7 +57,7 @@ class CoordinatorLink:
     def send(
         self, request: object, *, timeout_ms: int | None = None, version_max: int | None = None
     ) -> Future[object]:
-        """Send to the known coordinator; ConnectionFailed when there is none."""
+        """Send to the known coordinator; ConnectionFailed if it is unknown."""
         node_id = self._node_id()
         if node_id is None:
             raise ConnectionFailed(f'the coordinator of group "{self._group_id}" is not known')
@@ -67,7 +68,7 @@ class CoordinatorLink:
         return future
 
     def forget(self) -> None:
-        """It moved or does not answer: look again, a little later."""
+        """Look up the coordinator again, after a backoff: it moved or does not respond."""
         if self._node_id() is not None:
             self._cluster.forget_coordinator("group", self._group_id)
             self._pause()

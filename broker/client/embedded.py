@@ -1,7 +1,7 @@
 """EmbeddedTransport: requests to a broker in the same process, as calls; nothing is encoded.
 
-A request is handled in the thread that sends it. An answer that comes later (a long poll, a group
-that is not complete) completes its future in a thread of its own; see ResponseThread.
+The sending thread handles the request. A delayed response (a long poll, a group that is still
+joining) completes its future in a separate thread; see ResponseThread.
 """
 
 from collections.abc import Iterable
@@ -30,12 +30,12 @@ from broker.protocol.wire import SPECS
 
 
 class RequestHandler(ResponseSource, Protocol):
-    """What the transport needs of a broker."""
+    """The interface of a broker that the transport needs."""
 
     def handle(
         self, api_key: ApiKey, version: int, request: object, connection: ConnectionInfo
     ) -> object:
-        """Answer a request: a response, a Pending one, or None."""
+        """Handle a request; returns a response, a Pending one, or None."""
         ...
 
 
@@ -50,9 +50,9 @@ class EmbeddedTransport:
         clock: Clock | None = None,
         response_thread: ResponseThread | None = None,
     ) -> None:
-        """Speak to this broker under a client id; share a thread for late answers, or own one.
+        """Connect to this broker; without a thread for delayed responses, create one.
 
-        A broker that was closed may be started again; one that never was is a mistake.
+        A broker that was closed may be started again; one that was never started is an error.
         """
         if getattr(broker, "never_started", False):
             raise ClientError(
@@ -68,11 +68,11 @@ class EmbeddedTransport:
         self._closed = False
 
     def nodes(self) -> list[Node]:
-        """The broker, once metadata is known."""
+        """The broker, once the metadata is known."""
         return list(self._nodes)
 
     def update_nodes(self, nodes: Iterable[Node]) -> None:
-        """Remember the broker; there is only one way to it."""
+        """Remember the broker."""
         self._nodes = list(nodes)
 
     def send(
@@ -106,14 +106,14 @@ class EmbeddedTransport:
             future.set_exception(error)
             return future
         except BrokerError as error:
-            # There is no way to answer: what would be a closed connection over the network.
+            # There is no response: over the network, the connection would be closed.
             future.set_exception(ConnectionFailed(f"the embedded broker failed: {error}"))
             return future
         complete(future, answer)
         return future
 
     def close(self) -> None:
-        """Fail what still waits."""
+        """Fail all pending requests."""
         self._closed = True
         if self._shares_thread:
             self._response_thread.leave(self)

@@ -1,10 +1,10 @@
 """FetchedRun: the batches of one partition from one fetch, taken without decoding records.
 
-Readers of committed data leave out aborted transactions by batch headers alone: the broker lists
-the aborted transactions of the run by producer and first offset, and each ends at its marker.
+With read_committed, batch headers alone decide which batches to skip: the broker lists the aborted
+transactions of the run by producer and first offset, and each ends at its marker.
 
-A batch that cannot be read, here or when its records are decoded, is a CorruptBatchError, which
-says where it lies and where the next one begins.
+A batch that cannot be read, here or when its records are decoded, raises CorruptBatchError with its
+position and the offset of the next batch.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,10 +27,10 @@ from broker.model import AbortedTransaction, TopicPartition
 
 @dataclass(slots=True)
 class FetchedBatch:
-    """One record batch as it lies in the log; `data` keeps the whole response alive.
+    """One record batch, as stored in the log; `data` keeps the whole response in memory.
 
-    Records below `start_offset` were taken before, or lie before the place sought. The records of
-    a batch that cannot be read raise CorruptBatchError.
+    Records below `start_offset` were returned before, or are before the position of a seek. The
+    records of a batch that cannot be read raise CorruptBatchError.
     """
 
     topic_partition: TopicPartition
@@ -40,12 +40,10 @@ class FetchedBatch:
 
     @property
     def first_offset(self) -> int:
-        """Offset of the first record of the batch."""
         return self.header.base_offset
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record of the batch."""
         return self.header.last_offset
 
     def records(self) -> list[Record]:
@@ -80,7 +78,7 @@ def unreadable(
 
 
 class FetchedRun:
-    """Whole batches of one answer, from a first offset on."""
+    """The whole batches of one response, from a first offset on."""
 
     __slots__ = (
         "_aborted",
@@ -103,9 +101,9 @@ class FetchedRun:
         aborted: Iterable[AbortedTransaction] = (),
         check_crcs: bool = True,
     ) -> None:
-        """Find where the last whole batch ends; nothing else is looked at yet.
+        """Find the end of the last whole batch; nothing else is read yet.
 
-        `offsets` are the one asked for and the end of the log.
+        `offsets` are the fetch offset and the end of the log.
         """
         start_offset, self._end_offset = offsets
         self._topic_partition = topic_partition
@@ -127,7 +125,7 @@ class FetchedRun:
         return self._head
 
     def advance(self) -> None:
-        """Go past the batch that `peek` showed."""
+        """Skip the batch that `peek` returned."""
         self._head = None
 
     def _visible(
@@ -147,9 +145,9 @@ class FetchedRun:
             raise self._unreadable(end, offset, error) from error
 
     def _unreadable(self, at: int, offset: int, error: CorruptBatch) -> CorruptBatchError:
-        """The error for the batch at a byte, whose own header is believed only if it can be true.
+        """The error for the batch at a byte position; an implausible batch header is ignored.
 
-        Otherwise the next offset to try is the one after `offset`, the first that was not read.
+        The next offset to try is then the one after `offset`, the first that was not read.
         """
         next_offset = offset + 1
         if at + HEADER_BYTES <= len(self._view):
@@ -179,7 +177,7 @@ class FetchedRun:
 
 
 def _next_offset(view: memoryview, start_offset: int) -> int:
-    """The offset after the last whole batch; bytes without a whole batch are refused."""
+    """The offset after the last whole batch; CorruptBatch if there is no whole batch."""
     position = 0
     last = -1
     end = len(view)

@@ -1,9 +1,10 @@
-"""Fetcher: keeps one long-poll fetch under way per leader, ahead of the caller, within bounds.
+"""Fetcher: keeps one long-poll fetch per leader under way, ahead of the caller, within limits.
 
-Answers are put aside by the transport's thread, which at once asks for more; the thread that polls
-takes what is there. Nothing is fetched for a partition that holds a whole fetch already, nor for
-any once fetch_buffer_bytes are held. And a leader is asked only when all its partitions have room:
-otherwise an idle one would hold the connection in a long poll while a busy one runs dry.
+The transport's thread buffers responses and sends the next fetch immediately; the polling thread
+takes records from the buffer. No fetch is sent for a partition that has a whole fetch buffered, nor
+for any partition once fetch_buffer_bytes are buffered. A leader gets a fetch only when all its
+partitions have room: otherwise an idle partition would hold the connection in a long poll while a
+busy one runs dry.
 """
 
 from collections.abc import Iterator
@@ -32,9 +33,9 @@ from broker.protocol.messages.fetch import (
 NO_TOPIC_ID = bytes(16)
 VERSION_WITH_NAMES = 12
 ANSWER_MARGIN_MS = 30_000
-LOOK_AGAIN_MS = 1_000  # if nothing happens: answers wake us
+LOOK_AGAIN_MS = 1_000  # if nothing happens: responses wake the thread
 
-# Another broker leads, or will in a moment: look at the metadata again.
+# Another broker is, or will soon be, the leader: refresh the metadata.
 MOVED = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -53,7 +54,7 @@ MOVED = frozenset(
 
 
 class RequestedPartition(NamedTuple):
-    """A partition in a fetch request, as it was then."""
+    """The state of a partition when it was requested."""
 
     state: PartitionState
     turn: int
@@ -66,7 +67,7 @@ class Fetcher:
     def __init__(
         self, cluster: Cluster, positions: Positions, config: ConsumerConfig, signal: Signal
     ) -> None:
-        """Ask nothing before the first pump."""
+        """Nothing is fetched before the first `send_fetches`."""
         self._cluster = cluster
         self._positions = positions
         self._config = config
@@ -80,13 +81,13 @@ class Fetcher:
         self._failures: dict[int, int] = {}
         self._not_before_ms: dict[int, int] = {}
 
-    # --- asking -------------------------------------------------------------------------------
+    # --- fetching -----------------------------------------------------------------------------
 
-    def pump(self) -> int:
-        """Ask every leader that has nothing to do; return in how many ms to look again.
+    def send_fetches(self) -> int:
+        """Send a fetch to every idle leader; returns the time in ms until the next call.
 
-        Answers that are there at once (an embedded broker) come back here: they are dealt with in
-        a loop, not by recursion.
+        Responses that are available immediately (from an embedded broker) call this again: a loop
+        handles them, not recursion.
         """
         with self._guard:
             if self._pumping or self._closed:
@@ -104,11 +105,11 @@ class Fetcher:
                     return wait_ms
 
     def close(self) -> None:
-        """Ask no more."""
+        """Send no more fetches."""
         self._closed = True
 
     def _plan(self) -> tuple[dict[int, list[RequestedPartition]], int]:
-        """Whom to ask for what, decided under the lock."""
+        """The partitions to fetch from each leader; called under the lock."""
         now_ms = self._cluster.clock.monotonic_ms()
         wait_ms = LOOK_AGAIN_MS
         plan: dict[int, list[RequestedPartition]] = {}
@@ -130,7 +131,7 @@ class Fetcher:
         return plan, wait_ms
 
     def _ready(self, now_ms: int) -> dict[int, list[PartitionState]]:
-        """What to fetch by leader, of leaders that are idle and whose partitions have room."""
+        """The partitions to fetch, of leaders that are idle and whose partitions have room."""
         ready: dict[int, list[PartitionState]] = {}
         full: set[int] = set()
         states = self._positions.states()
@@ -190,7 +191,7 @@ class Fetcher:
         )
         return request, version_max
 
-    # --- answers, on the transport's thread ---------------------------------------------------
+    # --- responses, on the transport's thread ---------------------------------------------------
 
     def _answered(
         self, node_id: int, asked: list[RequestedPartition], done: Future[object]
@@ -216,7 +217,7 @@ class Fetcher:
                         self._take(by_partition[tp], data)
         self._signal.set()
         if not self._closed:
-            self.pump()
+            self.send_fetches()
 
     def _back_off(self, node_id: int, asked: list[RequestedPartition]) -> None:
         failures = self._failures[node_id] = self._failures.get(node_id, 0) + 1
@@ -272,14 +273,14 @@ class Fetcher:
                 return
             self._cluster.invalidate(tp.topic)
         elif code is ErrorCode.OFFSET_OUT_OF_RANGE:
-            # What was fetched before is given out first: it is still right.
+            # Records that were fetched before are returned first: they are still valid.
             if state.position == asked.offset and not state.buffered:
-                self._begin_anew(state)
+                self._reset_position(state)
         else:
             state.error = BrokerError(code, f"cannot fetch from {tp}: {_text(code)}", at=str(tp))
         state.not_before_ms = self._cluster.clock.monotonic_ms() + delay_ms
 
-    def _begin_anew(self, state: PartitionState) -> None:
+    def _reset_position(self, state: PartitionState) -> None:
         offset = state.position
         if not reset_by_policy(state, self._config):
             state.move(offset)
@@ -290,19 +291,19 @@ class Fetcher:
                 'or "latest"',
             )
 
-    # --- taking, on the thread that polls -----------------------------------------------------
+    # --- the polling thread -------------------------------------------------------------------
 
     def has_records(self) -> bool:
-        """Whether something fetched waits to be taken."""
+        """Whether fetched records are buffered."""
         return any(
             state.takeable and (state.buffered or state.decoded)
             for state in self._positions.states()
         )
 
     def raise_error(self) -> None:
-        """Raise what a partition has met, once; it is tried again after that.
+        """Raise the error of a partition, once; the partition is retried after that.
 
-        What was fetched before the error is taken first: a caller may seek past the error.
+        Records before the error are returned first: a caller may seek past the error.
         """
         for state in self._positions.states():
             if state.error is not None and not state.buffered:
@@ -310,7 +311,7 @@ class Fetcher:
                 raise error
 
     def take_records(self, count_max: int) -> list[ConsumerRecord]:
-        """Records of partitions in turn, up to a maximum."""
+        """Records of all partitions in rotation, up to a maximum."""
         found: list[ConsumerRecord] = []
         for state in self._positions.states():
             if len(found) >= count_max:
@@ -321,7 +322,7 @@ class Fetcher:
             try:
                 self._take_from(state, found, count_max)
             except MillstreamError as error:
-                self._put_off(state, error)
+                self._defer_error(state, error)
             if len(found) > before:
                 self._positions.rotate(state.topic_partition)
         return found
@@ -348,10 +349,12 @@ class Fetcher:
                 state.position = records[room].offset
                 state.position_epoch = header.leader_epoch
             else:
-                self._pass(state, header)  # may meet a bad batch: what was found is kept before it
+                self._skip_batch(
+                    state, header
+                )  # may raise at a bad batch: the records before it are kept
 
     def take_batches(self) -> list[FetchedBatch]:
-        """All batches that are there; one that was taken in part comes whole."""
+        """All buffered batches; a batch that was returned in part is returned whole."""
         found: list[FetchedBatch] = []
         for state in self._positions.states():
             if not state.takeable:
@@ -360,13 +363,13 @@ class Fetcher:
                 while (head := self._peek(state)) is not None:
                     batch, header = head
                     found.append(FetchedBatch(state.topic_partition, batch, header, state.position))
-                    self._pass(state, header)
+                    self._skip_batch(state, header)
             except MillstreamError as error:
-                self._put_off(state, error)
+                self._defer_error(state, error)
         return found
 
     def _peek(self, state: PartitionState) -> tuple[memoryview, BatchHeader] | None:
-        """The first batch that holds something at or after the position."""
+        """The first batch with records at or after the position."""
         while state.buffered:
             run = state.buffered[0]
             head = run.peek()
@@ -376,20 +379,20 @@ class Fetcher:
                 run.advance()
                 continue
             with self._positions.lock:
-                # Markers and aborted batches at the end of the run are behind us too.
+                # Markers and aborted batches at the end of the run are skipped, too.
                 state.position = max(state.position, run.next_offset)
                 state.drop_first()
         return None
 
-    def _pass(self, state: PartitionState, header: BatchHeader) -> None:
+    def _skip_batch(self, state: PartitionState, header: BatchHeader) -> None:
         state.buffered[0].advance()
         state.decoded = []
         state.position = header.next_offset
         state.position_epoch = header.leader_epoch
         self._peek(state)  # so that the position moves past invisible records
 
-    def _put_off(self, state: PartitionState, error: MillstreamError) -> None:
-        """Keep an error for the next poll, when what was taken before it has been given out."""
+    def _defer_error(self, state: PartitionState, error: MillstreamError) -> None:
+        """Keep an error for the next poll, after the records before it were returned."""
         with self._positions.lock:
             state.move(state.position, state.position_epoch)
             error.at = error.at or f"{state.topic_partition} after offset {state.position - 1}"

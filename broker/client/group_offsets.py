@@ -1,4 +1,4 @@
-"""Committed offsets and offsets by time: the requests, and what their answers say per partition."""
+"""Committed offsets and offsets by time: the requests, and the results of each partition."""
 
 from collections.abc import Iterable, Mapping
 
@@ -32,7 +32,7 @@ CONSUMER = -1
 def commit_request(
     group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> OffsetCommitRequest:
-    """Commit for a member of the group; without generation for a group without members."""
+    """Commit as a member of the group, or without generation for a group without members."""
     return OffsetCommitRequest(
         group_id=group.group_id,
         generation_id_or_member_epoch=group.generation_id,
@@ -61,7 +61,7 @@ def _commit_partition(number: int, offset: OffsetAndMetadata) -> OffsetCommitReq
 
 
 def committed_codes(response: OffsetCommitResponse) -> dict[TopicPartition, ErrorCode]:
-    """What became of each partition's commit."""
+    """The error code of each partition in a commit response."""
     return {
         TopicPartition(topic.name, partition.partition_index): code_of(partition.error_code)
         for topic in response.topics
@@ -72,9 +72,9 @@ def committed_codes(response: OffsetCommitResponse) -> dict[TopicPartition, Erro
 def offset_fetch_request(
     group: GroupMetadata, partitions: Iterable[TopicPartition] | None
 ) -> OffsetFetchRequest:
-    """Ask for committed offsets (None: all of the group), in a form right in all versions.
+    """Fetch committed offsets (None: all of the group); the fields of all versions are set.
 
-    Offsets in a transaction that is still open are waited for, not passed over.
+    The broker waits for offsets in open transactions.
     """
     wanted = None if partitions is None else group_by_topic(partitions)
     return OffsetFetchRequest(
@@ -98,7 +98,7 @@ def offset_fetch_request(
 
 
 def fetched_error(response: OffsetFetchResponse) -> int:
-    """The error of the whole answer."""
+    """The error of the whole response."""
     return response.groups[0].error_code if response.groups else response.error_code
 
 
@@ -125,7 +125,7 @@ def fetched_offsets(
 def list_offsets_request(
     timestamps: Mapping[TopicPartition, int], *, isolation: int, timeout_ms: int
 ) -> ListOffsetsRequest:
-    """Ask a leader for offsets by time, of partitions it leads."""
+    """Request offsets by time from the leader of these partitions."""
     return ListOffsetsRequest(
         replica_id=CONSUMER,
         isolation_level=isolation,

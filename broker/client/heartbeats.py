@@ -1,6 +1,6 @@
-"""Heartbeats: tell the coordinator that a member is alive, and the member when it is not.
+"""Heartbeats: keep the session of a group member alive, and notice when it is lost.
 
-They come from a thread of their own, or from one that all clients of a process share.
+They are sent by a thread of their own, or by one that all clients of a process share.
 """
 
 import logging
@@ -19,7 +19,7 @@ DOUBLINGS_MAX = 10
 
 
 class Due(Enum):
-    """What the schedule asks for."""
+    """What is due next."""
 
     NOTHING = "wait"
     HEARTBEAT = "send a heartbeat"
@@ -28,7 +28,7 @@ class Due(Enum):
 
 
 class HeartbeatSchedule:
-    """When to do what; pure arithmetic on times given to it."""
+    """Decides when to do what; pure arithmetic on given times."""
 
     def __init__(self, interval_ms: int, session_ms: int, poll_max_ms: int) -> None:
         self._interval_ms = interval_ms
@@ -41,40 +41,40 @@ class HeartbeatSchedule:
         self._failures = 0  # in a row
 
     def joined(self, now_ms: int) -> None:
-        """A new generation: everything counts from here."""
+        """The member has a new generation: all times restart."""
         self._answered_ms = now_ms
         self._next_ms = now_ms + self._interval_ms
         self._in_flight = False
         self._failures = 0
 
     def polled(self, now_ms: int) -> None:
-        """The caller is alive."""
+        """The caller has polled."""
         self._polled_ms = now_ms
 
     def sent(self, now_ms: int) -> None:
-        """A heartbeat is on its way."""
+        """A heartbeat was sent."""
         self._in_flight = True
         self._next_ms = now_ms + self._interval_ms
 
     def answered(self, now_ms: int) -> None:
-        """The coordinator is alive."""
+        """A heartbeat was answered."""
         self._in_flight = False
         self._answered_ms = now_ms
         self._failures = 0
 
     def failed(self, now_ms: int, retry_ms: int) -> None:
-        """Not sent or not answered: retry with backoff, up to a third of the interval."""
+        """A heartbeat was not sent or not answered: retry with backoff, at most interval / 3."""
         self._in_flight = False
         backoff_ms = retry_ms << min(self._failures, DOUBLINGS_MAX)
         self._next_ms = now_ms + max(retry_ms, min(backoff_ms, self._interval_ms // 3))
         self._failures += 1
 
-    def hurry(self, now_ms: int) -> None:
-        """Do not wait for the interval; one that is under way is waited for."""
+    def send_soon(self, now_ms: int) -> None:
+        """Send the next heartbeat now, or after the one that is under way."""
         self._next_ms = min(self._next_ms, now_ms)
 
-    def beat_every(self, interval_ms: int) -> None:
-        """The coordinator wants another interval, from the next heartbeat on."""
+    def set_interval(self, interval_ms: int) -> None:
+        """Use another interval from the next heartbeat on."""
         self._interval_ms = interval_ms
 
     def restart_session(self, now_ms: int) -> None:
@@ -83,7 +83,7 @@ class HeartbeatSchedule:
         self._answered_ms = now_ms
 
     def next(self, now_ms: int) -> tuple[Due, int]:
-        """What is due, or for how long nothing is."""
+        """What is due, or the time until something is."""
         if now_ms - self._polled_ms >= self._poll_max_ms:
             return Due.POLL_TOO_LATE, 0
         if now_ms - self._answered_ms >= self._session_ms:
@@ -97,28 +97,28 @@ class HeartbeatSchedule:
 
 
 class HeartbeatMember(Protocol):
-    """A member as the heartbeat thread sees it."""
+    """The interface of a member that the heartbeat thread needs."""
 
     @property
-    def beats(self) -> bool:
+    def needs_heartbeats(self) -> bool:
         """Whether the coordinator expects heartbeats now."""
         ...
 
-    def beat(self) -> Future[object] | None:
-        """Send one heartbeat; None when the coordinator is not known."""
+    def send_heartbeat(self) -> Future[object] | None:
+        """Send one heartbeat; None when the coordinator is unknown."""
         ...
 
-    def poll_came_too_late(self) -> None:
-        """Give up the membership."""
+    def on_poll_timeout(self) -> None:
+        """Leave the group: max.poll.interval.ms has passed without a poll."""
         ...
 
-    def session_expired(self) -> None:
-        """Look for the coordinator again."""
+    def on_session_timeout(self) -> None:
+        """Look up the coordinator again: it has not answered for a session timeout."""
         ...
 
 
 class Heartbeats:
-    """Sent from `start` to `stop`, and not while the member has not joined."""
+    """Sends heartbeats from `start` to `stop`, while the member has joined."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Heartbeats:
         retry_backoff_ms: int = 100,
         shared: SharedThreads | None = None,
     ) -> None:
-        """Not started yet; without shared threads there will be one of its own."""
+        """Without shared threads, `start` creates one."""
         self._member = member
         self._schedule = schedule
         self._clock = clock
@@ -141,7 +141,7 @@ class Heartbeats:
         self._work: Work | None = None
 
     def start(self) -> None:
-        """Start, once."""
+        """Start, unless it was started before."""
         if self._thread is not None or self._work is not None:
             return
         self._stopping = False
@@ -153,12 +153,11 @@ class Heartbeats:
         self._thread.start()
 
     def stop(self) -> None:
-        """End."""
         thread, self._thread = self._thread, None
         work = self._work
         with self._changed:
             self._stopping = True
-            self._tell_change()
+            self._notify_change()
         if thread is not None:
             thread.join()
         if work is not None:
@@ -166,7 +165,7 @@ class Heartbeats:
             self._work = None
 
     def polled(self) -> None:
-        """The caller is alive."""
+        """The caller has polled."""
         with self._changed:
             self._schedule.polled(self._clock.monotonic_ms())
 
@@ -174,31 +173,31 @@ class Heartbeats:
         """The member has a new generation."""
         with self._changed:
             self._schedule.joined(self._clock.monotonic_ms())
-            self._tell_change()
+            self._notify_change()
 
-    def hurry(self) -> None:
+    def send_soon(self) -> None:
         """Send a heartbeat as soon as none is under way."""
         with self._changed:
-            self._schedule.hurry(self._clock.monotonic_ms())
-            self._tell_change()
+            self._schedule.send_soon(self._clock.monotonic_ms())
+            self._notify_change()
 
-    def beat_every(self, interval_ms: int) -> None:
-        """Follow the interval that the coordinator wants."""
+    def set_interval(self, interval_ms: int) -> None:
+        """Use another interval from the next heartbeat on."""
         with self._changed:
-            self._schedule.beat_every(interval_ms)
+            self._schedule.set_interval(interval_ms)
 
     def wake(self) -> None:
-        """Look at the member again."""
+        """Check the state of the member again."""
         with self._changed:
-            self._tell_change()
+            self._notify_change()
 
-    def _tell_change(self) -> None:
+    def _notify_change(self) -> None:
         self._changed.notify_all()
         if self._work is not None:
             self._work.wake()
 
     def _turn(self) -> int | None:
-        """All that is due, on a shared thread."""
+        """Do all that is due, on a shared thread."""
         while True:
             with self._changed:
                 if self._stopping:
@@ -218,40 +217,40 @@ class Heartbeats:
                 if due is Due.NOTHING:
                     self._clock.wait(self._changed, wait_ms)
                     continue
-            # The lock is not held here: sending may complete at once and come back to it.
+            # The lock is not held here: sending may complete immediately and acquire it.
             if not self._try(due):
                 with self._changed:
                     if not self._stopping:
                         self._clock.wait(self._changed, self._retry_backoff_ms)
 
     def _try(self, due: Due) -> bool:
-        """Do what is due; after an unexpected error the heartbeats go on."""
+        """Do what is due; heartbeats continue after an unexpected error."""
         try:
             self._act(due)
         except Exception:
-            logger.exception("unexpected error of a group member's heartbeats, which go on")
+            logger.exception("unexpected error of a group member's heartbeats, which continue")
             with self._changed:
                 self._schedule.failed(self._clock.monotonic_ms(), self._retry_backoff_ms)
             return False
         return True
 
     def _next(self) -> tuple[Due, int | None]:
-        if not self._member.beats:
+        if not self._member.needs_heartbeats:
             return Due.NOTHING, None
         return self._schedule.next(self._clock.monotonic_ms())
 
     def _act(self, due: Due) -> None:
         match due:
             case Due.POLL_TOO_LATE:
-                self._member.poll_came_too_late()
+                self._member.on_poll_timeout()
             case Due.SESSION_EXPIRED:
-                self._member.session_expired()
+                self._member.on_session_timeout()
                 with self._changed:
                     self._schedule.restart_session(self._clock.monotonic_ms())
             case Due.HEARTBEAT:
                 with self._changed:
                     self._schedule.sent(self._clock.monotonic_ms())
-                future = self._member.beat()
+                future = self._member.send_heartbeat()
                 if future is None:
                     with self._changed:
                         self._schedule.failed(self._clock.monotonic_ms(), self._retry_backoff_ms)
@@ -267,4 +266,4 @@ class Heartbeats:
                 self._schedule.failed(now_ms, self._retry_backoff_ms)
             else:
                 self._schedule.answered(now_ms)
-            self._tell_change()
+            self._notify_change()

@@ -1,4 +1,4 @@
-"""What a client knows of topics: partitions, leaders, replicas; and how an answer updates it."""
+"""The metadata of topics: partitions, leaders, replicas; and how a response updates it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """One topic; with an error it has no partitions."""
+    """One topic; a topic with an error has no partitions."""
 
     name: str
     id: bytes = bytes(16)
@@ -40,7 +40,7 @@ def read_brokers(response: MetadataResponse) -> list[Node]:
 
 
 def read_topic(topic: MetadataResponseTopic, known: TopicInfo | None) -> TopicInfo:
-    """A topic of a metadata response, and what was known of it before."""
+    """A topic of a metadata response, merged with its earlier metadata."""
     partitions = {
         item.partition_index: PartitionInfo(
             item.partition_index,
@@ -53,7 +53,7 @@ def read_topic(topic: MetadataResponseTopic, known: TopicInfo | None) -> TopicIn
         for item in topic.partitions
     }
     if known is not None and known.id == topic.topic_id:
-        # A broker that lags behind must not bring back a leader that was deposed.
+        # A broker that lags behind must not bring back an earlier leader.
         for number, before in known.partitions.items():
             now = partitions.get(number)
             if now is not None and 0 <= now.leader_epoch < before.leader_epoch:

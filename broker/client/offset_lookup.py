@@ -1,4 +1,4 @@
-"""Offsets by time from the leaders of partitions, waiting for them."""
+"""Blocking lookup of offsets by time from the leaders of partitions."""
 
 from collections.abc import Mapping
 
@@ -17,9 +17,9 @@ def list_offsets(
     isolation: int = 0,
     timeout_ms: int | None = None,
 ) -> dict[TopicPartition, FoundOffset]:
-    """The first offset at or after each time; offset -1 where no record is that young.
+    """The first offset at or after each time; -1 if all records are older.
 
-    Partitions whose leader moves meanwhile are asked for again, the others only once.
+    Only partitions whose leader moves are retried.
     """
     found: dict[TopicPartition, FoundOffset] = {}
 

@@ -1,4 +1,4 @@
-"""Opens clients: on a broker in this process, on "host:port,host:port", or on what they share."""
+"""Opens clients: of a broker in this process, of "host:port,host:port", or of shared clients."""
 
 from broker.client.api import GroupProtocol
 from broker.client.classic_group_member import ClassicGroupMember, GroupConfig
@@ -26,7 +26,7 @@ Target = RequestHandler | str | Remote | SharedTransports | SharedClients
 
 
 def producer(target: Target, **config: object) -> RecordProducer:
-    """A producer; settings are Kafka's with underscores.
+    """A producer; the settings are Kafka's with underscores.
 
     >>> with producer(broker, linger_ms=0) as out:
     ...     out.send("greetings", b"hello", key=b"world").result()
@@ -37,7 +37,7 @@ def producer(target: Target, **config: object) -> RecordProducer:
 
 
 def consumer(target: Target, **config: object) -> RecordConsumer:
-    """A consumer; settings are Kafka's with underscores. Without a group_id it can only assign.
+    """A consumer; the settings are Kafka's with underscores. Without a group_id it can only assign.
 
     >>> with consumer(broker, group_id="readers", auto_offset_reset="earliest") as reader:
     ...     reader.subscribe(["greetings"])
@@ -68,9 +68,9 @@ def admin(target: Target, **config: object) -> ClusterAdmin:
 
 
 def open_cluster(target: Target, options: dict[str, object], *taken: type[object]) -> Cluster:
-    """The cluster behind a target, with the options that are left; unknown ones are refused.
+    """The cluster of a target, with the remaining options; unknown ones are refused.
 
-    `taken` are the configs that took theirs before, to suggest their names too.
+    `taken` are the configs that were read before, so that suggestions include their names.
     """
     cluster_config = take(ClusterConfig, options)
     machine = machine_of(target)
@@ -80,7 +80,7 @@ def open_cluster(target: Target, options: dict[str, object], *taken: type[object
 
 
 def open_transport(target: Target, options: dict[str, object], *taken: type[object]) -> Transport:
-    """The way to a target, with the options that are left; unknown ones are refused."""
+    """The transport to a target, with the remaining options; unknown ones are refused."""
     return _open(target, machine_of(target), options, *taken)
 
 

@@ -1,8 +1,8 @@
-"""Which partition a record goes to: by its key as Java does it, or sticky without one.
+"""Partitioner: the partition of a record, by its key as in Java, or sticky without a key.
 
-With a key: murmur2 of the key's bytes, its sign bit dropped, modulo the number of partitions; all
-clients of Kafka that co-partition must agree to the bit. Without: one random partition until about
-a batch's worth of bytes went there, then another, so that batches fill before they are sent.
+With a key: murmur2 of the key's bytes without its sign bit, modulo the number of partitions; all
+Kafka clients that write co-partitioned topics must agree exactly. Without a key: one random
+partition until about batch_size bytes were sent to it, then another, so that batches fill up.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,23 +39,23 @@ else:
 
 
 def partition_for_key(key: bytes, partition_count: int) -> int:
-    """The partition of a key, the same in every client that follows Java's."""
+    """The partition of a key, the same as in Kafka's Java client."""
     return (murmur2(key) & POSITIVE) % partition_count
 
 
 class StickyPartitioner:
-    """Chooses partitions for records without a key; one topic's records share a choice."""
+    """Chooses partitions for records without a key; the records of a topic share a partition."""
 
     __slots__ = ("_batch_bytes", "_chance", "_current")
 
     def __init__(self, batch_bytes: int, chance: Random) -> None:
-        """Switch after `batch_bytes` to one partition."""
+        """Switch to another partition after `batch_bytes`."""
         self._batch_bytes = max(batch_bytes, 1)
         self._chance = chance
         self._current: dict[str, tuple[int, int]] = {}
 
     def partition(self, topic: str, partitions: Sequence[int]) -> int:
-        """The current partition of a topic, one of those given (those that have a leader)."""
+        """The current partition of a topic, one of the available partitions."""
         current = self._current.get(topic)
         if current is not None and current[0] in partitions:
             return current[0]
@@ -64,9 +64,9 @@ class StickyPartitioner:
     def appended(
         self, topic: str, partitions: Sequence[int], size: int, *, batch_closed: bool
     ) -> None:
-        """Count bytes that went to the current partition.
+        """Count bytes that were sent to the current partition.
 
-        The switch waits for a batch to close, so that no small rest is left behind; not forever.
+        The switch waits, up to a limit, until a batch is full: no small batch is left behind.
         """
         current = self._current.get(topic)
         if current is None:

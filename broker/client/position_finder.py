@@ -1,10 +1,10 @@
-"""PositionFinder: finds where to read on, for partitions that have no position or doubt it.
+"""PositionFinder: finds the positions of partitions that have none or must validate them.
 
-Three questions, each asked without waiting and repeated until answered: what did the group commit
-(COMMITTED), where is the start, end or time we want (RESET), and does the new leader's log still
-hold what we have read (VALIDATE). The order of the phases is drawn in broker/client/positions.py.
-Beside them, where a log ends, for who wants to know the lag before a fetch has said it: the fetch
-of an idle partition may wait at the broker for long.
+Three requests, each sent without waiting and repeated until answered: for the committed offset of
+the group (COMMITTED), for the offset of the start, the end or a time (RESET), and whether the new
+leader's log still has the records that were read (VALIDATE). The order of the phases is drawn in
+broker/client/positions.py. It also looks up the end of a log for callers that need the lag before a
+fetch reports it: the fetch of an idle partition may wait at the broker for long.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -52,7 +52,7 @@ Turns = dict[TopicPartition, tuple[PartitionState, int]]
 
 
 class PositionFinder:
-    """Asks for positions on behalf of a consumer."""
+    """Finds positions for a consumer."""
 
     def __init__(
         self,
@@ -67,17 +67,17 @@ class PositionFinder:
         self._config = config
         self._signal = signal
         self._group = group
-        self._ends_wanted: dict[TopicPartition, PartitionState] = {}
+        self._requested_ends: dict[TopicPartition, PartitionState] = {}
         self._ends_not_before_ms = 0
 
     def step(self) -> int | None:
-        """Ask what can be asked now; None when no partition waits, else how long to wait."""
+        """Send the requests that are due; None when no partition waits, else the wait in ms."""
         now_ms = self._cluster.clock.monotonic_ms()
-        self._doubt_after_leader_change()
+        self._validate_after_leader_change()
         wait_ms = self._find_committed(now_ms)
         self._ask_leaders(PositionPhase.RESET, now_ms)
         self._ask_leaders(PositionPhase.VALIDATE, now_ms)
-        if self._ends_wanted and now_ms >= self._ends_not_before_ms:
+        if self._requested_ends and now_ms >= self._ends_not_before_ms:
             self._find_ends()
         missing = [s for s in self._positions.states() if s.phase is not PositionPhase.FETCHING]
         if not missing:
@@ -95,7 +95,7 @@ class PositionFinder:
         if self._group is None:
             with self._positions.lock:
                 for state in waiting:
-                    self._begin_by_policy(state)
+                    self._reset_by_policy(state)
             return None
         link, group_id = self._group
         if (wait_ms := link.step()) is not None:
@@ -114,10 +114,10 @@ class PositionFinder:
         found = fetched_offsets(response)
         for tp, (state, turn) in turns.items():
             self._positions.update(
-                state, turn, partial(self._begin_at_committed, committed=found.get(tp))
+                state, turn, partial(self._start_at_committed, committed=found.get(tp))
             )
 
-    def _begin_at_committed(
+    def _start_at_committed(
         self, state: PartitionState, committed: OffsetAndMetadata | ErrorCode | None
     ) -> None:
         match committed:
@@ -125,11 +125,11 @@ class PositionFinder:
                 state.move(committed.offset, committed.leader_epoch)
             case ErrorCode():
                 what = f"cannot fetch the committed offset of {state.topic_partition}"
-                self._put_off(state, BrokerError(committed, f"{what}: {_text(committed)}"))
+                self._defer_error(state, BrokerError(committed, f"{what}: {_text(committed)}"))
             case None:
-                self._begin_by_policy(state)
+                self._reset_by_policy(state)
 
-    def _begin_by_policy(self, state: PartitionState) -> None:
+    def _reset_by_policy(self, state: PartitionState) -> None:
         if not reset_by_policy(state, self._config):
             state.error = ClientError(
                 f"no offset is committed for {state.topic_partition}",
@@ -163,9 +163,9 @@ class PositionFinder:
     def _take_listed(self, turns: Turns, answer: object) -> None:
         found = listed_offsets(cast(ListOffsetsResponse, answer))
         for tp, (state, turn) in turns.items():
-            self._positions.update(state, turn, partial(self._begin_at_listed, found=found.get(tp)))
+            self._positions.update(state, turn, partial(self._start_at_listed, found=found.get(tp)))
 
-    def _begin_at_listed(
+    def _start_at_listed(
         self, state: PartitionState, found: FoundOffset | ErrorCode | None
     ) -> None:
         match found:
@@ -174,21 +174,21 @@ class PositionFinder:
                 state.leader_epoch = found.leader_epoch
             case ErrorCode():
                 what = f"cannot find an offset of {state.topic_partition}"
-                self._put_off(state, BrokerError(found, f"{what}: {_text(found)}"))
+                self._defer_error(state, BrokerError(found, f"{what}: {_text(found)}"))
             case None:
                 self._pause(state)
 
-    # --- where logs end -----------------------------------------------------------------------
+    # --- ends of logs -------------------------------------------------------------------------
 
-    def want_end(self, state: PartitionState) -> None:
-        """Look up where a partition ends; the thread that polls calls it."""
-        if not state.end_asked and state.topic_partition not in self._ends_wanted:
-            self._ends_wanted[state.topic_partition] = state
+    def request_end(self, state: PartitionState) -> None:
+        """Look up the end of a partition; called by the polling thread."""
+        if not state.end_asked and state.topic_partition not in self._requested_ends:
+            self._requested_ends[state.topic_partition] = state
             if self._cluster.clock.monotonic_ms() >= self._ends_not_before_ms:
                 self._signal.set()
 
     def _find_ends(self) -> None:
-        wanted, self._ends_wanted = self._ends_wanted, {}
+        wanted, self._requested_ends = self._requested_ends, {}
         by_leader: dict[int, list[PartitionState]] = {}
         for tp, state in wanted.items():
             if self._positions.get(tp) is not state or state.end(self._config.isolation) >= 0:
@@ -214,7 +214,7 @@ class PositionFinder:
                 future.add_done_callback(partial(self._end_answered, states))
 
     def _end_answered(self, states: list[PartitionState], done: Future[object] | None) -> None:
-        """Note the ends, unless a fetch was faster; who still wants them asks again."""
+        """Store the ends, unless a fetch was faster; callers that still need one ask again."""
         found: Mapping[TopicPartition, FoundOffset | ErrorCode] = {}
         if done is not None and not done.cancelled() and done.exception() is None:
             found = listed_offsets(cast(ListOffsetsResponse, done.result()))
@@ -264,7 +264,7 @@ class PositionFinder:
         end_offset, epoch = end
         if code is not ErrorCode.NONE:
             what = f"cannot check the leader epoch of {state.topic_partition}"
-            self._put_off(state, BrokerError(code, f"{what}: {_text(code)}"))
+            self._defer_error(state, BrokerError(code, f"{what}: {_text(code)}"))
         elif end_offset != NO_END_OFFSET and end_offset >= state.position:
             state.phase = PositionPhase.FETCHING
         elif self._config.auto_offset_reset == "none":
@@ -279,7 +279,7 @@ class PositionFinder:
         else:
             state.move(end_offset, epoch)
 
-    def _doubt_after_leader_change(self) -> None:
+    def _validate_after_leader_change(self) -> None:
         with self._positions.lock:
             for state in self._positions.states():
                 if state.phase is not PositionPhase.FETCHING:
@@ -324,9 +324,9 @@ class PositionFinder:
         if isinstance(error, BrokerError) and error.code in COORDINATOR_GONE and self._group:
             self._group[0].forget()
         for state, turn in turns.values():
-            self._positions.update(state, turn, partial(self._put_off, error=error))
+            self._positions.update(state, turn, partial(self._defer_error, error=error))
 
-    def _put_off(self, state: PartitionState, error: MillstreamError) -> None:
+    def _defer_error(self, state: PartitionState, error: MillstreamError) -> None:
         if not is_retriable(error):
             state.error = error
         else:

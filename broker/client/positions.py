@@ -1,13 +1,14 @@
-"""Positions: where a consumer stands in each of its partitions, and what is fetched ahead of it.
+"""Positions: the position of a consumer in each partition, and the records fetched ahead of it.
 
     assigned ──► COMMITTED? ──► RESET ──► FETCHING ◄──► VALIDATE
                      │ found      (no commit: by policy; out of range; seek to an end)
                      └──────────────────► FETCHING
 
-COMMITTED? waits for the group's committed offset, RESET for an offset by time, VALIDATE for proof
-that a new leader still has what was read. Only FETCHING partitions are fetched. `position` is the
-next offset the caller gets, `fetch_offset` the next one to ask a broker for. The thread that polls
-and the transport's thread both come here, each under the lock, neither sending while holding it.
+COMMITTED? waits for the group's committed offset, RESET for an offset by time, VALIDATE for the
+confirmation that a new leader still has all records that were read. Only FETCHING partitions are
+fetched. `position` is the offset of the next record for the caller, `fetch_offset` that of the next
+fetch. The polling thread and the transport's thread use this, each under the lock, and neither
+sends requests while holding it.
 """
 
 from collections import deque
@@ -28,11 +29,11 @@ RESET_TIMESTAMPS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
 
 
 class PositionPhase(Enum):
-    """What a partition waits for; drawn at the top."""
+    """The phases of finding a position, drawn at the top."""
 
     COMMITTED = "the committed offset"
     RESET = "an offset by time"
-    VALIDATE = "proof that nothing was truncated"
+    VALIDATE = "the check that nothing was truncated"
     FETCHING = "records"
 
 
@@ -43,41 +44,41 @@ class PartitionState:
     topic_partition: TopicPartition
     phase: PositionPhase = PositionPhase.COMMITTED
     position: int = NO_OFFSET
-    position_epoch: int = NO_EPOCH  # leader epoch of the last record taken
+    position_epoch: int = NO_EPOCH  # leader epoch of the last record returned
     leader_epoch: int = NO_EPOCH  # of the leader the position was checked against
     reset_timestamp: int = 0
     fetch_offset: int = NO_OFFSET
-    turn: int = 0  # moves with every seek, so that answers to older questions are dropped
+    turn: int = 0  # changes with every seek, so that responses to earlier requests are dropped
     paused: bool = False
     revoking: bool = False
     in_flight: bool = False
     not_before_ms: int = 0
     buffered: deque[FetchedRun] = field(default_factory=deque)
     buffered_bytes: int = 0
-    decoded: list[ConsumerRecord] = field(default_factory=list)  # of the first batch, not taken yet
+    decoded: list[ConsumerRecord] = field(default_factory=list)  # of the first batch
     high_watermark: int = NO_OFFSET
     last_stable_offset: int = NO_OFFSET
     log_start_offset: int = NO_OFFSET
     end_asked: bool = False  # the end of the log is being looked up
-    has_append_time: bool = False  # whether the broker gave the last records taken their time
+    has_append_time: bool = False  # of the last records returned
     error: MillstreamError | None = None
 
     @property
     def fetchable(self) -> bool:
-        """Whether a broker may be asked for more."""
+        """Whether more may be fetched."""
         return self.takeable and self.error is None
 
     @property
     def takeable(self) -> bool:
-        """Whether the caller may have what was fetched, also when an error follows it."""
+        """Whether buffered records may be returned, even if an error follows them."""
         return self.phase is PositionPhase.FETCHING and not self.paused and not self.revoking
 
     def end(self, isolation: int) -> int:
-        """Where the log ends for readers of an isolation level; NO_OFFSET when it is not known."""
+        """The end of the log for an isolation level; NO_OFFSET if unknown."""
         return self.last_stable_offset if isolation else self.high_watermark
 
     def learn(self, high_watermark: int, last_stable_offset: int, log_start_offset: int) -> None:
-        """Note where the log begins and ends; who says NO_OFFSET does not know."""
+        """Store the bounds of the log; NO_OFFSET means unknown."""
         if high_watermark >= 0:
             self.high_watermark = high_watermark
         if last_stable_offset >= 0:
@@ -86,14 +87,14 @@ class PartitionState:
             self.log_start_offset = log_start_offset
 
     def learn_end(self, offset: int, isolation: int) -> None:
-        """Note where the log ends, unless that is known by now."""
+        """Store the end of the log, unless it is already known."""
         if isolation and self.last_stable_offset < 0:
             self.last_stable_offset = offset
         elif not isolation and self.high_watermark < 0:
             self.high_watermark = offset
 
     def move(self, offset: int, epoch: int = NO_EPOCH) -> None:
-        """Stand at an offset and fetch from there."""
+        """Set the position, and fetch from there."""
         self._drop_fetched()
         self.phase = PositionPhase.FETCHING
         self.position = self.fetch_offset = offset
@@ -101,13 +102,13 @@ class PartitionState:
         self.error = None
 
     def wait_for(self, phase: PositionPhase, *, reset_timestamp: int = 0) -> None:
-        """Have no position until it is looked up."""
+        """Have no position until it is found."""
         self._drop_fetched()
         self.phase = phase
         self.position = self.fetch_offset = NO_OFFSET
         self.position_epoch = NO_EPOCH
         self.reset_timestamp = reset_timestamp
-        self.high_watermark = self.last_stable_offset = NO_OFFSET  # it may be another log by now
+        self.high_watermark = self.last_stable_offset = NO_OFFSET  # the log may have been replaced
         self.not_before_ms = 0
         self.error = None
 
@@ -119,7 +120,7 @@ class PartitionState:
         self.in_flight = False
 
     def append(self, run: FetchedRun) -> None:
-        """Keep what was fetched until it is taken."""
+        """Buffer a fetched run."""
         self.buffered.append(run)
         self.buffered_bytes += run.size
         self.fetch_offset = run.next_offset
@@ -141,21 +142,20 @@ class Positions:
         return tp in self._states
 
     def assigned(self) -> set[TopicPartition]:
-        """The assigned partitions."""
         with self.lock:
             return set(self._states)
 
     def states(self) -> list[PartitionState]:
-        """All of them, as they are at this moment."""
+        """The states of all assigned partitions."""
         with self.lock:
             return list(self._states.values())
 
     def get(self, tp: TopicPartition) -> PartitionState | None:
-        """One of them, if it is assigned."""
+        """The state of a partition; None if it is not assigned."""
         return self._states.get(tp)
 
     def state(self, tp: TopicPartition) -> PartitionState:
-        """One of them; it is wrong use when it is not assigned."""
+        """The state of a partition; ClientError if it is not assigned."""
         found = self._states.get(tp)
         if found is None:
             raise ClientError(
@@ -165,21 +165,21 @@ class Positions:
         return found
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Hold exactly these; those held before keep their position."""
+        """Replace the assignment; partitions that stay keep their positions."""
         with self.lock:
             self._states = {
                 tp: self._states.get(tp) or PartitionState(tp) for tp in dict.fromkeys(partitions)
             }
 
     def rotate(self, tp: TopicPartition) -> None:
-        """Serve this partition last from now on, so that each gets its turn."""
+        """Put this partition last in the order, so that each is served."""
         with self.lock:
             state = self._states.pop(tp, None)
             if state is not None:
                 self._states[tp] = state
 
     def waiting(self, phase: PositionPhase, now_ms: int) -> list[PartitionState]:
-        """Partitions in a phase that are neither asked about nor pausing after a failure."""
+        """Partitions in a phase without a request in flight or a backoff."""
         with self.lock:
             return [
                 state
@@ -190,7 +190,7 @@ class Positions:
     def update(
         self, state: PartitionState, turn: int, change: Callable[[PartitionState], None]
     ) -> bool:
-        """Apply an answer unless the partition is gone or has moved since the question."""
+        """Apply a response unless the partition was revoked or moved since the request."""
         with self.lock:
             if self._states.get(state.topic_partition) is not state or state.turn != turn:
                 return False
@@ -200,7 +200,7 @@ class Positions:
 
 
 def reset_by_policy(state: PartitionState, config: ConsumerConfig) -> bool:
-    """Look for an end of the log, if auto_offset_reset says which; False when it says none."""
+    """Reset the position by auto_offset_reset; False if it is none."""
     timestamp = RESET_TIMESTAMPS.get(config.auto_offset_reset)
     if timestamp is not None:
         state.wait_for(PositionPhase.RESET, reset_timestamp=timestamp)

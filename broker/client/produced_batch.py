@@ -1,7 +1,7 @@
-"""ProducedBatch: records of one partition that travel together; Delivery: the fate of one of them.
+"""ProducedBatch: records of one partition that are sent together; Delivery: the outcome of one.
 
-A batch is filled under the accumulator's lock. From the moment it is drained, only the sender's
-thread touches it, until its outcome is set, once, under the outcome lock.
+A batch is filled under the accumulator's lock. Once it is taken to be sent, only the sender's
+thread uses it, until its outcome is set, once, under the outcome lock.
 """
 
 import logging
@@ -36,7 +36,7 @@ CRC = Struct(">I")
 
 
 class Outcomes:
-    """Where threads wait for batches; shared by all batches of a producer."""
+    """Sets outcomes, and lets threads wait for them; shared by all batches of a producer."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -63,7 +63,7 @@ class Outcomes:
 
 
 class ProducedBatch:
-    """Records of one partition on their way."""
+    """Records of one partition that are sent together."""
 
     __slots__ = (
         "append_time_ms",
@@ -96,18 +96,18 @@ class ProducedBatch:
         self.rows: list[Row] = []
         self.callbacks: list[tuple[Delivery, DeliveryCallback]] = []
         self.size_bytes = HEADER_BYTES
-        self.record_count = 0  # known when drained
+        self.record_count = 0  # set when it is sent
         self.data: bytes | memoryview | None = None
-        # Place among the batches of its partition that were drained, (3,) for example, or (3, 1)
-        # for a part of that one; () before.
+        # Position among the batches of its partition that were sent: (3,) for example, (3, 1) for a
+        # part of that one, () before it is sent.
         self.order: tuple[int, ...] = ()
         self.producer = ProducerIdentity()
         self.base_sequence = NO_SEQUENCE
-        self.stamped = (self.producer, NO_SEQUENCE)  # what `data` says
+        self.stamped = (self.producer, NO_SEQUENCE)  # of `data`
         self.attempts = 0
         self.retry_at_ms = 0
-        # Sent, and it is unknown whether the broker has it: only the same sequence may be sent
-        # again, or it could be stored twice.
+        # It was sent, and the broker may have stored it: only a retry with the same sequence avoids
+        # duplicates.
         self.uncertain = False
         self.done = False
         self.parts: tuple[ProducedBatch, ...] = ()  # what it was split into
@@ -118,17 +118,17 @@ class ProducedBatch:
 
     @property
     def has_sequence(self) -> bool:
-        """Whether it was numbered."""
+        """Whether it has a sequence number."""
         return self.base_sequence != NO_SEQUENCE
 
     def is_settled(self) -> bool:
-        """Whether the outcome of all its records is known and callbacks were called."""
+        """Whether all outcomes are known and all callbacks have run."""
         if self.parts:
             return all(part.is_settled() for part in self.parts)
         return self.done and not self.callbacks
 
     def encode(self, compression: str, level: int | None, *, transactional: bool) -> None:
-        """Make its bytes, or number again those it has, if they say something else."""
+        """Encode the records, or renumber encoded ones if their sequence has changed."""
         wanted = (self.producer, self.base_sequence)
         if self.data is None:
             self.data = encode_batch(
@@ -144,7 +144,7 @@ class ProducedBatch:
         self.stamped = wanted
 
     def complete(self, base_offset: int, append_time_ms: int) -> None:
-        """The broker has it."""
+        """Settle the batch: the broker has stored it."""
 
         def settle() -> None:
             self.base_offset = base_offset
@@ -152,25 +152,25 @@ class ProducedBatch:
             self.done = True
 
         self.outcomes.settle(settle)
-        self._let_go()
+        self._finish()
 
     def fail(self, error: BaseException) -> None:
-        """It will not be delivered."""
+        """Settle the batch: it will not be delivered."""
 
         def settle() -> None:
             self.error = error
             self.done = True
 
         self.outcomes.settle(settle)
-        self._let_go()
+        self._finish()
 
-    def _let_go(self) -> None:
-        """Drop what only delivering needed, then call back; a flush waits for the callbacks."""
+    def _finish(self) -> None:
+        """Release the records, then run the callbacks; a flush waits for the callbacks."""
         self.rows = []
         self.data = None
         if self.callbacks:
             for delivery, callback in self.callbacks:
-                delivery.tell(callback)
+                delivery.run(callback)
             self.outcomes.settle(self.callbacks.clear)
 
     def split(self, bytes_max: int) -> "tuple[ProducedBatch, ...]":
@@ -209,15 +209,15 @@ class ProducedBatch:
 
 
 class Delivery(tuple[ProducedBatch, int, int]):
-    """The fate of one record: its batch, its place there, its timestamp; see api.Delivery.
+    """The outcome of one record: its batch, its index there, its timestamp; see api.Delivery.
 
-    A tuple, because one is made for every record and nothing is made faster.
+    A tuple, because one is created per record and tuples are the fastest to create.
     """
 
     __slots__ = ()
 
     def place(self) -> tuple[ProducedBatch, int]:
-        """The batch the record is in now, and its place there: batches may have been split."""
+        """The current batch of the record, and its index there: batches may have been split."""
         batch, index, _ = self
         while batch.parts:
             for part in batch.parts:
@@ -228,18 +228,18 @@ class Delivery(tuple[ProducedBatch, int, int]):
         return batch, index
 
     def done(self) -> bool:
-        """Whether the fate is known."""
+        """Whether the outcome is known."""
         return self.place()[0].done
 
     def result(self, timeout_ms: int | None = None) -> RecordMetadata:
-        """Wait for it: where the record is, or the error that kept it away."""
+        """Wait for the outcome: the position of the record, or raise the error."""
         error = self.exception(timeout_ms)
         if error is not None:
             raise error
         return self._metadata()
 
     def exception(self, timeout_ms: int | None = None) -> BaseException | None:
-        """Wait for it: the error, or None when the record was delivered."""
+        """Wait for the outcome: the error, or None if the record was delivered."""
         first = self[0]
         if not first.outcomes.wait(self.done, timeout_ms):
             raise RequestTimeout(
@@ -248,8 +248,8 @@ class Delivery(tuple[ProducedBatch, int, int]):
             )
         return self.place()[0].error
 
-    def tell(self, callback: DeliveryCallback) -> None:
-        """Call a callback; what it raises is logged, since no caller could catch it."""
+    def run(self, callback: DeliveryCallback) -> None:
+        """Call a callback; its exceptions are logged, as no caller could catch them."""
         error = self.place()[0].error
         try:
             callback(self._metadata() if error is None else None, error)
@@ -293,7 +293,7 @@ def renumbered(
     *,
     transactional: bool,
 ) -> memoryview:
-    """A copy of a batch with another producer and sequence, and the CRC that belongs to it."""
+    """A copy of a batch with another producer and sequence, and a new CRC."""
     copy = bytearray(data)
     (attributes,) = ATTRIBUTES.unpack_from(copy, ATTRIBUTES_AT)
     if transactional:

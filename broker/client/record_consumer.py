@@ -1,8 +1,8 @@
 """RecordConsumer: the Consumer over any transport; reads alone or as a member of a group.
 
-One thread uses a consumer (`wakeup` excepted). `poll` does everything that thread owes: it takes
-part in the group, runs callbacks, commits, finds positions and hands out what the fetcher has put
-aside. Nothing else needs a thread here: heartbeats have one, fetches run on the transport's.
+One thread uses a consumer (except `wakeup`). `poll` does all work of that thread: it takes part in
+the group, runs callbacks, commits, finds positions and returns the records that the fetcher has
+buffered. Heartbeats have their own thread, and fetches run on the transport's.
 """
 
 import re
@@ -42,7 +42,7 @@ CLOSE_TIMEOUT_MS = 30_000
 
 
 class WokenUp(ClientError):
-    """`wakeup` was called; `poll` ends with this."""
+    """Raised by `poll` after a call of `wakeup`."""
 
 
 class RecordConsumer:
@@ -51,7 +51,7 @@ class RecordConsumer:
     def __init__(
         self, cluster: Cluster, config: ConsumerConfig, group: GroupConfig | None = None
     ) -> None:
-        """Nothing is sent before the first poll; the cluster is closed with the consumer."""
+        """The first poll sends the first request; the cluster is closed with the consumer."""
         self._cluster = cluster
         self._clock = cluster.clock
         self._config = config
@@ -78,7 +78,7 @@ class RecordConsumer:
         self._subscribed = False
         self._woken = False
         self._closed = False
-        self.rest_ms = 0  # as of the last poll: for how long nothing is owed
+        self.poll_due_in_ms = 0  # as of the last poll
         self._commit_due_ms = cluster.clock.monotonic_ms() + config.auto_commit_interval_ms
         cluster.on_refresh(self._signal.set)
 
@@ -105,10 +105,10 @@ class RecordConsumer:
         if not self._subscribed and self._positions.assigned():
             raise ClientError("partitions are assigned manually", hint="unsubscribe first")
         self._subscribed = True
-        self._subscription.want(topics, listener)
+        self._subscription.subscribe(topics, listener)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read exactly these partitions, without the group's help."""
+        """Read exactly these partitions, without group management."""
         self._check_open()
         if self._subscribed:
             raise ClientError("this consumer is subscribed to topics", hint="unsubscribe first")
@@ -120,40 +120,40 @@ class RecordConsumer:
         """Read nothing; leave the group."""
         if self._subscribed and self._member is not None:
             self._commit_quietly()
-            self._subscription.give_up()
+            self._subscription.revoke_all()
             self._member.leave()
-            self._subscription.want_nothing()
+            self._subscription.unsubscribe()
         self._subscribed = False
         self._positions.assign(())
 
     def assignment(self) -> set[TopicPartition]:
-        """The partitions that are read now."""
+        """The assigned partitions."""
         return self._positions.assigned()
 
     def subscription(self) -> set[str]:
-        """The topics that are wanted of the group."""
+        """The subscribed topics."""
         return set(self._subscription.topics or ())
 
     def group_metadata(self) -> GroupMetadata:
-        """Who this consumer is in its group, for offsets committed in a transaction."""
+        """This member of the group, for offsets committed in a transaction."""
         if self._member is None:
             raise ClientError("this consumer has no group", hint='set "group_id"')
         return self._member.metadata
 
     def enforce_rebalance(self, reason: str = "the application asked for it") -> None:
-        """Let the group rebalance at the next poll."""
+        """Make the group rebalance at the next poll."""
         if self._member is not None:
             self._member.request_rejoin(reason)
 
     # --- reading ------------------------------------------------------------------------------
 
     def poll(self, timeout_ms: int = 0, max_records: int | None = None) -> list[ConsumerRecord]:
-        """Records that are there, or that come before the time is up."""
+        """Return fetched records, or wait for some until the timeout."""
         count_max = max_records or self._config.max_poll_records
         return self._poll(timeout_ms, lambda: self._fetcher.take_records(count_max))
 
     def poll_batches(self, timeout_ms: int = 0) -> list[FetchedBatch]:
-        """As `poll`, but whole batches as they lie in the log, nothing decoded."""
+        """Like `poll`, but returns whole batches, not decoded."""
         return self._poll(timeout_ms, self._fetcher.take_batches)
 
     def _poll(self, timeout_ms: int, take: Callable[[], list[T]]) -> list[T]:
@@ -162,7 +162,7 @@ class RecordConsumer:
             raise ClientError(
                 "this consumer has nothing to read", hint="subscribe to topics or assign partitions"
             )
-        # Raised before anything is taken: records of other partitions must not hide it forever.
+        # Raised before records are returned: those of other partitions must not hide it forever.
         self._fetcher.raise_error()
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while True:
@@ -171,7 +171,7 @@ class RecordConsumer:
                 raise WokenUp("the consumer was woken up")
             wait_ms = self._step()
             found = take()
-            wait_ms = self.rest_ms = min(wait_ms, self._fetcher.pump())
+            wait_ms = self.poll_due_in_ms = min(wait_ms, self._fetcher.send_fetches())
             if found:
                 return found
             self._fetcher.raise_error()
@@ -181,7 +181,7 @@ class RecordConsumer:
             self._signal.wait(min(wait_ms, left_ms))
 
     def _step(self) -> int:
-        """What the group, commits and positions need now; returns for how long they can wait."""
+        """Do the work of the group, commits and positions; returns the time until the next step."""
         waits: list[int | None] = [self._cluster.refresh_soon()]
         if self._subscribed and self._member is not None:
             wait_ms = self._subscription.step()
@@ -193,21 +193,22 @@ class RecordConsumer:
         return min(wait_ms for wait_ms in waits if wait_ms is not None)
 
     def wakeup(self) -> None:
-        """End a poll, now or the next one, with WokenUp; from any thread."""
+        """End the current or the next poll with WokenUp; any thread may call it."""
         self._woken = True
         self._signal.set()
 
-    def on_news(self, listener: Callable[[], None]) -> None:
-        """Call a function whenever a poll may bring something new, from any thread.
+    def on_ready(self, listener: Callable[[], None]) -> None:
+        """Set a function that any thread calls when a poll may return records or has work to do.
 
-        For callers that poll many consumers without waiting; `rest_ms` is when to poll next.
+        For callers that poll many consumers without waiting; `poll_due_in_ms` is the time until the
+        next poll is due.
         """
         self._signal.listener = listener
 
     # --- where to read ------------------------------------------------------------------------
 
     def seek(self, tp: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Read on from an offset."""
+        """Continue reading at an offset."""
         target = OffsetAndMetadata(offset) if isinstance(offset, int) else offset
         if target.offset < 0:
             raise ClientError(f"cannot seek {tp} to offset {target.offset}")
@@ -216,11 +217,11 @@ class RecordConsumer:
         self._signal.set()
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] = ()) -> None:
-        """Read on from the first record there is; of all partitions when none are named."""
+        """Continue at the first record of these partitions, or of all."""
         self._seek_to_time(partitions, EARLIEST_TIMESTAMP)
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] = ()) -> None:
-        """Read on with what comes from now on; of all partitions when none are named."""
+        """Continue at the end of these partitions, or of all."""
         self._seek_to_time(partitions, LATEST_TIMESTAMP)
 
     def _seek_to_time(self, partitions: Iterable[TopicPartition], timestamp: int) -> None:
@@ -244,22 +245,22 @@ class RecordConsumer:
         return state.position
 
     def current_lag(self, tp: TopicPartition) -> int | None:
-        """How many offsets are still ahead, as far as is known; None before any broker has said.
+        """The number of records still to read; None if it is unknown.
 
-        Then the next poll asks for it, as Kafka's consumer does: the fetch of a partition that has
-        nothing new may wait at the broker for long.
+        Then the next poll requests it, as Kafka's consumer does: the fetch of an idle partition may
+        wait at the broker for long.
         """
         state = self._positions.state(tp)
         if state.position < 0:
             return None
         end = state.end(self._config.isolation)
         if end < 0:
-            self._finder.want_end(state)
+            self._finder.request_end(state)
             return None
         return max(0, end - state.position)
 
     def has_append_time(self, tp: TopicPartition) -> bool:
-        """Whether the last records of a partition have the time when the broker got them."""
+        """Whether the last records of a partition have log append times."""
         return self._positions.state(tp).has_append_time
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
@@ -267,7 +268,7 @@ class RecordConsumer:
         self._set_paused(partitions, paused=True)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Give out records of these partitions again."""
+        """Return records of these partitions again."""
         self._set_paused(partitions, paused=False)
 
     def _set_paused(self, partitions: Iterable[TopicPartition], *, paused: bool) -> None:
@@ -276,11 +277,10 @@ class RecordConsumer:
             resumed = not paused and any(state.paused for state in states)
             for state in states:
                 state.paused = paused
-        if resumed:  # only then a poll may bring something new
+        if resumed:  # only then a poll may return new records
             self._signal.set()
 
     def paused(self) -> set[TopicPartition]:
-        """The partitions that are paused."""
         return {state.topic_partition for state in self._positions.states() if state.paused}
 
     # --- offsets of the log -------------------------------------------------------------------
@@ -288,13 +288,13 @@ class RecordConsumer:
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
-        """The first offset of each log."""
+        """The first offset of each partition."""
         return self._offsets_at(partitions, EARLIEST_TIMESTAMP, timeout_ms)
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
-        """The offset after the last one this consumer could read."""
+        """The offset after the last record that this consumer can read."""
         return self._offsets_at(partitions, LATEST_TIMESTAMP, timeout_ms)
 
     def _offsets_at(
@@ -311,7 +311,7 @@ class RecordConsumer:
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], timeout_ms: int | None = None
     ) -> dict[TopicPartition, FoundOffset | None]:
-        """The first record at or after each time; None where all are older."""
+        """The first record at or after each time; None if all records are older."""
         found = list_offsets(
             self._cluster, timestamps, isolation=self._config.isolation, timeout_ms=timeout_ms
         )
@@ -328,7 +328,7 @@ class RecordConsumer:
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         timeout_ms: int | None = None,
     ) -> None:
-        """Commit positions, or these offsets, and wait until it is done."""
+        """Commit the positions, or these offsets, and wait for the response."""
         committer = self._group_committer()
         committer.commit(
             self._positions_to_commit() if offsets is None else offsets, timeout_ms=timeout_ms
@@ -339,7 +339,7 @@ class RecordConsumer:
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         callback: CommitCallback | None = None,
     ) -> None:
-        """Commit without waiting; the callback is called by a later poll or by close."""
+        """Commit without waiting; a later `poll` or `close` calls the callback."""
         committer = self._group_committer()
         committer.commit_async(
             self._positions_to_commit() if offsets is None else offsets, callback
@@ -348,7 +348,7 @@ class RecordConsumer:
     def committed(
         self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed; None where nothing."""
+        """The committed offsets of the group; None if there is no commit."""
         wanted = set(partitions)
         if self._committer is None:
             raise ClientError("this consumer has no group", hint='set "group_id"')
@@ -385,7 +385,7 @@ class RecordConsumer:
                 committer.commit_async(offsets, None)
 
     def _commit_quietly(self, timeout_ms: int = 5_000) -> None:
-        """Commit before partitions are given up; if it fails, records are read twice, not lost."""
+        """Commit before partitions are revoked; if it fails, records are read again, not lost."""
         if self._committer is None or not self._config.enable_auto_commit:
             return
         try:
@@ -396,7 +396,7 @@ class RecordConsumer:
     # --- the end ------------------------------------------------------------------------------
 
     def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS) -> None:
-        """Commit if that is automatic, give up the partitions, leave the group and stop."""
+        """Commit if auto commit is enabled, revoke the partitions, leave the group and stop."""
         if self._closed:
             return
         try:
@@ -405,7 +405,7 @@ class RecordConsumer:
             if self._committer is not None:
                 self._committer.finish(timeout_ms)
             if self._subscribed:
-                self._subscription.give_up()
+                self._subscription.revoke_all()
         finally:
             self._closed = True
             if self._member is not None:

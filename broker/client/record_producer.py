@@ -29,11 +29,11 @@ from broker.errors import BrokerError, ClientError, ErrorCode, RequestTimeout
 from broker.model import TopicPartition
 
 FOREVER_MS = 1 << 40
-ROWS_AT_ONCE = 500  # so long others wait for the lock
+ROWS_AT_ONCE = 500  # while the lock is held
 
 
 class Route:
-    """What `send` must know of a topic."""
+    """The metadata of a topic that `send` needs."""
 
     __slots__ = ("available", "count", "queues", "sticky", "sticky_bytes", "topic")
 
@@ -154,7 +154,7 @@ class RecordProducer:
         route.sticky_bytes += size
         sticky = route.sticky  # read once: another thread may find that it has no leader
         if sticky < 0 or route.sticky_bytes > self._batch_bytes:
-            # Counted before the record is placed, or each switch would leave one behind alone.
+            # Counted before the record is placed: each switch would leave a batch of one record.
             self._sticky.appended(
                 route.topic, route.available, route.sticky_bytes, batch_closed=True
             )
@@ -169,7 +169,7 @@ class RecordProducer:
         *,
         callback: DeliveryCallback | None = None,
     ) -> Delivery:
-        """Queue one whole record batch as it is; the delivery speaks of its first record."""
+        """Queue one whole record batch unchanged; the delivery is that of its first record."""
         view = memoryview(batch)
         found = check_batches(view, batch_bytes_max=self._config.max_request_size)
         if len(found) != 1:
@@ -180,12 +180,12 @@ class RecordProducer:
         return self._accumulator.append_encoded(queue, batch, counts, callback)
 
     def partitions_for(self, topic: str, timeout_ms: int | None = None) -> list[int]:
-        """The partitions of a topic; waits for at most max_block_ms if no other limit is given."""
+        """The partitions of a topic; waits up to max_block_ms unless another timeout is given."""
         limit_ms = self._config.max_block_ms if timeout_ms is None else timeout_ms
         return self._cluster.partitions(topic, timeout_ms=limit_ms)
 
     def flush(self, timeout_ms: int | None = None) -> None:
-        """Send everything now and wait until the fate of all records is known."""
+        """Send everything now and wait for the outcomes of all records."""
         self._check_usable("flush")
         batches = self._accumulator.begin_flush()
         try:
@@ -205,11 +205,10 @@ class RecordProducer:
 
     @property
     def transactional_id(self) -> str | None:
-        """Under which name it runs transactions, if it does."""
         return self._config.transactional_id
 
     def init_transactions(self) -> None:
-        """Finish or abort what an earlier producer of the same transactional id left open."""
+        """Fence earlier producers of this transactional id and end their open transactions."""
         self._transactional("init_transactions").init()
 
     def begin_transaction(self) -> None:
@@ -219,18 +218,17 @@ class RecordProducer:
     def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
     ) -> None:
-        """Commit positions of a group together with the records."""
+        """Commit offsets of a group as part of the transaction."""
         self._transactional("send_offsets_to_transaction").send_offsets(offsets, group)
 
     def commit_transaction(self) -> None:
-        """Make the transaction visible; returns when it is decided."""
+        """Commit the transaction; returns when the coordinator has committed it."""
         transaction = self._transactional("commit_transaction")
         transaction.begin_commit()
         self.flush()
         transaction.end()
 
     def abort_transaction(self) -> None:
-        """Drop the transaction."""
         transaction = self._transactional("abort_transaction")
         transaction.begin_abort()
         self.flush()
@@ -245,7 +243,7 @@ class RecordProducer:
     # --- routes -------------------------------------------------------------------------------
 
     def _route(self, topic: str, partition: int | None = None) -> Route:
-        """What is known of a topic, once there is something; it must have the partition."""
+        """The route of a topic, which must have the partition; waits until the topic is known."""
         route = self._routes.get(topic)
         if route is not None and (partition is None or 0 <= partition < route.count):
             return route
@@ -263,7 +261,7 @@ class RecordProducer:
         return self._routes[topic]
 
     def _update_routes(self) -> None:
-        """Follow the metadata: partitions are added, leaders come and go."""
+        """Apply new metadata: added partitions, changed leaders."""
         with self._routing:
             for route in tuple(self._routes.values()):
                 self._update_route(route)
@@ -289,7 +287,7 @@ class RecordProducer:
         self._sender.abandon()
 
     def close(self, timeout_ms: int | None = None) -> None:
-        """Send what is left, as long as the timeout allows, then stop."""
+        """Send the remaining records, for as long as the timeout allows, then stop."""
         if self._closed:
             return
         self._closed = True
@@ -313,7 +311,7 @@ class RecordProducer:
             elif transaction.is_open():
                 self.abort_transaction()
         except (RequestTimeout, BrokerError):
-            return  # deliveries tell their own fate; the coordinator ends the transaction by itself
+            return  # each delivery has its outcome; the coordinator times the transaction out
 
     def _check_usable(self, what: str) -> None:
         if os.getpid() != self._pid:
@@ -350,7 +348,7 @@ PLAIN = (bytes, type(None))
 
 
 def _as_bytes(value: object, what: str) -> bytes | None:
-    """A copy that cannot change while the record waits."""
+    """An immutable copy, as the record waits in the buffer."""
     if value is None or type(value) is bytes:
         return value
     if isinstance(value, bytes | bytearray | memoryview):

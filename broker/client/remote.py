@@ -1,4 +1,4 @@
-"""Remote: brokers over TCP as a given machine reaches them; and the machine behind a target."""
+"""Remote: the addresses of brokers as seen from a machine; and the machine of a target."""
 
 from dataclasses import dataclass, replace
 
@@ -8,31 +8,30 @@ from broker.machine import Machine
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """Brokers at "host:port,host:port" for a client that runs on a machine, perhaps simulated.
+    """Brokers at "host:port,host:port" for a client on a given machine, perhaps a simulated one.
 
-    It may stand wherever a client takes "host:port". There, a string means this machine.
+    Clients accept it in place of "host:port". A string means this machine.
     """
 
     servers: str
     machine: Machine
 
     def __str__(self) -> str:
-        """The addresses."""
         return self.servers
 
 
 def servers_of(target: object) -> str | None:
-    """The addresses of a target that is reached over TCP; None for one in this process."""
+    """The addresses of a target over TCP; None for a broker in this process."""
     if isinstance(target, Remote):
         return target.servers
     return target if isinstance(target, str) else None
 
 
 def machine_of(target: object, clock: Clock | None = None) -> Machine:
-    """The machine on which a target's clients run, with another clock if one is given.
+    """The machine on which a target's clients run, optionally with another clock.
 
-    Clients of a broker in this process run on the broker's machine, but never on a manual clock:
-    they wait until it is moved.
+    Clients of a broker in this process run on the broker's machine, but never with a manual
+    clock: they would wait until it is moved.
     """
     machine = target.machine if isinstance(target, Remote) else getattr(target, "machine", None)
     if not isinstance(machine, Machine):

@@ -25,11 +25,11 @@ class ResponseSource(Protocol):
     """The interface of a broker that the thread needs."""
 
     def abandon(self, pending: Pending[object]) -> None:
-        """The caller no longer wants this response."""
+        """The caller no longer needs this response."""
         ...
 
     def when_done(self, pending: Pending[object], callback: Callable[[object], None]) -> None:
-        """Call back, under the broker's lock, when a pending answer is there."""
+        """Call back, under the broker's lock, when a pending response is complete."""
         ...
 
 
@@ -46,13 +46,13 @@ Waiting = tuple[Future[object], ExpectedResponse]
 
 
 class ResponseThread:
-    """Completes futures by answers, deadlines and closing; it starts with the first wait."""
+    """Completes futures on responses, timeouts and closing; the first wait starts it."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self._changed = concurrency.Condition()
         self._owners: set[object] = set()  # never iterated over
-        # Deadlines outlive answers: they name waits by number, so as not to keep answers alive.
+        # Deadlines outlive responses: they refer to waits by number, to keep no response in memory.
         self._numbers = itertools.count()
         self._answers: deque[tuple[int, object]] = deque()
         self._waiting: dict[int, Waiting] = {}
@@ -61,14 +61,14 @@ class ResponseThread:
         self._closed = False
 
     def join(self, owner: object) -> None:
-        """Accept waits of this owner until it leaves."""
+        """Register an owner of waits."""
         with self._changed:
             if self._closed:
                 raise ClientError("the client is closed")
             self._owners.add(owner)
 
     def wait_for(self, expected: ExpectedResponse, future: Future[object], timeout_ms: int) -> None:
-        """Complete a future when its answer is there or its time is up."""
+        """Complete a future when its response comes or its timeout expires."""
         with self._changed:
             if expected.owner not in self._owners:
                 raise ClientError("the client is closed")
@@ -92,7 +92,7 @@ class ResponseThread:
         expected.broker.when_done(expected.pending, arrived)
 
     def leave(self, owner: object) -> None:
-        """Fail the pending responses of an owner; it cannot wait again."""
+        """Fail the pending responses of an owner, and unregister it."""
         with self._changed:
             self._owners.discard(owner)
             left = [number for number, each in self._waiting.items() if each[1].owner is owner]
@@ -100,7 +100,7 @@ class ResponseThread:
         _fail(failed)
 
     def close(self) -> None:
-        """Fail what still waits and end the thread."""
+        """Fail all pending responses and end the thread."""
         with self._changed:
             self._closed = True
             self._owners.clear()
@@ -118,7 +118,7 @@ class ResponseThread:
         _fail(left.values())
 
     def _take(self) -> list[tuple[Future[object], object]]:
-        """Wait for answers or deadlines; return the futures that are decided."""
+        """Wait for responses or timeouts; returns the futures to complete."""
         with self._changed:
             if not self._answers and not self._closed:
                 self._clock.wait(self._changed, self._wait_ms())
@@ -158,7 +158,7 @@ def _fail(left: Iterable[Waiting]) -> None:
 
 
 def complete(future: Future[object], answer: object) -> None:
-    """Complete a future by an answer, whose records may still have to be read."""
+    """Complete a future with a response, whose records may still have to be read."""
     if isinstance(answer, MillstreamError):
         future.set_exception(answer)
         return
@@ -172,7 +172,7 @@ def complete(future: Future[object], answer: object) -> None:
 
 
 def _loaded(answer: object) -> object:
-    """The answer with record bytes in memory, as a frame would bring them."""
+    """The response with record bytes in memory, as received over the network."""
     if isinstance(answer, FetchResponse):
         for topic in answer.responses:
             for partition in topic.partitions:

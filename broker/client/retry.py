@@ -1,4 +1,4 @@
-"""Retry: the same attempt again, later and later, until it works or the time is up."""
+"""Retries with backoff, until an attempt succeeds or the time is up."""
 
 from collections.abc import Callable
 from random import Random
@@ -20,7 +20,7 @@ JITTER = 0.2
 
 
 class Backoff:
-    """Delays that double from the first to the longest, each moved a little at random."""
+    """Delays that double from the first to the longest, with random jitter."""
 
     def __init__(self, first_ms: int, longest_ms: int, random: Random) -> None:
         self._first_ms = first_ms
@@ -28,20 +28,20 @@ class Backoff:
         self._random = random
 
     def delay_ms(self, failures: int) -> int:
-        """How long to wait after a number of failures in a row (1, 2, ...)."""
+        """The delay after a number of consecutive failures (1, 2, ...)."""
         base_ms = min(self._first_ms * 2 ** min(failures - 1, 20), self._longest_ms)
         return int(base_ms * self._random.uniform(1 - JITTER, 1 + JITTER))
 
 
 def is_retriable(error: BaseException) -> bool:
-    """Whether the same attempt may work later."""
+    """Whether a retry may succeed."""
     if isinstance(error, BrokerError):
         return error.retriable
     return isinstance(error, ConnectionFailed | RequestTimeout)
 
 
 class Retrier:
-    """Runs attempts; closing it stops those that wait."""
+    """Runs attempts; closing it ends all waits."""
 
     def __init__(self, clock: Clock, backoff: Backoff) -> None:
         self._clock = clock
@@ -50,9 +50,9 @@ class Retrier:
         self._changed = concurrency.Condition()
 
     def run(self, what: str, attempt: Callable[[int], T], *, timeout_ms: int) -> T:
-        """Call `attempt(time left)` until it returns; errors that cannot pass go through.
+        """Call `attempt(time left)` until it returns; raises permanent errors.
 
-        When the time is up, RequestTimeout says what was tried and how the last attempt failed.
+        When the time is up, RequestTimeout contains the operation and the last error.
         """
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         failures = 0
@@ -78,7 +78,7 @@ class Retrier:
                 self._clock.wait(self._changed, left_ms)
 
     def close(self) -> None:
-        """Stop those that wait."""
+        """End all waits."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

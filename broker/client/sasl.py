@@ -1,6 +1,6 @@
-"""SASL of the client side: PLAIN and SCRAM as conversations without I/O.
+"""The client side of SASL: PLAIN and SCRAM as conversations without I/O.
 
-A conversation is a generator: it yields what to send and is given what the broker answered.
+A conversation is a generator: it yields messages to send and receives the broker's responses.
 
     SCRAM    client                                 broker
              n,,n=user,r=nonce                  ->
@@ -22,7 +22,7 @@ Conversation = Generator[bytes, bytes, None]
 
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 ITERATIONS_MIN = 4096
-ITERATIONS_MAX = 10_000_000  # a lying broker must not keep us hashing forever
+ITERATIONS_MAX = 10_000_000  # a malicious broker must not make us hash forever
 
 
 def converse(
@@ -71,7 +71,7 @@ def scram(hash_name: str, username: str, password: str, *, nonce: str) -> Conver
 
 
 class _Fields(dict[str, str]):
-    """Attributes of a SCRAM message; asking for one that is not there is the broker's mistake."""
+    """The attributes of a SCRAM message; a missing attribute is an error of the broker."""
 
     def __missing__(self, name: str) -> str:
         raise AuthenticationFailed(f'the broker\'s SCRAM message has no attribute "{name}"')

@@ -1,11 +1,11 @@
-"""Sender: the thread that turns waiting batches into produce requests and answers into outcomes.
+"""Sender: the thread that sends batches in produce requests and settles them by the responses.
 
-One round: take the answers that came in, set outcomes or put batches back; give up batches whose
-time is over; take what is ready, at most one batch per partition and request; encode and send.
+One round: process the responses: settle batches or put them back; fail batches whose delivery
+timeout expired; take what is ready, at most one batch per partition and request; encode and send.
 
 Order within a partition: up to five requests may be in flight. When one fails, the queue stalls
-until the others are answered; then all go out again in their order, one by one, with the same
-sequences.
+until the others are answered; then all batches are sent again in their order, one by one, with the
+same sequences.
 """
 
 from collections import deque
@@ -63,7 +63,7 @@ STALE_METADATA = frozenset(
         ErrorCode.REPLICA_NOT_AVAILABLE,
     }
 )
-# The broker may have stored the batch all the same.
+# The broker may have stored the batch nevertheless.
 UNCERTAIN = frozenset(
     {
         ErrorCode.REQUEST_TIMED_OUT,
@@ -82,18 +82,18 @@ HINTS = {
 
 
 class Guard(Protocol):
-    """What decides, besides the queues, what may be sent: the transaction."""
+    """The transaction, which decides besides the queues which batches may be sent."""
 
     def failure(self) -> MillstreamError | None:
-        """Why pending batches must not be sent."""
+        """Why pending batches must not be sent; None if they may be."""
         ...
 
     def is_prepared(self, tp: TopicPartition) -> bool:
-        """Whether a batch for the partition may go out."""
+        """Whether a batch for the partition may be sent."""
         ...
 
     def prepare(self, partitions: Sequence[TopicPartition]) -> None:
-        """Get ready to send to these partitions; may wait. What fails shows in `failure`."""
+        """Prepare sending to these partitions; may wait. `failure` shows if that fails."""
         ...
 
     def batch_failed(self, batch: ProducedBatch, error: MillstreamError) -> None:
@@ -102,8 +102,8 @@ class Guard(Protocol):
 
 
 @dataclass(slots=True)
-class Shipment:
-    """One produce request and its batches."""
+class BatchGroup:
+    """The batches of one produce request."""
 
     node_id: int
     batches: list[ProducedBatch] = field(default_factory=list)
@@ -112,17 +112,18 @@ class Shipment:
 
 @dataclass(slots=True)
 class Plan:
-    """What one look at the queues found."""
+    """The requests to send, and what must happen before others."""
 
-    shipments: dict[int, Shipment] = field(default_factory=dict)
+    groups: dict[int, BatchGroup] = field(default_factory=dict)
     unprepared: list[TopicPartition] = field(default_factory=list)
     wait_ms: int = WAIT_MS_MAX
 
 
 class Sender:
-    """Sends batches until it is stopped; all but starting and stopping belongs to its thread.
+    """Sends batches until it is stopped; only its thread runs what is not start or stop.
 
-    Clients that share threads have none for each sender: then any of those, one at a time.
+    Senders of clients that share threads have no thread of their own: any shared thread runs them,
+    one at a time.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class Sender:
         sequences: Sequences | None,
         guard: Guard | None,
     ) -> None:
-        """Without sequences the producer is not idempotent, without guard not transactional."""
+        """Without sequences it is not idempotent, without guard not transactional."""
         self._cluster = cluster
         self._clock = cluster.clock
         self._config = config
@@ -141,7 +142,7 @@ class Sender:
         self._sequences = sequences
         self._guard = guard
         self._in_flight: dict[int, int] = {}
-        self._answers: deque[tuple[Shipment, Future[object]]] = deque()
+        self._answers: deque[tuple[BatchGroup, Future[object]]] = deque()
         self._turn = 0
         self._stopping = False
         self._abandoned: MillstreamError | None = None
@@ -150,7 +151,7 @@ class Sender:
         cluster.on_refresh(accumulator.wake)
 
     def start(self) -> None:
-        """Begin, on a thread of its own unless the clients share theirs."""
+        """Start, on a new thread or on those that the clients share."""
         shared = self._cluster.threads
         if shared is None:
             name = "millstream-producer"
@@ -159,7 +160,7 @@ class Sender:
             return
         self._work = shared.senders.run(self._turn_on_shared_thread)
         self._accumulator.on_signal = self._work.wake
-        self._work.wake()  # what came before it could be woken
+        self._work.wake()  # for records that were queued before
 
     def stop_soon(self) -> None:
         """End the thread after its round; batches without outcome fail."""
@@ -167,19 +168,19 @@ class Sender:
         self._accumulator.wake()
 
     def abandon(self) -> None:
-        """Fail all batches that are not on their way, now and later; any thread may call it."""
+        """Fail all batches that are not in flight, now and later; any thread may call it."""
         self._abandoned = ClientError(ABANDONED)
         self._accumulator.wake()
 
     def join(self) -> None:
-        """Wait for the end."""
+        """Wait until the sender has ended."""
         if self._work is not None:
             self._work.join()
         elif self._thread is not None and not self.is_current():
             self._thread.join()
 
     def is_current(self) -> bool:
-        """Whether this is the thread that sends."""
+        """Whether this is the sender's thread."""
         if self._work is not None:
             return self._work.is_current()
         return concurrency.current_thread() is self._thread
@@ -189,29 +190,29 @@ class Sender:
             while not self._stopping:
                 self._accumulator.wait_for_work(self.round())
         except BaseException as error:
-            if not self._ends_with(error):
+            if not self._fail_all(error):
                 raise
         else:
-            self._drop_left(CLOSED)
+            self._drop_incomplete(CLOSED)
 
     def _turn_on_shared_thread(self) -> int | None:
         if self._stopping:
-            self._drop_left(CLOSED)
+            self._drop_incomplete(CLOSED)
             return None
         try:
             return self.round()
         except BaseException as error:
-            if not self._ends_with(error):
+            if not self._fail_all(error):
                 raise
             return None
 
-    def _ends_with(self, error: BaseException) -> bool:
-        """Fail everything; whether the error only occurred because the producer was closed."""
+    def _fail_all(self, error: BaseException) -> bool:
+        """Fail everything; whether the error is a consequence of closing the producer."""
         expected = self._stopping and isinstance(error, MillstreamError)
-        self._drop_left(CLOSED if expected else f"the producer failed: {error!r}")
+        self._drop_incomplete(CLOSED if expected else f"the producer failed: {error!r}")
         return expected
 
-    def _drop_left(self, why: str) -> None:
+    def _drop_incomplete(self, why: str) -> None:
         reason = ClientError(why)
         self._accumulator.refuse(reason)
         with self._accumulator.work:
@@ -223,7 +224,7 @@ class Sender:
             self._accumulator.forget(batch)
 
     def round(self) -> int:
-        """Do all that can be done now; returns in how many milliseconds to look again."""
+        """Do all that can be done now; returns the time in ms until the next round."""
         while self._answers:
             self._take_answer(*self._answers.popleft())
         self._give_up_late()
@@ -231,28 +232,28 @@ class Sender:
         self._restart_sequences()
         if not self._identified():
             return 0
-        plan = self._load()
-        for shipment in plan.shipments.values():
-            self._ship(shipment)
+        plan = self._plan()
+        for group in plan.groups.values():
+            self._send_group(group)
         if plan.unprepared and self._guard is not None:
             self._guard.prepare(plan.unprepared)
-        return 0 if plan.shipments or plan.unprepared else plan.wait_ms
+        return 0 if plan.groups or plan.unprepared else plan.wait_ms
 
     # --- what to send -------------------------------------------------------------------------
 
-    def _load(self) -> Plan:
+    def _plan(self) -> Plan:
         plan = Plan()
         now_ms = self._clock.monotonic_ms()
         with self._accumulator.work:
             queues = list(self._accumulator.active())
-            self._turn += 1  # each queue comes first once, or a busy one would starve the rest
+            self._turn += 1  # rotates the queues, so that a busy one does not starve the others
             for index in range(len(queues)):
-                self._load_from(queues[(index + self._turn) % len(queues)], plan, now_ms)
+                self._plan_queue(queues[(index + self._turn) % len(queues)], plan, now_ms)
         if queues:
             plan.wait_ms = min(plan.wait_ms, self._cluster.refresh_soon())
         return plan
 
-    def _load_from(self, queue: BatchQueue, plan: Plan, now_ms: int) -> None:
+    def _plan_queue(self, queue: BatchQueue, plan: Plan, now_ms: int) -> None:
         batch = queue.batches[0]
         expires_ms = batch.created_ms + self._config.delivery_timeout_ms
         plan.wait_ms = min(plan.wait_ms, max(1, expires_ms - now_ms))
@@ -269,20 +270,20 @@ class Sender:
         if leader is None:
             self._cluster.invalidate(queue.tp.topic)
         elif self._in_flight.get(leader, 0) < self._config.max_in_flight_requests_per_connection:
-            self._load_batch(queue, plan.shipments.setdefault(leader, Shipment(leader)))
+            self._add_batch(queue, plan.groups.setdefault(leader, BatchGroup(leader)))
 
-    def _load_batch(self, queue: BatchQueue, shipment: Shipment) -> None:
+    def _add_batch(self, queue: BatchQueue, group: BatchGroup) -> None:
         size_bytes = queue.batches[0].size_bytes
-        if shipment.batches and shipment.size_bytes + size_bytes > self._config.max_request_size:
+        if group.batches and group.size_bytes + size_bytes > self._config.max_request_size:
             return
         batch = self._accumulator.take(queue)
         if self._sequences is not None and not batch.has_sequence:
             self._sequences.number(batch)
-        shipment.batches.append(batch)
-        shipment.size_bytes += size_bytes
+        group.batches.append(batch)
+        group.size_bytes += size_bytes
 
-    def _ship(self, shipment: Shipment) -> None:
-        topics = self._encode(shipment)
+    def _send_group(self, group: BatchGroup) -> None:
+        topics = self._encode(group)
         if not topics:
             return
         request = ProduceRequest(
@@ -291,10 +292,10 @@ class Sender:
             self._cluster.config.request_timeout_ms,
             topics,
         )
-        oldest_ms = min(batch.created_ms for batch in shipment.batches)
+        oldest_ms = min(batch.created_ms for batch in group.batches)
         expires_ms = oldest_ms + self._config.delivery_timeout_ms
         left_ms = max(1, expires_ms - self._clock.monotonic_ms())
-        node_id = shipment.node_id
+        node_id = group.node_id
         self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
         future = self._cluster.submit(
             node_id,
@@ -302,11 +303,11 @@ class Sender:
             timeout_ms=min(left_ms, self._cluster.config.request_timeout_ms),
             version_max=PRODUCE_VERSION_MAX,
         )
-        future.add_done_callback(lambda answered: self._answered(shipment, answered))
+        future.add_done_callback(lambda answered: self._answered(group, answered))
 
-    def _encode(self, shipment: Shipment) -> list[TopicProduceData]:
+    def _encode(self, group: BatchGroup) -> list[TopicProduceData]:
         topics: dict[str, TopicProduceData] = {}
-        for batch in tuple(shipment.batches):
+        for batch in tuple(group.batches):
             try:
                 batch.encode(
                     self._config.compression_type,
@@ -314,8 +315,8 @@ class Sender:
                     transactional=self._guard is not None,
                 )
             except Exception as error:
-                # Values are checked when they come in; whatever is left must not stop the others.
-                shipment.batches.remove(batch)
+                # Values are checked in `send`; any remaining error must not stop other batches.
+                group.batches.remove(batch)
                 self._fail(batch, ClientError(f"cannot build a batch for {batch.tp}: {error!r}"))
                 continue
             assert batch.data is not None
@@ -323,14 +324,14 @@ class Sender:
             topic.partition_data.append(PartitionProduceData(batch.tp.partition, batch.data))
         return list(topics.values())
 
-    def _answered(self, shipment: Shipment, answered: Future[object]) -> None:
-        self._answers.append((shipment, answered))
+    def _answered(self, group: BatchGroup, answered: Future[object]) -> None:
+        self._answers.append((group, answered))
         self._accumulator.wake()
 
     # --- identity -----------------------------------------------------------------------------
 
     def _identified(self) -> bool:
-        """Have a producer id before the first batch goes out; waits for it, False without one."""
+        """Get a producer id before the first batch is sent; waits for it, False without one."""
         if self._sequences is None or self._sequences.producer is not None:
             return True
         if self._guard is not None:
@@ -362,16 +363,16 @@ class Sender:
         if sequences is None:
             return False
         if sequences.producer is None:
-            return True  # it came after this round had looked; the next one asks who we are
+            return True  # it was queued after the check of the producer id; the next round has one
         if sequences.restart_wanted and not batch.uncertain:
             return True
-        # A broker takes any sequence from a producer it does not know: the second batch may only
-        # go out when it has the first. Batches sent again go one by one, too.
-        alone = batch.has_sequence or queue.known_as != sequences.producer
+        # A broker accepts any sequence of a producer that it does not know: the second batch must
+        # wait until the first one is accepted. Retried batches are sent one by one, too.
+        alone = batch.has_sequence or queue.accepted_producer != sequences.producer
         return alone and bool(queue.in_flight)
 
     def _restart_sequences(self) -> None:
-        """Renumber everything once no batch can be stored under its old number."""
+        """Renumber everything once no batch can be stored with its old sequence."""
         sequences = self._sequences
         if sequences is None or not sequences.restart_wanted or any(self._in_flight.values()):
             return
@@ -385,18 +386,18 @@ class Sender:
 
     # --- outcomes -----------------------------------------------------------------------------
 
-    def _take_answer(self, shipment: Shipment, answered: Future[object]) -> None:
-        self._in_flight[shipment.node_id] -= 1
+    def _take_answer(self, group: BatchGroup, answered: Future[object]) -> None:
+        self._in_flight[group.node_id] -= 1
         error = answered.exception()
         if error is not None:
             assert isinstance(error, MillstreamError), error
             self._cluster.invalidate()
-            for batch in shipment.batches:
+            for batch in group.batches:
                 self._not_answered(batch, error)
             return
         response = answered.result()
         if response is None:
-            for batch in shipment.batches:
+            for batch in group.batches:
                 self._complete(batch, NO_OFFSET, NO_TIMESTAMP)
             return
         assert isinstance(response, ProduceResponse), response
@@ -405,16 +406,16 @@ class Sender:
             for topic in response.responses
             for partition in topic.partition_responses
         }
-        for batch in shipment.batches:
+        for batch in group.batches:
             answer = answers.get(batch.tp)
             if answer is None:
-                silent = f"broker {shipment.node_id} did not answer for {batch.tp}"
+                silent = f"broker {group.node_id} did not answer for {batch.tp}"
                 self._not_answered(batch, MalformedMessage(silent))
             else:
                 self._settle(batch, answer)
 
     def _not_answered(self, batch: ProducedBatch, error: MillstreamError) -> None:
-        """The request was lost, or its answer."""
+        """Handle a lost request or response."""
         lost = isinstance(error, ConnectionFailed | RequestTimeout | MalformedMessage)
         batch.uncertain = batch.uncertain or lost
         self._retry_or_fail(batch, error, retriable=lost)
@@ -440,16 +441,16 @@ class Sender:
         self._retry_or_fail(batch, error, retriable=retriable)
 
     def _sequence_refused(self, batch: ProducedBatch, code: ErrorCode) -> bool:
-        """Whether a batch with a wrong sequence may be sent again."""
+        """Whether a batch with a refused sequence may be sent again."""
         assert self._sequences is not None
         batch.uncertain = False
         if self._sequences.restart_wanted:
             return True
         with self._accumulator.work:
             if not self._accumulator.queue_of(batch).is_oldest(batch):
-                return True  # one before it must come first
+                return True  # an earlier batch must be stored first
         if code is ErrorCode.UNKNOWN_PRODUCER_ID and self._guard is None:
-            # Retention removed everything of this producer; its batches are not in question.
+            # Retention removed all records of this producer; the batch itself is valid.
             self._sequences.restart_wanted = True
             return True
         return False
@@ -470,7 +471,7 @@ class Sender:
 
     def _complete(self, batch: ProducedBatch, base_offset: int, append_time_ms: int) -> None:
         with self._accumulator.work:
-            self._accumulator.queue_of(batch).known_as = batch.producer
+            self._accumulator.queue_of(batch).accepted_producer = batch.producer
             self._accumulator.drop(batch)
         batch.complete(base_offset, append_time_ms)
         self._accumulator.forget(batch)

@@ -1,9 +1,9 @@
-"""Sequences: who the producer is and how its batches are numbered, for idempotence.
+"""Sequences: the producer id and the sequence numbers of batches, for idempotence.
 
-Every record of a partition has a sequence; a batch carries its first. The broker takes only the
-next one, so a batch sent twice is stored once. When a numbered batch is given up, the broker will
-never see its sequences: the producer then raises its epoch and starts at 0 everywhere, as soon as
-nothing is in flight and no outcome is uncertain.
+Every record of a partition has a sequence; a batch has that of its first record. The broker accepts
+only the next one, so a batch that is sent twice is stored once. When a numbered batch fails, the
+broker will never receive its sequences: the producer then increments its epoch and restarts at 0 in
+all partitions, as soon as nothing is in flight and no outcome is uncertain.
 """
 
 from broker.batch.layout import SEQUENCE_COUNT
@@ -14,7 +14,7 @@ EPOCH_MAX = 32_767
 
 
 class Sequences:
-    """The numbers of one producer; belongs to the sender's thread."""
+    """The sequences of one producer; only the sender's thread uses it."""
 
     def __init__(self) -> None:
         self.producer: ProducerIdentity | None = None
@@ -22,13 +22,13 @@ class Sequences:
         self._next: dict[TopicPartition, int] = {}
 
     def start(self, producer: ProducerIdentity) -> None:
-        """Take an identity from the broker and number from 0."""
+        """Use a producer id from the broker, with sequences from 0."""
         self.producer = producer
         self.restart_wanted = False
         self._next.clear()
 
     def restart(self) -> None:
-        """Raise the epoch by ourselves, which the broker accepts; the last epoch needs a new id."""
+        """Increment the epoch, which the broker accepts; the last epoch needs a new producer id."""
         assert self.producer is not None, "nothing was numbered yet"
         producer_id, epoch = self.producer
         if epoch >= EPOCH_MAX:

@@ -7,10 +7,10 @@
 
     any ──► FAILED   refused permanently
 
-There is no barrier: every heartbeat carries what has changed on this side (topics, partitions
-held), every answer what has changed on the other (epoch, assignment). All heartbeats are sent by a
-thread of their own. A new assignment is put into effect inside `poll`: what it takes away is
-revoked, and the next heartbeat reports it to the broker, which may then give it to others.
+There is no barrier: every heartbeat carries the changes of this side (topics, owned partitions),
+every response those of the other (epoch, assignment). A separate thread sends all heartbeats. A
+new assignment is applied inside `poll`: partitions that are no longer assigned are revoked, and the
+next heartbeat reports them to the broker, which may then assign them to other members.
 """
 
 import uuid
@@ -55,7 +55,7 @@ RETRIED = frozenset(
 
 
 class ServerAssignedMember:
-    """Stays in a group for as long as `step` is called; group.protocol=consumer."""
+    """Stays in a group while `step` is called; group.protocol=consumer."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class ServerAssignedMember:
         positions: Positions,
         signal: Signal,
     ) -> None:
-        """Nothing is sent before the first step."""
+        """The first step sends the first request."""
         self._cluster = cluster
         self._config = config
         self._subscription = subscription
@@ -78,7 +78,7 @@ class ServerAssignedMember:
         self._epoch = NO_EPOCH
         self._target: Target | None = None
         self._topics_sent: frozenset[str] = frozenset()
-        self._held_sent: frozenset[TopicPartition] | None = None  # None: tell everything
+        self._held_sent: frozenset[TopicPartition] | None = None  # None: report all partitions
         self._lost = False
         self._failure: MillstreamError | None = None
         schedule = HeartbeatSchedule(
@@ -94,7 +94,7 @@ class ServerAssignedMember:
 
     @property
     def metadata(self) -> GroupMetadata:
-        """Who the member is right now; its epoch stands for the generation."""
+        """The current member id; its epoch stands for the generation."""
         with self._lock:
             if self._epoch < 0:
                 return GroupMetadata(self._config.group_id)
@@ -105,7 +105,7 @@ class ServerAssignedMember:
     # --- the caller's thread ------------------------------------------------------------------
 
     def step(self) -> int | None:
-        """Do what can be done without waiting: None when stable, else for how long to wait."""
+        """Do what needs no waiting; None when the member is stable, else how long to wait."""
         self._heartbeats.polled()
         if self._failure is not None:
             raise self._failure
@@ -114,8 +114,8 @@ class ServerAssignedMember:
         if self._state is not MembershipState.STABLE:
             return self._cluster.config.request_timeout_ms
         wait_ms = self._reconcile()
-        if self._has_news():
-            self._heartbeats.hurry()
+        if self._has_changes():
+            self._heartbeats.send_soon()
         return wait_ms
 
     def _join(self) -> None:
@@ -128,11 +128,11 @@ class ServerAssignedMember:
             self._held_sent = None
             self._target = None
         self._heartbeats.joined()
-        self._heartbeats.hurry()
-        self._heartbeats.start()  # last: a heartbeat on its way must not be taken for none
+        self._heartbeats.send_soon()
+        self._heartbeats.start()  # last: a heartbeat in flight must count
 
     def _reconcile(self) -> int | None:
-        """Put the assignment into effect; a wait when a topic's name is not known yet."""
+        """Apply the assignment; returns a wait if a topic's name is not known yet."""
         target = self._target
         if target is None:
             return None
@@ -147,20 +147,20 @@ class ServerAssignedMember:
             if self._target is target:
                 self._target = None
         if wanted != self._positions.assigned():
-            self._subscription.hold(wanted)
+            self._subscription.apply_assignment(wanted)
         return None
 
-    def _has_news(self) -> bool:
+    def _has_changes(self) -> bool:
         topics = self._subscription.topics or frozenset()
         held = frozenset(self._positions.assigned())
         return topics != self._topics_sent or held != self._held_sent
 
     def request_rejoin(self, reason: str) -> None:
-        """The broker alone decides when to rebalance; there is nothing to ask for."""
+        """Do nothing: only the broker decides when to rebalance."""
 
     def leave(self, *, timeout_ms: int = 5_000) -> None:
-        """Leave the group; a static member only says that it will be back."""
-        future = self._say_goodbye()
+        """Leave the group; a static member only announces that it will return."""
+        future = self._send_leave()
         with self._lock:
             self._forget(MembershipState.LEFT, lost=False)
         self._heartbeats.wake()
@@ -168,11 +168,11 @@ class ServerAssignedMember:
             settle(future, timeout_ms)
 
     def stop(self, *, timeout_ms: int = 5_000) -> None:
-        """Leave, and end the heartbeat thread."""
+        """Leave the group and end the heartbeat thread."""
         self.leave(timeout_ms=timeout_ms)
         self._heartbeats.stop()
 
-    def _say_goodbye(self) -> Future[object] | None:
+    def _send_leave(self) -> Future[object] | None:
         if self._epoch < 0:
             return None
         is_static = self._config.group_instance_id is not None
@@ -185,7 +185,7 @@ class ServerAssignedMember:
         try:
             return self.link.send(request)
         except ConnectionFailed:
-            return None  # the session will end by itself
+            return None  # the session times out
 
     def _forget(self, state: MembershipState, *, lost: bool) -> None:
         self._lost = lost
@@ -197,12 +197,12 @@ class ServerAssignedMember:
     # --- the heartbeat thread -----------------------------------------------------------------
 
     @property
-    def beats(self) -> bool:
+    def needs_heartbeats(self) -> bool:
         """Whether the coordinator expects heartbeats now."""
         return self._state in (MembershipState.JOINING, MembershipState.STABLE)
 
-    def beat(self) -> Future[object] | None:
-        """Send one heartbeat; None when the coordinator is not known."""
+    def send_heartbeat(self) -> Future[object] | None:
+        """Send one heartbeat; None when the coordinator is unknown."""
         try:
             if self.link.step() is not None:
                 return None
@@ -219,7 +219,7 @@ class ServerAssignedMember:
         return future
 
     def _request(self) -> ConsumerGroupHeartbeatRequest:
-        """What has changed since the last one; everything at first and after a failure."""
+        """The changes since the last heartbeat; everything in the first one and after a failure."""
         everything = self._held_sent is None
         topics = self._subscription.topics or frozenset()
         held = frozenset(self._positions.assigned()) if self._epoch >= 0 else frozenset()
@@ -255,8 +255,8 @@ class ServerAssignedMember:
             return
         code = code_of(answer.error_code)
         with self._lock:
-            if not self.beats or epoch != self._epoch:
-                return  # about a membership that is over
+            if not self.needs_heartbeats or epoch != self._epoch:
+                return  # it concerns an earlier membership
             if code is ErrorCode.NONE:
                 self._learn(answer)
             elif code in LOST:
@@ -280,7 +280,7 @@ class ServerAssignedMember:
                 for topic in answer.assignment.topic_partitions
                 for number in topic.partitions
             )
-        self._heartbeats.beat_every(answer.heartbeat_interval_ms)
+        self._heartbeats.set_interval(answer.heartbeat_interval_ms)
 
     def _fail(self, error: MillstreamError) -> None:
         with self._lock:
@@ -288,13 +288,13 @@ class ServerAssignedMember:
             self._failure = error
         self._signal.set()
 
-    def poll_came_too_late(self) -> None:
-        """The caller has not polled for the maximum interval: others should have its share."""
-        self._say_goodbye()
+    def on_poll_timeout(self) -> None:
+        """Leave the group: the caller has not polled for max.poll.interval.ms."""
+        self._send_leave()
         with self._lock:
             self._forget(MembershipState.UNJOINED, lost=True)
         self._signal.set()
 
-    def session_expired(self) -> None:
-        """No heartbeat was answered for a session: the coordinator is not there."""
+    def on_session_timeout(self) -> None:
+        """Look for the coordinator again: no heartbeat was answered for a session timeout."""
         self.link.forget()

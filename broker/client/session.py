@@ -1,8 +1,8 @@
-"""Session: what both sides settle on a new connection, before the first real request.
+"""Session: the requests that open a new connection, before all others.
 
     ApiVersions (highest, then v0)  ->  SaslHandshake  ->  SaslAuthenticate, as often as needed
 
-It is a generator without I/O: it yields (request, version) and is given the response.
+It is a generator without I/O: it yields (request, version) and receives the response.
 """
 
 from collections.abc import Callable, Generator
@@ -24,18 +24,18 @@ from broker.protocol.wire import SPECS, Versions
 
 SOFTWARE_NAME = "millstream"
 SOFTWARE_VERSION = "0.1.0"
-HANDSHAKE_VERSION = 1  # v0 would send the tokens without frames
+HANDSHAKE_VERSION = 1  # v0 sends tokens without frames
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The versions a broker answers, and how long it lets us in (0: forever)."""
+    """The API versions of a broker, and the lifetime of the authentication (0: unlimited)."""
 
     versions: dict[int, Versions]
     lifetime_ms: int = 0
 
     def version(self, request: object, version_max: int | None = None) -> int:
-        """The highest version of a request that both sides know."""
+        """The highest version of a request that both sides support."""
         spec = SPECS[type(request)]
         assert spec.api_key is not None, f"{type(request).__name__} is not a request"
         theirs = self.versions.get(spec.api_key)
@@ -59,7 +59,7 @@ Opening = Generator[tuple[object, int], object, Session]
 def open_session(
     config: NetworkConfig, *, talk: Callable[[str, str, str], Conversation] = converse
 ) -> Opening:
-    """Settle versions, then authenticate when the settings say so."""
+    """Negotiate versions, then authenticate if it is configured."""
     session = yield from _negotiate()
     if not config.uses_sasl:
         return session

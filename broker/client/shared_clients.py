@@ -1,7 +1,7 @@
-"""SharedClients: a way to a broker for many clients of one process, which share what they can.
+"""SharedClients: clients of one process that share threads, connections and reads.
 
-Given to `consumer`, `producer` and `admin` in place of a broker: their heartbeats and sends come
-from a few threads, their requests go through one, and a partition that many read is read once.
+`consumer`, `producer` and `admin` accept it in place of a broker: a few threads send the heartbeats
+and records of all clients, one does their I/O, and a partition with many readers is read once.
 """
 
 from broker.client.embedded import RequestHandler
@@ -12,12 +12,12 @@ from broker.clock import Clock
 
 
 class SharedClients:
-    """Close the clients first, then this."""
+    """Close the clients before this."""
 
     def __init__(
         self, target: RequestHandler | str | Remote | SharedTransports, clock: Clock | None = None
     ) -> None:
-        """Nothing is opened before the first client."""
+        """The first client starts the threads."""
         self.target = target
         self.transports = (
             target
@@ -28,6 +28,5 @@ class SharedClients:
         self.threads = ClientThreads(self.machine.clock)
 
     def close(self) -> None:
-        """Stop the threads."""
         self.threads.close()
         self.transports.close()

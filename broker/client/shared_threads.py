@@ -1,13 +1,13 @@
-"""SharedThreads: many pieces of work, each done in turns, on a few threads.
+"""SharedThreads: runs many pieces of work in turns on a few threads.
 
-             a turn says how long          its time, or `wake`
+             a turn returns a wait           wait over, or `wake`
     READY --------------------------> RESTING ----------------> READY
-      |  a turn says that it has ended
+      |  a turn returns None
       +--------------------------> ENDED
 
-A turn is a function that does what can be done now and returns for how many milliseconds the work
-may rest, or None when it has ended. Turns of one piece of work never run at the same time; which
-thread runs them changes.
+A turn is a function that does what can be done now and returns the time in milliseconds until its
+next turn, or None when the work has ended. Turns of one piece of work never run at the same time;
+each may run in another thread.
 """
 
 import heapq
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 REST_MS_MAX = 60_000
 NEVER = 1 << 62
 CLOSE_TIMEOUT_MS = 30_000
-SENDER_THREADS = 2  # one that waits for a coordinator does not keep all others waiting
+SENDER_THREADS = 2  # while one waits for a coordinator, the other runs
 Turn = Callable[[], int | None]
 
 
@@ -37,7 +37,7 @@ class _Stage(Enum):
 
 
 class Work:
-    """One piece of work; any thread may call it."""
+    """One piece of work; any thread may call its methods."""
 
     __slots__ = ("_ended", "_threads", "due_ms", "ident", "stage", "turn", "woken")
 
@@ -45,48 +45,48 @@ class Work:
         self.turn = turn
         self.stage = _Stage.READY
         self.due_ms = 0
-        self.woken = False  # in the middle of a turn: the next one follows at once
-        self.ident: int | None = None  # of the thread that runs it now
+        self.woken = False  # during a turn: the next turn follows immediately
+        self.ident: int | None = None  # of the thread that runs a turn now
         self._threads = threads
         self._ended = concurrency.Event()
 
     def wake(self) -> None:
-        """Let the next turn come now."""
+        """Run the next turn now."""
         self._threads.wake(self)
 
     def join(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end; False when the time was up first. Inside a turn it does not wait."""
+        """Wait for the end; False on a timeout. Inside a turn it does not wait."""
         return self.is_current() or self._ended.wait(timeout_s)
 
     def is_current(self) -> bool:
-        """Whether this thread is in the middle of a turn."""
+        """Whether this thread runs a turn of this work."""
         return self.ident == concurrency.get_ident()
 
     def end(self) -> None:
-        """There will be no more turns."""
+        """Run no more turns."""
         self.stage = _Stage.ENDED
         self._ended.set()
 
 
 class SharedThreads:
-    """Threads that start when they are needed and last until `close`."""
+    """Threads that start on demand and run until `close`."""
 
     def __init__(self, name: str, count: int, clock: Clock | None = None) -> None:
-        """At most so many threads."""
+        """`count` is the maximum number of threads."""
         self._name = name
         self._count = count
         self._clock = clock or SystemClock()
         self._changed = concurrency.Condition()
         self._ready: deque[Work] = deque()
-        self._resting: list[tuple[int, int, Work]] = []  # a heap; old entries are passed over
+        self._resting: list[tuple[int, int, Work]] = []  # a heap; stale entries are skipped
         self._order = itertools.count()
         self._threads: list[concurrency.Thread] = []
         self._idle = 0
-        self._keeps_time_ms = NEVER  # until when an idle thread waits; the others wait forever
+        self._keeps_time_ms = NEVER  # until when one idle thread waits; others wait forever
         self._closed = False
 
     def run(self, turn: Turn) -> Work:
-        """Take on a piece of work."""
+        """Add a piece of work."""
         work = Work(turn, self)
         with self._changed:
             if self._closed:
@@ -96,13 +96,13 @@ class SharedThreads:
 
     @property
     def waiting(self) -> int:
-        """How many pieces of work wait for a thread."""
+        """The number of pieces of work that wait for a thread."""
         return len(self._ready)
 
     def wake(self, work: Work) -> None:
-        """Let the next turn of some work come now."""
+        """Run the next turn of some work now."""
         if work.stage is _Stage.READY:
-            return  # a turn is sure to begin after this call
+            return  # another turn follows anyway
         with self._changed:
             if work.stage is _Stage.RESTING:
                 self._make_ready(work)
@@ -110,9 +110,9 @@ class SharedThreads:
                 work.woken = True
 
     def close(self) -> None:
-        """End the threads after the turns that run now; what is left is dropped.
+        """End the threads after the running turns; pending work is dropped.
 
-        A turn that does not end is not waited for longer than CLOSE_TIMEOUT_MS.
+        Waits for a turn at most CLOSE_TIMEOUT_MS.
         """
         with self._changed:
             self._closed = True
@@ -143,7 +143,7 @@ class SharedThreads:
             thread.start()
 
     def _take(self) -> Work | None:
-        """The next piece of work; waits for it. None at the end."""
+        """Wait for the next piece of work; None at the end."""
         while not self._closed:
             wait_ms = self._take_due()
             if self._ready:
@@ -151,17 +151,18 @@ class SharedThreads:
                 work.stage = _Stage.RUNNING
                 work.woken = False
                 work.ident = concurrency.get_ident()
-                if self._idle and (self._ready or self._nobody_keeps_time()):
+                if self._idle and (self._ready or self._needs_timekeeper()):
                     self._changed.notify()
                 return work
             self._wait(wait_ms)
         return None
 
-    def _nobody_keeps_time(self) -> bool:
+    def _needs_timekeeper(self) -> bool:
+        """Whether work rests, and no idle thread waits with a timeout."""
         return self._keeps_time_ms == NEVER and bool(self._resting)
 
     def _wait(self, wait_ms: int) -> None:
-        """Wait for work; one idle thread is enough to see that the time of some has come."""
+        """Wait for work; only one idle thread waits with a timeout, for work that rests."""
         until_ms = self._clock.monotonic_ms() + wait_ms
         keeps_time = until_ms < self._keeps_time_ms
         self._idle += 1
@@ -173,7 +174,7 @@ class SharedThreads:
         self._idle -= 1
 
     def _take_due(self) -> int:
-        """Make ready what has rested long enough; for how long nothing else will have."""
+        """Make due work ready; returns the time until more is due."""
         now_ms = self._clock.monotonic_ms()
         resting = self._resting
         while resting:
@@ -219,13 +220,13 @@ class SharedThreads:
 
 
 class ClientThreads:
-    """What clients of one process share instead of having threads of their own."""
+    """Threads that all clients of a process share, instead of having their own."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.heartbeats = SharedThreads("shared-heartbeat", 1, clock)
         self.senders = SharedThreads("shared-producer", SENDER_THREADS, clock)
 
     def close(self) -> None:
-        """Stop; the clients must be closed by then."""
+        """Stop the threads; close the clients first."""
         self.senders.close()
         self.heartbeats.close()

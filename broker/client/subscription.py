@@ -1,8 +1,8 @@
-"""Subscription: the topics a consumer wants of its group, and what the group gives it.
+"""Subscription: the subscribed topics of a consumer, and the assignment by its group.
 
-Eager: everything is given up before each rebalance, all members stop until it is over.
-Cooperative: only what the new assignment takes away is given up, then the group rebalances once
-more to hand it over. It is cooperative when all the member's assignors are.
+Eager: all partitions are revoked before each rebalance, all members stop until it is over.
+Cooperative: only partitions that are no longer assigned are revoked, then another rebalance assigns
+them to new owners. A member is cooperative when all its assignors are.
 """
 
 import re
@@ -31,7 +31,7 @@ from broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 
 class Subscription:
-    """The consumer's side of a group of protocol type "consumer"; a GroupProtocol."""
+    """The GroupProtocol of a consumer, protocol type "consumer"."""
 
     protocol_type = PROTOCOL_TYPE
 
@@ -44,7 +44,7 @@ class Subscription:
         *,
         before_rebalance: Callable[[], None],
     ) -> None:
-        """Want nothing yet; `before_rebalance` commits what was processed."""
+        """`before_rebalance` commits the positions."""
         self._cluster = cluster
         self._positions = positions
         self._config = config
@@ -55,7 +55,9 @@ class Subscription:
         }
         self._generation = NO_GENERATION
         self._joined_topics: frozenset[str] = frozenset()
-        self._divided: dict[str, int] | None = None  # as leader: what was divided, by topic
+        self._divided: dict[str, int] | None = (
+            None  # as leader: partition counts of assigned topics
+        )
         self._group_topics: set[str] = set()
         self._rejoin_reason = ""
         self._listing: Future[object] | None = None
@@ -66,13 +68,13 @@ class Subscription:
 
     @property
     def cooperative(self) -> bool:
-        """Whether the member keeps what it holds while the group rebalances."""
+        """Whether the member keeps its partitions during a rebalance."""
         return all(assignor.cooperative for assignor in self._assignors.values())
 
-    def want(
+    def subscribe(
         self, topics: Iterable[str] | re.Pattern[str] | Pattern, listener: RebalanceListener | None
     ) -> None:
-        """Want these topics, or all whose whole name matches."""
+        """Subscribe to these topics, or to all whose whole name matches."""
         self.listener = listener or RebalanceListener()
         if isinstance(topics, re.Pattern | Pattern):
             self.pattern = topics
@@ -82,8 +84,8 @@ class Subscription:
             self.pattern = None
             self._set_topics(frozenset(topics))
 
-    def want_nothing(self) -> None:
-        """Give up the subscription; what is held was given up before."""
+    def unsubscribe(self) -> None:
+        """End the subscription; `revoke_all` must have revoked the partitions."""
         self.pattern = None
         self.topics = None
 
@@ -92,10 +94,10 @@ class Subscription:
         self._cluster.follow(topics)
         self.topics = topics
 
-    # --- which topics there are ---------------------------------------------------------------
+    # --- topics -------------------------------------------------------------------------------
 
     def step(self) -> int | None:
-        """Match the pattern again when it is time; None once topics are known, else a wait."""
+        """Match the pattern again when it is due; None once topics are known, else a wait."""
         if self.pattern is None:
             return None
         now_ms = self._cluster.clock.monotonic_ms()
@@ -140,7 +142,7 @@ class Subscription:
     # --- as member of the group ---------------------------------------------------------------
 
     def protocols(self) -> Sequence[tuple[str, bytes]]:
-        """One subscription for each assignor, best first."""
+        """One subscription for each assignor, preferred first."""
         self._joined_topics = self.topics or frozenset()
         owned = tuple(sorted(self._positions.assigned())) if self.cooperative else ()
         return [
@@ -161,7 +163,7 @@ class Subscription:
         ]
 
     def prepare_join(self, *, lost: bool) -> None:
-        """Give up what must not be held while the group rebalances."""
+        """Revoke what must not be held during a rebalance."""
         self._divided = None
         self._rejoin_reason = ""
         held = self._positions.assigned()
@@ -177,7 +179,7 @@ class Subscription:
             self._revoke(held)
 
     def assign(self, protocol: str, members: Sequence[JoinedMember]) -> Mapping[str, bytes]:
-        """Divide the partitions of all members' topics, as the leader."""
+        """Assign the partitions of all subscribed topics, as the leader."""
         assignor = self._assignor(protocol)
         wishes = [
             decode_subscription(member.member_id, member.instance_id, member.metadata)
@@ -191,8 +193,8 @@ class Subscription:
         self._group_topics = topics
         return {member_id: encode_assignment(given) for member_id, given in assigned.items()}
 
-    def take(self, protocol: str, assignment: bytes, metadata: GroupMetadata) -> None:
-        """Hold what the group gave; what it took away is given up first."""
+    def on_assignment(self, protocol: str, assignment: bytes, metadata: GroupMetadata) -> None:
+        """Apply an assignment; partitions that are no longer assigned are revoked first."""
         given = decode_assignment(assignment)
         self._assignor(protocol).on_assignment(given, metadata.generation_id)
         self._generation = metadata.generation_id
@@ -201,8 +203,8 @@ class Subscription:
             self._rejoin_reason = "partitions were revoked and can be reassigned"
         self._change_to(new)
 
-    def hold(self, partitions: set[TopicPartition]) -> None:
-        """Hold what a broker that assigns gave; positions are committed before any is given up."""
+    def apply_assignment(self, partitions: set[TopicPartition]) -> None:
+        """Apply an assignment by the broker; positions are committed before any is revoked."""
         if self._positions.assigned() - partitions:
             self._before_rebalance()
         self._change_to(partitions)
@@ -215,7 +217,7 @@ class Subscription:
         self.listener.assigned(frozenset(new - held))
 
     def wants_rejoin(self) -> str:
-        """Because of partitions to hand over, other topics, or, as leader, more partitions."""
+        """Revoked partitions, a changed subscription or, for the leader, new partitions."""
         if self._rejoin_reason:
             return self._rejoin_reason
         if self.topics is not None and self.topics != self._joined_topics:
@@ -226,8 +228,8 @@ class Subscription:
             return "the partitions of the topics have changed"
         return ""
 
-    def give_up(self) -> None:
-        """Give everything up, before leaving the group."""
+    def revoke_all(self) -> None:
+        """Revoke all partitions before leaving the group."""
         self._generation = NO_GENERATION
         self._divided = None
         self._revoke(self._positions.assigned())
@@ -239,7 +241,7 @@ class Subscription:
         self._drop(partitions, self.listener.lost or self.listener.revoked)
 
     def _drop(
-        self, partitions: set[TopicPartition], tell: Callable[[frozenset[TopicPartition]], None]
+        self, partitions: set[TopicPartition], notify: Callable[[frozenset[TopicPartition]], None]
     ) -> None:
         if not partitions:
             return
@@ -247,7 +249,7 @@ class Subscription:
             for tp in partitions:
                 self._positions.state(tp).revoking = True
         try:
-            tell(frozenset(partitions))
+            notify(frozenset(partitions))
         finally:
             self._positions.assign(sorted(self._positions.assigned() - partitions))
 

@@ -1,4 +1,4 @@
-"""TLS of the client side: the ssl module's context from our settings."""
+"""TLS of the client side: an SSL context from the settings."""
 
 import ssl
 
@@ -7,7 +7,7 @@ from broker.errors import ConfigError
 
 
 def make_context(config: NetworkConfig) -> ssl.SSLContext | None:
-    """The context for all connections, or None when they are in the clear."""
+    """The context for all connections, or None for connections without TLS."""
     if not config.uses_tls:
         return None
     try:
@@ -18,7 +18,7 @@ def make_context(config: NetworkConfig) -> ssl.SSLContext | None:
         ):
             check_readable(path)
         context = ssl.create_default_context(cafile=config.ssl_ca_location)
-        # "Host name not checked" still checks the chain: it is for brokers reached by other names.
+        # The certificate chain is checked even if the host name is not.
         context.check_hostname = config.ssl_endpoint_identification_algorithm == "https"
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if config.ssl_certificate_location is not None:
@@ -36,7 +36,7 @@ def make_context(config: NetworkConfig) -> ssl.SSLContext | None:
 
 
 def check_readable(path: str | None) -> None:
-    """OSError with the name of a file that cannot be read: the ssl module does not name it."""
+    """Raise OSError with the path of an unreadable file: the ssl module does not name it."""
     if path is not None:
         with open(path, "rb"):
             pass

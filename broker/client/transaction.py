@@ -1,4 +1,4 @@
-"""Transaction: the state of a transactional producer and its talks with the coordinators.
+"""Transaction: the state of a transactional producer, and its requests to the coordinators.
 
     UNINITIALISED --init--> READY --begin--> IN_TRANSACTION --commit--> COMMITTING --> READY
                                                 |        |
@@ -16,8 +16,8 @@
 | ABORTING        | no            | no    | no           | no     | again |
 | ABORTABLE_ERROR | no            | no    | no           | no     | yes   |
 
-Partitions are added to the transaction by the sender's thread, before the first batch for them goes
-out; everything else happens in the thread of the caller.
+The sender's thread adds partitions to the transaction before it sends their first batch; everything
+else runs in the thread of the caller.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -53,13 +53,13 @@ from broker.protocol.messages.transactions import (
 
 T = TypeVar("T")
 
-# The next versions are for brokers among themselves (AddPartitionsToTxn), or mean that the epoch
-# moves with every transaction.
+# Later versions are for requests between brokers (AddPartitionsToTxn), or increment the epoch with
+# every transaction.
 ADD_PARTITIONS_VERSION_MAX = 3
 END_VERSION_MAX = 4
 OFFSET_COMMIT_VERSION_MAX = 4
 
-# A new transaction must wait a moment for the markers of the last one: look again soon.
+# A new transaction must wait for the markers of the previous one: retry soon.
 BACKOFF_FIRST_MS = 10
 BACKOFF_LONGEST_MS = 200
 
@@ -80,7 +80,7 @@ FENCED = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH}
 
 
 class State(Enum):
-    """Where a transactional producer stands."""
+    """The states of a transactional producer."""
 
     UNINITIALISED = "not initialised"
     READY = "ready"
@@ -91,7 +91,7 @@ class State(Enum):
     FATAL_ERROR = "unusable after a fatal error"
 
 
-# What a record meets that is sent in a state that takes none.
+# Why records cannot be sent in a state.
 REFUSALS = {
     State.UNINITIALISED: "call init_transactions() first",
     State.READY: "call begin_transaction() first",
@@ -110,7 +110,6 @@ class Transaction:
         accumulator: Accumulator,
         sequences: Sequences,
     ) -> None:
-        """Nothing is known of earlier producers until `init`."""
         assert config.transactional_id is not None
         self._cluster = cluster
         self._config = config
@@ -130,13 +129,12 @@ class Transaction:
 
     @property
     def state(self) -> State:
-        """Where it stands."""
         return self._state
 
     # --- the caller's thread ------------------------------------------------------------------
 
     def init(self) -> None:
-        """Take over the transactional id: older producers are fenced, open transactions ended."""
+        """Take over the transactional id: older producers are fenced, their transactions ended."""
         with self._lock:
             self._expect("init_transactions", State.UNINITIALISED)
         self._identify(ProducerIdentity())
@@ -144,7 +142,6 @@ class Transaction:
             self._enter(State.READY)
 
     def begin(self) -> None:
-        """Start a transaction."""
         with self._lock:
             self._expect("begin_transaction", State.READY)
             self._enter(State.IN_TRANSACTION)
@@ -152,7 +149,7 @@ class Transaction:
     def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
     ) -> None:
-        """Commit positions of a group when, and only if, the transaction commits."""
+        """Commit offsets of a group as part of the transaction."""
         with self._lock:
             self._expect("send_offsets_to_transaction", State.IN_TRANSACTION)
             producer = self._producer()
@@ -173,13 +170,13 @@ class Transaction:
         self._check(_first_offset_error(answer), f'committing offsets of group "{group.group_id}"')
 
     def begin_commit(self) -> None:
-        """Take no more records; the caller flushes, then calls `end`."""
+        """Accept no more records; the caller flushes, then calls `end`."""
         with self._lock:
             self._expect("commit_transaction", State.IN_TRANSACTION, State.COMMITTING)
             self._enter(State.COMMITTING)
 
     def begin_abort(self) -> None:
-        """Drop what was not sent; the caller waits for what was, then calls `end`."""
+        """Drop unsent records; the caller waits for those in flight, then calls `end`."""
         with self._lock:
             self._expect(
                 "abort_transaction",
@@ -191,7 +188,7 @@ class Transaction:
             self._enter(State.ABORTING)
 
     def end(self) -> None:
-        """Commit or abort, as it was begun; returns when the coordinator has decided it."""
+        """Commit or abort, as it was begun; returns when the coordinator has decided."""
         with self._lock:
             self._raise_error()
             assert self._state in (State.COMMITTING, State.ABORTING), self._state
@@ -206,7 +203,7 @@ class Transaction:
             verb = "committing" if committed else "aborting"
             self._check(answer.error_code, f'{verb} the transaction of "{self._id}"')
         if self._epoch_is_spent:
-            # Sequences were given out that no broker will see; a new epoch starts at 0.
+            # The broker will never receive some sequences; a new epoch starts at 0.
             self._identify(producer)
         with self._lock:
             self._partitions.clear()
@@ -215,21 +212,21 @@ class Transaction:
             self._enter(State.READY)
 
     def abandon(self) -> None:
-        """Let the transaction fail, also while its partitions or offsets are being added."""
+        """Fail the transaction, even while its partitions or offsets are being added."""
         self._abandoned = True
 
     def is_open(self) -> bool:
-        """Whether there is a transaction that closing should abort."""
+        """Whether closing the producer should abort a transaction."""
         return self._state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR, State.ABORTING)
 
     def close(self) -> None:
-        """Stop those that wait."""
+        """End all waits."""
         self._retrier.close()
 
     # --- the sender's thread ------------------------------------------------------------------
 
     def failure(self) -> MillstreamError | None:
-        """Why pending batches must not be sent."""
+        """Why pending batches must not be sent; None if they may be."""
         if self._state is State.ABORTING:
             return ClientError(f'the transaction of "{self._id}" was aborted')
         return self._error
@@ -300,12 +297,12 @@ class Transaction:
                 timeout_ms=self._config.max_block_ms,
             )
         except RequestTimeout:
-            # The coordinator may have done it: a new epoch ends whatever is open there.
+            # The coordinator may have done it: a new epoch ends any open transaction.
             self._epoch_is_spent = True
             raise
 
     def _check(self, value: int, what: str) -> None:
-        """Raise what the coordinator refused, and remember what that means for us."""
+        """Raise an error of the coordinator, after the change of state that it means."""
         if value == ErrorCode.NONE:
             return
         code = code_of(value)
@@ -331,7 +328,7 @@ class Transaction:
 
     def _fail(self, state: State, error: MillstreamError) -> None:
         if self._state is State.UNINITIALISED and state is State.ABORTABLE_ERROR:
-            return  # there is nothing to abort; init may be tried again
+            return  # there is nothing to abort; init may be retried
         self._error = error
         self._enter(state)
 
@@ -376,7 +373,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> list[AddPartitionsToTxnTo
 
 
 def _first_partition_error(answer: AddPartitionsToTxnResponse) -> int:
-    """The first error that says why; the partitions beside it only say that they were left out."""
+    """The first error that is a cause; other partitions only report that they were not tried."""
     codes = [
         result.partition_error_code
         for topic in answer.results_by_topic_v3_and_below

@@ -1,4 +1,4 @@
-"""Signal: how the network wakes the thread that polls."""
+"""Signal: wakes the polling thread from the network thread."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from broker.clock import Clock
 
 
 class Signal:
-    """Set by any thread when something happened; one thread waits for it."""
+    """Any thread sets it; one thread waits for it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -16,7 +16,7 @@ class Signal:
         self.listener: Callable[[], None] | None = None  # called as well when it is set
 
     def set(self) -> None:
-        """Wake the waiting thread, or let its next wait return at once."""
+        """Wake the waiting thread; if none waits, the next wait returns immediately."""
         with self._changed:
             self._is_set = True
             self._changed.notify_all()
@@ -24,7 +24,7 @@ class Signal:
             self.listener()
 
     def wait(self, timeout_ms: int | None) -> bool:
-        """Wait until set, and clear; False when the time ran out first."""
+        """Wait until it is set, and clear it; False on a timeout."""
         with self._changed:
             if not self._is_set and (timeout_ms is None or timeout_ms > 0):
                 self._clock.wait(self._changed, timeout_ms)

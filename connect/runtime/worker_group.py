@@ -4,14 +4,14 @@ Workers do not share connectors yet (see herder/assignment.py): two that ran at 
 every record twice. A worker is a member of the group `group.id`, of protocol type "connect". The
 leader of the group names the one member that runs connectors, its owner:
 
-    metadata    {"worker": "host:8083", "owner": true}    whether the member owns the group already
+    metadata    {"worker": "host:8083", "owner": true}    whether the member is the owner
     assignment  {"owner": "host:8083"}
 
-    join ──► named owner ──► runs ── still named after a rebalance ──► runs on
+    join ──► named owner ──► runs ── still named after a rebalance ──► continues
       │                       └──── another is named, or fenced ─────► on_lost: stop everything
       └────► another is named ──► ConnectError, leaves
 
-When a member has left, or its session has timed out (kill -9), the next worker owns the group. A
+When the owner has left, or its session has timed out (kill -9), the next worker is the owner. A
 worker that restarts at the same address is the same static member and rejoins immediately, without
 waiting for the session to end. Workers of Apache Kafka use other protocols, so the coordinator
 refuses to have both in one group.
@@ -42,7 +42,7 @@ NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9._-]")
 
 @dataclass(frozen=True, slots=True)
 class GroupTimeouts:
-    """Kafka Connect's settings of the same names."""
+    """The settings of the same names in Kafka Connect."""
 
     session_ms: int = 10_000
     heartbeat_ms: int = 3_000
@@ -51,7 +51,7 @@ class GroupTimeouts:
 
 @dataclass(slots=True)
 class SingleOwnerProtocol:
-    """The GroupProtocol: who owns the group. Only the thread that polls calls it."""
+    """The GroupProtocol that names the owner of the group. Only the polling thread calls it."""
 
     worker: str
     owns: bool = False
@@ -59,36 +59,36 @@ class SingleOwnerProtocol:
     protocol_type: str = field(default=PROTOCOL_TYPE, init=False)
 
     def protocols(self) -> Sequence[tuple[str, bytes]]:
-        """One protocol; metadata says whether this worker owns the group."""
+        """One protocol; its metadata has whether this worker is the owner."""
         return [(PROTOCOL, orjson.dumps({"worker": self.worker, "owner": self.owns}))]
 
     def prepare_join(self, *, lost: bool) -> None:
-        """A worker that was not a member for a while owns nothing: another may have taken over."""
+        """After a lost membership, this worker owns nothing: another may have taken over."""
         self.owner = None
         if lost:
             self.owns = False
 
     def assign(self, protocol: str, members: Sequence[JoinedMember]) -> Mapping[str, bytes]:
-        """The owner stays; without one, the leader is it."""
+        """The owner stays the owner; without one, it is the leader."""
         del protocol
         claims = [orjson.loads(member.metadata) for member in members]
         owners = [claim["worker"] for claim in claims if claim["owner"]]
         owner = self.worker if self.owns or not owners else owners[0]
         return {member.member_id: orjson.dumps({"owner": owner}) for member in members}
 
-    def take(self, protocol: str, assignment: bytes, metadata: GroupMetadata) -> None:
-        """Learn who the owner is."""
+    def on_assignment(self, protocol: str, assignment: bytes, metadata: GroupMetadata) -> None:
+        """Store the owner."""
         del protocol, metadata
         self.owner = str(orjson.loads(assignment)["owner"])
         self.owns = self.owner == self.worker
 
     def wants_rejoin(self) -> str:
-        """Nothing but members changes the owner."""
+        """Never: only members that join or leave change the owner."""
         return ""
 
 
 class WorkerGroup:
-    """The membership of one worker. `join` and `close` are called by one thread."""
+    """The group membership of one worker. One thread calls `join` and `close`."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class WorkerGroup:
         on_lost: Callable[[ConnectError], None],
         timeouts: GroupTimeouts | None = None,
     ) -> None:
-        """`on_lost` is called once, in another thread, when another worker owns the group."""
+        """`on_lost` is called once, in another thread, when another worker becomes the owner."""
         self._target = target
         self._group_id = group_id
         self._options = options
@@ -108,7 +108,7 @@ class WorkerGroup:
         self._thread: concurrency.Thread | None = None
 
     def join(self, worker: str) -> None:
-        """Own the group, or ConnectError says who does; waits for the session of a dead worker."""
+        """Become the owner; ConnectError if another worker is. Waits for a dead owner's timeout."""
         timeouts = self._timeouts
         self._protocol = SingleOwnerProtocol(worker)
         self._member = group_member(
@@ -175,7 +175,7 @@ class WorkerGroup:
         return ConnectError(error.message, at=f'group "{self._group_id}"', hint=error.hint)
 
     def _take_part(self) -> None:
-        """Stay in the group until the end; whatever ends that early ends the worker too."""
+        """Stay in the group until `close`; if the membership ends earlier, stop the worker."""
         try:
             while not self._stop.wait(0):
                 if self._member.poll(POLL_MS):

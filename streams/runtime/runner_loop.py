@@ -96,7 +96,7 @@ class RunnerLoop:
         runner.consumer = self._consumer
         self._shares_thread = runner.shares_thread
         if self._shares_thread:
-            self._consumer.on_news(runner.news)
+            self._consumer.on_ready(runner.news)
         self._restorer = Restorer(self._open_restore_consumer, environment.bounds)
         self._tasks = RunnerTasks(environment, self._consumer, self._production, self._restorer)
         runner.tasks = self._tasks
@@ -130,7 +130,7 @@ class RunnerLoop:
     def _open_restore_consumer(self) -> Consumer:
         consumer = self._environment.clients.restore_consumer(self._runner.name)
         if self._shares_thread:
-            consumer.on_news(self._runner.news)
+            consumer.on_ready(self._runner.news)
         return consumer
 
     def _make_output(self, producer: Producer, begin: Callable[[], None]) -> OutputBuffer:
@@ -256,7 +256,7 @@ class RunnerLoop:
         """The longest wait before the next turn, unless the loop is woken up before."""
         if self._restorer.restoring:
             return RESTORE_WAIT_MS
-        return min(self._consumer.rest_ms, self._wait_ms(IDLE_MS))
+        return min(self._consumer.poll_due_in_ms, self._wait_ms(IDLE_MS))
 
     def _wait_ms(self, wait_ms: int) -> int:
         """How long nothing has to be done but reading, at most as long as given."""

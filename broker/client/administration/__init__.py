@@ -1,1 +1,1 @@
-"""What Admin can do, one file per kind of thing."""
+"""The operations of Admin, one file per kind of resource."""

@@ -23,7 +23,6 @@ from broker.protocol.messages.metadata import DescribeClusterRequest, DescribeCl
 
 
 def describe_cluster(cluster: Cluster, *, timeout_ms: int) -> ClusterDescription:
-    """Who is in the cluster."""
     response = cluster.call(
         None, DescribeClusterRequest(), DescribeClusterResponse, timeout_ms=timeout_ms
     )
@@ -39,7 +38,7 @@ def describe_cluster(cluster: Cluster, *, timeout_ms: int) -> ClusterDescription
 def describe_log_dirs(
     cluster: Cluster, brokers: Iterable[int] | None, *, timeout_ms: int
 ) -> Results[int, tuple[LogDir, ...]]:
-    """The data directories of brokers (None: of all) and what lies in them."""
+    """The data directories of brokers (None: of all) and their partitions."""
     if brokers is None:
         brokers = [node.id for node in describe_cluster(cluster, timeout_ms=timeout_ms).nodes]
     values: dict[int, tuple[LogDir, ...]] = {}

@@ -41,7 +41,7 @@ def describe_configs(
     *,
     timeout_ms: int,
 ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
-    """Settings of resources: all, or only those named."""
+    """Settings of resources: all, or only the named ones."""
     values: dict[ConfigResource, dict[str, ConfigEntry]] = {}
     errors: dict[ConfigResource, BrokerError] = {}
     for node_id, wanted in _by_node(resources).items():
@@ -84,7 +84,7 @@ def alter_configs(
     validate_only: bool,
     timeout_ms: int,
 ) -> Results[ConfigResource, None]:
-    """Change settings one by one; what is not named stays."""
+    """Change single settings; the others stay unchanged."""
     errors: dict[ConfigResource, BrokerError] = {}
     values: dict[ConfigResource, None] = {}
     for node_id, wanted in _by_node(changes).items():
@@ -123,7 +123,7 @@ def alter_configs(
 
 
 def _by_node(resources: Iterable[ConfigResource]) -> dict[int | None, list[ConfigResource]]:
-    """A broker knows only its own settings; all others any broker can answer for."""
+    """Resources by the broker to ask: brokers know only their own settings; None is any broker."""
     found: dict[int | None, list[ConfigResource]] = {}
     for resource in resources:
         one_of("kind of resource", resource.kind, tuple(RESOURCE_TYPES))

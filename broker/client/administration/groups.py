@@ -59,7 +59,7 @@ CONSUMER = "consumer"
 def list_groups(
     cluster: Cluster, *, states: Iterable[str], types: Iterable[str], timeout_ms: int
 ) -> list[GroupListing]:
-    """The groups of all brokers, each knows those it coordinates."""
+    """The groups of all brokers; each broker lists those that it coordinates."""
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
     found: dict[str, GroupListing] = {}
     for node in describe_cluster(cluster, timeout_ms=timeout_ms).nodes:
@@ -78,7 +78,7 @@ def list_groups(
 def describe_groups(
     cluster: Cluster, group_ids: Iterable[str], *, timeout_ms: int
 ) -> Results[str, GroupDescription]:
-    """Groups with their members, of whichever type they are."""
+    """Groups of either type, with their members."""
     values: dict[str, GroupDescription] = {}
     errors: dict[str, BrokerError] = {}
     for group_id in group_ids:
@@ -151,7 +151,7 @@ def _describe_classic(cluster: Cluster, group_id: str, timeout_ms: int) -> Group
     )
     group: DescribedGroup = response.groups[0]
     check(group.error_code, f'cannot describe group "{group_id}"', message=group.error_message)
-    if group.group_state == "Dead":  # how older versions say that there is none
+    if group.group_state == "Dead":  # older versions report a missing group so
         raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f'group "{group_id}" does not exist')
     return GroupDescription(
         group_id,
@@ -174,7 +174,7 @@ def _classic_member(protocol_type: str, member: DescribedGroupMember) -> MemberD
             if metadata:
                 topics = decode_subscription(member.member_id, None, metadata).topics
         except MalformedMessage:
-            pass  # some other client's own format: the bytes are given as they are
+            pass  # another client's own format: the bytes are returned unchanged
     return MemberDescription(
         member.member_id,
         member.group_instance_id,
@@ -192,7 +192,7 @@ def _classic_member(protocol_type: str, member: DescribedGroupMember) -> MemberD
 def delete_groups(
     cluster: Cluster, group_ids: Iterable[str], *, timeout_ms: int
 ) -> Results[str, None]:
-    """Delete groups without members, with their offsets."""
+    """Delete groups without members and their offsets."""
     answers = []
     for group_id in group_ids:
         response = cluster.call_coordinator(
@@ -210,7 +210,7 @@ def delete_groups(
 def remove_group_members(
     cluster: Cluster, group_id: str, member_ids: Iterable[str], *, timeout_ms: int
 ) -> Results[str, None]:
-    """Let members leave a classic group, whether they run or not."""
+    """Remove members from a classic group, even if they are running."""
     request = LeaveGroupRequest(
         group_id=group_id,
         members=[
@@ -245,7 +245,7 @@ def list_group_offsets(
     *,
     timeout_ms: int,
 ) -> Results[TopicPartition, OffsetAndMetadata]:
-    """What a group has committed: of all partitions, or of these; without a commit none."""
+    """The committed offsets of a group: of all partitions, or of these if they have one."""
     wanted = None if partitions is None else list(partitions)
     response = cluster.call_coordinator(
         ("group", group_id),
@@ -274,7 +274,7 @@ def alter_group_offsets(
     *,
     timeout_ms: int,
 ) -> Results[TopicPartition, None]:
-    """Commit for a group that has no members now."""
+    """Commit offsets for a group without members."""
     response = cluster.call_coordinator(
         ("group", group_id),
         commit_request(GroupMetadata(group_id), offsets),
@@ -296,7 +296,7 @@ def alter_group_offsets(
 def delete_group_offsets(
     cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: int
 ) -> Results[TopicPartition, None]:
-    """Forget offsets of topics that the group does not read now."""
+    """Delete offsets of topics that the group is not subscribed to."""
     request = OffsetDeleteRequest(
         group_id=group_id,
         topics=[

@@ -1,4 +1,4 @@
-"""How answers with one error code per item become Results."""
+"""Results from responses with one error code per item."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 
 
 def error_for(value: int, what: str, message: str | None = None) -> BrokerError | None:
-    """The error of an item, None when it has none."""
+    """The error of an item; None if it succeeded."""
     code = code_of(value)
     if code is ErrorCode.NONE:
         return None
@@ -24,7 +24,7 @@ def error_for(value: int, what: str, message: str | None = None) -> BrokerError 
 def collect(
     items: Iterable[tuple[K, Item, BrokerError | None]], read: Callable[[Item], V]
 ) -> Results[K, V]:
-    """Values of the items that went well, errors of the others."""
+    """The values of the items that succeeded, the errors of the others."""
     values: dict[K, V] = {}
     errors: dict[K, BrokerError] = {}
     for key, item, error in items:

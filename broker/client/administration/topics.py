@@ -40,7 +40,6 @@ from broker.protocol.messages.topics import (
 def create_topics(
     cluster: Cluster, topics: Iterable[NewTopic], *, validate_only: bool, timeout_ms: int
 ) -> Results[str, CreatedTopic]:
-    """Make topics."""
     request = CreateTopicsRequest(
         topics=[_creatable(topic) for topic in topics],
         timeout_ms=timeout_ms,
@@ -89,7 +88,6 @@ def _created(topic: CreatableTopicResult) -> CreatedTopic:
 
 
 def delete_topics(cluster: Cluster, names: Iterable[str], *, timeout_ms: int) -> Results[str, None]:
-    """Delete topics by name."""
     wanted = list(names)
     request = DeleteTopicsRequest(
         topics=[DeleteTopicState(name=name) for name in wanted],
@@ -126,7 +124,7 @@ def list_topics(
 def describe_topics(
     cluster: Cluster, names: Iterable[str], *, timeout_ms: int
 ) -> Results[str, TopicInfo]:
-    """Partitions, leaders and replicas of topics; never makes one."""
+    """Partitions, leaders and replicas of topics; never creates a topic."""
     request = MetadataRequest(
         [MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
     )
@@ -178,7 +176,7 @@ def create_partitions(
 def _leaders(
     cluster: Cluster, partitions: Iterable[TopicPartition], timeout_ms: int
 ) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, BrokerError]]:
-    """Partitions by leader; those that have none by their error."""
+    """Partitions by leader; the errors of those that have none."""
     by_leader: dict[int, list[TopicPartition]] = {}
     errors: dict[TopicPartition, BrokerError] = {}
     wanted = list(partitions)
@@ -200,7 +198,7 @@ def _leaders(
 def delete_records(
     cluster: Cluster, before: Mapping[TopicPartition, int], *, timeout_ms: int
 ) -> Results[TopicPartition, int]:
-    """Delete records below offsets (-1: all there are); the values are the new first offsets."""
+    """Delete the records before these offsets (-1: all); the values are the new start offsets."""
     by_leader, errors = _leaders(cluster, before, timeout_ms)
     found: list[tuple[TopicPartition, int, BrokerError | None]] = []
     for leader, partitions in by_leader.items():
@@ -229,7 +227,7 @@ def delete_records(
     return Results(results.values, {**errors, **results.errors})
 
 
-# A leader that is being moved or made: the same question has an answer soon.
+# The leader is being moved or elected: a retry succeeds soon.
 _PASSING = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -247,9 +245,9 @@ def list_offsets(
     isolation: int,
     timeout_ms: int,
 ) -> Results[TopicPartition, FoundOffset]:
-    """Offsets by time; -2 is the earliest, -1 the latest, -3 that of the youngest record.
+    """Offsets by time; -2: earliest, -1: latest, -3: of the record with the latest timestamp.
 
-    Partitions whose leader moves are asked for again while time is left.
+    Partitions whose leader moves are retried until the timeout.
     """
     values: dict[TopicPartition, FoundOffset] = {}
     errors: dict[TopicPartition, BrokerError] = {}

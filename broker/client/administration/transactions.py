@@ -39,7 +39,7 @@ def list_transactions(
     producer_ids: Iterable[int],
     timeout_ms: int,
 ) -> list[TransactionListing]:
-    """The transactional ids of all brokers, each knows those it coordinates."""
+    """The transactional ids of all brokers; each broker lists those that it coordinates."""
     request = ListTransactionsRequest(
         state_filters=list(states), producer_id_filters=list(producer_ids)
     )
@@ -92,7 +92,7 @@ def _description(state: TransactionState) -> TransactionDescription:
 def describe_producers(
     cluster: Cluster, partitions: Iterable[TopicPartition], *, timeout_ms: int
 ) -> Results[TopicPartition, tuple[ProducerDescription, ...]]:
-    """Producers that partitions remember, as their leaders know them."""
+    """Producers that partitions remember, from the partitions' leaders."""
     by_leader: dict[int, list[TopicPartition]] = {}
     for tp in partitions:
         by_leader.setdefault(cluster.leader(tp, timeout_ms=timeout_ms), []).append(tp)

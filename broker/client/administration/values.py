@@ -1,4 +1,4 @@
-"""What Admin takes and gives back."""
+"""Arguments and results of Admin."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Results(Generic[K, V]):
-    """One answer for each thing asked about: a value or an error."""
+    """A value or an error for each requested item."""
 
     values: Mapping[K, V]
     errors: Mapping[K, BrokerError] = field(default_factory=dict)
 
     def __getitem__(self, key: K) -> V:
-        """The value of one; raises its error."""
+        """The value of an item; raises its error."""
         if key in self.errors:
             raise self.errors[key]
         return self.values[key]
@@ -37,7 +37,7 @@ class Results(Generic[K, V]):
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to be made; -1 leaves a number to the broker."""
+    """A topic to create; -1 is the broker's default."""
 
     name: str
     partitions: int = -1
@@ -48,7 +48,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """A topic as it was made."""
+    """A topic as it was created."""
 
     name: str
     id: bytes
@@ -59,8 +59,6 @@ class CreatedTopic:
 
 @dataclass(frozen=True, slots=True)
 class TopicListing:
-    """A topic that exists."""
-
     name: str
     id: bytes
     is_internal: bool
@@ -72,7 +70,7 @@ class TopicListing:
 
 @dataclass(frozen=True, slots=True)
 class ConfigResource:
-    """Whose settings: "topic" with its name, "broker" with its id, "group" with its id."""
+    """What settings belong to: "topic" with its name, "broker" or "group" with its id."""
 
     kind: str
     name: str
@@ -80,7 +78,7 @@ class ConfigResource:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One setting: its value and where that comes from."""
+    """One setting: its value and its source."""
 
     name: str
     value: str | None
@@ -92,7 +90,7 @@ class ConfigEntry:
 
     @property
     def is_default(self) -> bool:
-        """Whether it is a default, not set for this resource."""
+        """Whether the value is a default, not set for this resource."""
         return self.source not in ("topic", "group", "broker")
 
 
@@ -110,7 +108,7 @@ class ConfigChange:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """The brokers and who controls them."""
+    """The brokers and the controller."""
 
     cluster_id: str
     controller_id: int
@@ -119,7 +117,7 @@ class ClusterDescription:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSize:
-    """What one replica takes on a disk."""
+    """The size of a replica on disk."""
 
     size_bytes: int
     offset_lag: int
@@ -168,8 +166,6 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group with its members."""
-
     group_id: str
     type: str
     state: str

@@ -1,4 +1,4 @@
-"""Assignors: who in a consumer group reads which partitions."""
+"""Assignors: they assign partitions to the members of a consumer group."""
 
 from broker.client.assignors.api import Assignor, MemberAssignment, MemberSubscription
 from broker.client.assignors.cooperative_sticky import CooperativeStickyAssignor

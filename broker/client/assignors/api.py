@@ -1,4 +1,4 @@
-"""What an assignor is asked and what it answers."""
+"""Assignor: the interface of assignors, and their arguments and results."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ NO_GENERATION = -1
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
-    """What one member of the group wants, and what it holds now."""
+    """The subscription of one member, and the partitions that it owns now."""
 
     member_id: str
     topics: tuple[str, ...]
@@ -23,33 +23,33 @@ class MemberSubscription:
 
     @property
     def order(self) -> tuple[bool, str]:
-        """Static members come first, by instance id: a restart does not change their place."""
+        """Static members come first, by instance id: a restart does not change the order."""
         return self.instance_id is None, self.instance_id or self.member_id
 
 
 @dataclass(frozen=True, slots=True)
 class MemberAssignment:
-    """What one member of the group gets."""
+    """The assignment of one member."""
 
     partitions: tuple[TopicPartition, ...] = ()
     user_data: bytes | None = None
 
 
 class Assignor(Protocol):
-    """Divides partitions among members; all members of a group agree on one by its name.
+    """Assigns partitions to members; all members of a group must support the same assignor.
 
-    The leader's `assign` decides for all. `user_data` travels with each member's subscription to
-    the leader, so that an assignor can know more than topics and owned partitions.
+    The leader assigns for all. Each member sends its `user_data` to the leader with its
+    subscription, for assignors that need more than topics and owned partitions.
     """
 
     @property
     def name(self) -> str:
-        """The name under which members agree on it."""
+        """The protocol name of the assignor."""
         ...
 
     @property
     def cooperative(self) -> bool:
-        """Whether members may keep reading what they hold while the group rebalances."""
+        """Whether members keep reading their partitions during a rebalance."""
         ...
 
     def user_data(self, topics: Iterable[str]) -> bytes | None:
@@ -59,18 +59,18 @@ class Assignor(Protocol):
     def assign(
         self, members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]
     ) -> dict[str, MemberAssignment]:
-        """An assignment for every member; topics that do not exist have no count."""
+        """The assignment of every member; topics that do not exist have no partition count."""
         ...
 
     def on_assignment(self, assignment: MemberAssignment, generation: int) -> None:
-        """Learn what this member got."""
+        """Called with the assignment of this member."""
         ...
 
 
 def members_by_topic(
     members: Iterable[MemberSubscription],
 ) -> dict[str, list[MemberSubscription]]:
-    """Members that want each topic, in the order in which they are served."""
+    """The subscribed members of each topic, in the order of assignment."""
     found: dict[str, list[MemberSubscription]] = {}
     for member in sorted(members, key=lambda member: member.order):
         for topic in dict.fromkeys(member.topics):

@@ -1,6 +1,7 @@
-"""The sticky division: balanced first, and then as close as can be to what members held before.
+"""The sticky assignment: balanced first, then with as few moved partitions as possible.
 
-Balanced: no member could take a partition it wants from a member that has at least two more.
+Balanced: no member could take a partition it is subscribed to from a member that has at least two
+more.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ Division = dict[str, list[TopicPartition]]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Partitions a member says it held as of a generation of the group."""
+    """Partitions that a member claims to have owned as of a generation of the group."""
 
     member_id: str
     partitions: Iterable[TopicPartition]
@@ -22,7 +23,7 @@ class Claim:
 
 
 def previous_owners(claims: Iterable[Claim]) -> dict[TopicPartition, str]:
-    """Who held each partition last: the newest claim; two claims as new as each other void it."""
+    """The last owner of each partition: the newest claim; two equally new claims are both void."""
     newest: dict[TopicPartition, tuple[int, str | None]] = {}
     for claim in claims:
         for partition in set(claim.partitions):
@@ -43,7 +44,7 @@ def divide(
     partition_counts: Mapping[str, int],
     owners: Mapping[TopicPartition, str],
 ) -> Division:
-    """Divide all partitions of the wanted topics."""
+    """Assign all partitions of the subscribed topics."""
     takers = members_by_topic(members)
     partitions = [
         TopicPartition(topic, number)
@@ -60,11 +61,11 @@ def divide(
             kept[owner].append(partition)
     if len({frozenset(topics) for topics in wants.values()}) == 1:
         return _divide_equally(kept, partitions)
-    return _divide_by_wish(kept, partitions, takers)
+    return _divide_by_subscription(kept, partitions, takers)
 
 
 def _divide_equally(kept: Division, partitions: Sequence[TopicPartition]) -> Division:
-    """All want the same: everybody gets the share or one more, in one pass."""
+    """All members have the same subscription: each gets an equal share, in one pass."""
     share, extra = divmod(len(partitions), len(kept))
     held: set[TopicPartition] = set()
     for found in kept.values():
@@ -85,12 +86,12 @@ def _divide_equally(kept: Division, partitions: Sequence[TopicPartition]) -> Div
     return kept
 
 
-def _divide_by_wish(
+def _divide_by_subscription(
     kept: Division,
     partitions: Sequence[TopicPartition],
     takers: Mapping[str, Sequence[MemberSubscription]],
 ) -> Division:
-    """Members want different topics: fill the free partitions, then move until balanced."""
+    """Members have different subscriptions: assign free partitions, then move until balanced."""
     owner = {partition: member_id for member_id, found in kept.items() for partition in found}
     load = {member_id: len(found) for member_id, found in kept.items()}
     ids = {topic: [member.member_id for member in wanting] for topic, wanting in takers.items()}
@@ -98,7 +99,7 @@ def _divide_by_wish(
     def least_loaded(topic: str) -> str:
         return min(ids[topic], key=load.__getitem__)
 
-    # Topics that few want leave the least choice, so they come first.
+    # Topics with few subscribers come first: they leave the least choice.
     ordered = sorted(partitions, key=lambda partition: (len(ids[partition.topic]), partition))
     for partition in ordered:
         if partition not in owner:

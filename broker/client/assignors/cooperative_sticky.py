@@ -1,8 +1,8 @@
-"""CooperativeStickyAssignor: as sticky, but members keep reading what they keep.
+"""CooperativeStickyAssignor: like sticky, but members keep reading partitions that do not move.
 
-A partition that moves stays unassigned at first; its owner gives it up and joins again, and the
-second rebalance hands it over. So only partitions that really move are paused. User data is the
-member's generation (int32); what it holds is in the subscription itself.
+A partition that moves stays unassigned at first: its owner revokes it and rejoins, and the second
+rebalance assigns it to the new owner. User data is the member's generation (int32); the owned
+partitions are in the subscription itself.
 """
 
 import struct
@@ -13,7 +13,7 @@ from broker.client.assignors.balance import Claim, divide, previous_owners
 
 
 class CooperativeStickyAssignor:
-    """Sticky division in two steps; one instance belongs to one member."""
+    """The sticky assignment in two steps; one instance belongs to one member."""
 
     name = "cooperative-sticky"
     cooperative = True
@@ -22,13 +22,13 @@ class CooperativeStickyAssignor:
         self._generation = NO_GENERATION
 
     def user_data(self, topics: Iterable[str]) -> bytes | None:
-        """The generation in which this member got what it owns."""
+        """The generation of the assignment that this member owns."""
         return struct.pack(">i", self._generation)
 
     def assign(
         self, members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]
     ) -> dict[str, MemberAssignment]:
-        """A balanced division without what another member still holds."""
+        """A balanced assignment, without partitions that another member must revoke first."""
         owners = previous_owners(
             Claim(member.member_id, member.owned, _generation(member)) for member in members
         )
@@ -51,12 +51,12 @@ class CooperativeStickyAssignor:
         }
 
     def on_assignment(self, assignment: MemberAssignment, generation: int) -> None:
-        """Remember when it was."""
+        """Remember the generation."""
         self._generation = generation
 
 
 def _generation(member: MemberSubscription) -> int:
-    """The newest the member can prove: newer subscriptions carry it themselves."""
+    """The generation that a member proves: in its subscription, or in its user data."""
     if member.generation != NO_GENERATION or not member.user_data or len(member.user_data) < 4:
         return member.generation
     return int(struct.unpack_from(">i", member.user_data)[0])

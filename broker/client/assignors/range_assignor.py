@@ -1,6 +1,6 @@
-"""RangeAssignor: a contiguous run of each topic's partitions to each member.
+"""RangeAssignor: a contiguous range of each topic's partitions for each member.
 
-Members stand in the same order for every topic, so topics with equally many partitions are
+The order of members is the same for every topic, so topics with equally many partitions are
 co-partitioned: partition n of each goes to the same member.
 """
 
@@ -11,19 +11,19 @@ from broker.model import TopicPartition
 
 
 class RangeAssignor:
-    """Divides topic by topic; the first members get the remainder."""
+    """Assigns topic by topic; the first members get the remainder."""
 
     name = "range"
     cooperative = False
 
     def user_data(self, topics: Iterable[str]) -> bytes | None:
-        """Nothing but the topics matters."""
+        """Not used."""
         return None
 
     def assign(
         self, members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]
     ) -> dict[str, MemberAssignment]:
-        """Runs of partitions, as Kafka's RangeAssignor gives them."""
+        """The same assignment as Kafka's RangeAssignor."""
         assigned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in members}
         for topic, takers in sorted(members_by_topic(members).items()):
             share, extra = divmod(partition_counts.get(topic, 0), len(takers))
@@ -35,4 +35,4 @@ class RangeAssignor:
         return {member_id: MemberAssignment(tuple(found)) for member_id, found in assigned.items()}
 
     def on_assignment(self, assignment: MemberAssignment, generation: int) -> None:
-        """Nothing is remembered."""
+        """Not used."""

@@ -1,4 +1,4 @@
-"""RoundRobinAssignor: all partitions dealt one by one to the members."""
+"""RoundRobinAssignor: all partitions assigned one by one to the members."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -7,19 +7,19 @@ from broker.model import TopicPartition
 
 
 class RoundRobinAssignor:
-    """Deals partitions in order; members that do not want a topic are passed over."""
+    """Assigns partitions in order; members that are not subscribed to a topic are passed over."""
 
     name = "roundrobin"
     cooperative = False
 
     def user_data(self, topics: Iterable[str]) -> bytes | None:
-        """Nothing but the topics matters."""
+        """Not used."""
         return None
 
     def assign(
         self, members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]
     ) -> dict[str, MemberAssignment]:
-        """Partitions in turn, as Kafka's RoundRobinAssignor gives them."""
+        """The same assignment as Kafka's RoundRobinAssignor."""
         ring = sorted(members, key=lambda member: member.order)
         assigned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in ring}
         turn = 0
@@ -32,4 +32,4 @@ class RoundRobinAssignor:
         return {member_id: MemberAssignment(tuple(found)) for member_id, found in assigned.items()}
 
     def on_assignment(self, assignment: MemberAssignment, generation: int) -> None:
-        """Nothing is remembered."""
+        """Not used."""

@@ -1,6 +1,6 @@
-"""StickyAssignor: balanced, and partitions stay where they were (eager rebalances).
+"""StickyAssignor: balanced, and partitions keep their owners (eager rebalances).
 
-In an eager rebalance members give up everything before they join, so each remembers what it had
+In an eager rebalance members revoke everything before they join, so each remembers its assignment
 and sends it as user data (all integers big-endian, strings with a 16-bit length):
 
     previous assignment => [topic partitions]     32-bit count
@@ -19,7 +19,7 @@ from broker.protocol.primitives import string
 
 
 class StickyAssignor:
-    """Keeps what this member got last; one instance belongs to one member."""
+    """Remembers the last assignment of its member; one instance belongs to one member."""
 
     name = "sticky"
     cooperative = False
@@ -29,13 +29,13 @@ class StickyAssignor:
         self._generation = NO_GENERATION
 
     def user_data(self, topics: Iterable[str]) -> bytes | None:
-        """What this member got last, and when."""
+        """The last assignment of this member, with its generation."""
         return None if self._held is None else encode_previous(self._held, self._generation)
 
     def assign(
         self, members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]
     ) -> dict[str, MemberAssignment]:
-        """A balanced division that moves little."""
+        """A balanced assignment that moves few partitions."""
         claims = []
         for member in members:
             held, generation = decode_previous(member.user_data)
@@ -44,7 +44,7 @@ class StickyAssignor:
         return {member_id: MemberAssignment(tuple(found)) for member_id, found in divided.items()}
 
     def on_assignment(self, assignment: MemberAssignment, generation: int) -> None:
-        """Remember it for the next rebalance."""
+        """Remember the assignment for the next rebalance."""
         self._held = assignment.partitions
         self._generation = generation
 
@@ -63,7 +63,7 @@ def encode_previous(held: Iterable[TopicPartition], generation: int) -> bytes:
 
 
 def decode_previous(user_data: bytes | None) -> tuple[list[TopicPartition], int]:
-    """User data of any version; bytes that cannot be read count as nothing held."""
+    """User data of any version; invalid user data count as no partitions."""
     if not user_data:
         return [], NO_GENERATION
     try:

@@ -1,8 +1,8 @@
-"""FetchCache: recently read batches of all partitions, within a number of bytes.
+"""FetchCache: recently read batches of all partitions, up to a size limit.
 
-The oldest are evicted first. Cached batches are only trusted while nothing hints at another log: an
-error, a new leader, a high watermark before their end, or a lost connection drops them all. The
-owner's lock guards everything here.
+The oldest are evicted first. Cached batches are used only while nothing indicates that the log has
+changed: an error, a new leader, a high watermark before their end, or a lost connection invalidates
+them. The owner's lock guards everything here.
 """
 
 from bisect import bisect_right
@@ -43,7 +43,7 @@ class CachedPartition:
         self._starts: list[int] = []
 
     def find(self, offset: int) -> Run | None:
-        """The run that holds an offset."""
+        """The run that contains an offset."""
         index = bisect_right(self._starts, offset) - 1
         if index < 0 or offset < self.log_start_offset:
             return None
@@ -51,16 +51,16 @@ class CachedPartition:
         return run if offset < run.next_offset else None
 
     def insert(self, run: Run, offset: int) -> Run | None:
-        """Put a run that was read from an offset in its place, cut where the next one begins.
+        """Insert a run that was read from an offset, cut at the start of the next run.
 
-        The run as it is cached; None when the next one holds all that was read. Nothing here may
-        hold the offset, nor may it conflict.
+        Returns the cached run; None when the next run contains all of it. No cached run may contain
+        the offset or conflict with the run.
         """
         index = bisect_right(self._starts, offset)
         if index < len(self.runs) and run.next_offset > self.runs[index].start:
             before = run.before(self.runs[index].start)
             if before is None:
-                # Nothing is left between the offset and what is there.
+                # The next run contains everything from the offset on.
                 self.runs[index].start = self._starts[index] = offset
                 return None
             run = before
@@ -71,9 +71,9 @@ class CachedPartition:
         return run
 
     def conflicts(self, run: Run, offset: int) -> bool:
-        """Whether a batch of a run lies across the beginning of what follows it here.
+        """Whether a batch of a run overlaps the start of the next cached run.
 
-        Then they are not from the same log.
+        Then they are from different logs.
         """
         index = bisect_right(self._starts, offset)
         if index == len(self.runs) or run.next_offset <= self.runs[index].start:
@@ -94,17 +94,17 @@ class CachedPartition:
 
 
 class FetchCache:
-    """All partitions."""
+    """The cached partitions."""
 
     def __init__(self, bytes_max: int) -> None:
-        """Cache at most so many bytes, beside those that a reader is about to fetch."""
+        """`bytes_max` limits the cached bytes, except those that a reader is about to fetch."""
         self.bytes = 0
         self._bytes_max = bytes_max
         self._partitions: dict[Hashable, CachedPartition] = {}
         self._by_age: OrderedDict[Run, CachedPartition] = OrderedDict()
 
     def partition(self, key: Hashable, node_id: int, epoch: int) -> CachedPartition:
-        """The partition at a leader; one of an earlier leader is not cached."""
+        """The cached partition of a leader; that of an earlier leader is dropped."""
         known = self._partitions.get(key)
         if known is not None:
             if known.epoch == epoch and known.node_id == node_id:
@@ -116,7 +116,7 @@ class FetchCache:
         return made
 
     def add(self, partition: CachedPartition, run: Run, offset: int) -> None:
-        """Cache a run that was read from an offset, which no cached run contains."""
+        """Cache a run that was read from an offset which no cached run contains."""
         if partition.conflicts(run, offset):
             self._clear(partition)
         added = partition.insert(run, offset)
@@ -128,28 +128,28 @@ class FetchCache:
                 self._drop(partition, oldest)
 
     def learn(self, partition: CachedPartition, data: PartitionData) -> None:
-        """Note the ends of the log, and drop what they contradict or have passed."""
+        """Store the bounds of the log, and drop runs outside of them."""
         partition.high_watermark = data.high_watermark
         partition.last_stable_offset = data.last_stable_offset
         partition.log_start_offset = data.log_start_offset
         if partition.runs and partition.runs[-1].next_offset > data.high_watermark:
-            self._clear(partition)  # more was read than the leader has now
+            self._clear(partition)  # the leader has less than was read
         while partition.runs and partition.runs[0].next_offset <= partition.log_start_offset:
             self._drop(partition, partition.runs[0])
 
     def forget(self, partition: CachedPartition) -> None:
-        """Drop a partition; reads of it that are under way will not be cached either."""
+        """Drop a partition; reads under way will not be cached either."""
         self._clear(partition)
         if self._partitions.get(partition.key) is partition:
             del self._partitions[partition.key]
 
     def forget_where(self, applies: Callable[[CachedPartition], bool]) -> None:
-        """Forget some partitions."""
+        """Drop the partitions for which `applies` is true."""
         for partition in [each for each in self._partitions.values() if applies(each)]:
             self.forget(partition)
 
     def evict(self) -> None:
-        """Drop the oldest runs until the rest fits; not those that a reader still needs."""
+        """Drop the oldest runs above the limit, except those that a reader still needs."""
         passed: list[tuple[Run, CachedPartition]] = []
         while self.bytes > self._bytes_max and self._by_age:
             run, partition = self._by_age.popitem(last=False)
@@ -164,7 +164,7 @@ class FetchCache:
             self._by_age.move_to_end(run, last=False)
 
     def release(self, partition: CachedPartition) -> None:
-        """Forget a partition without cached runs or reads under way."""
+        """Drop a partition that has neither cached runs nor reads under way."""
         if not partition.runs and not partition.reads_under_way:
             self.forget(partition)
 

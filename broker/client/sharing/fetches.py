@@ -1,6 +1,6 @@
 """Fetches of readers, and the requests to brokers that serve them.
 
-PendingFetch     one reader's fetch request: answered by the first of its partitions with news
+PendingFetch     one reader's fetch request: answered when any of its partitions can be answered
 WantedPartition  one partition of a pending fetch
 SharedFetch      one fetch request to a broker, on a transport of its own
 FetchPart        one partition of a shared fetch, and the pending fetches that wait for it
@@ -27,7 +27,7 @@ NO_TOPIC_ID = bytes(16)
 
 
 class Reader:
-    """One transport whose fetches are shared."""
+    """A transport that shares fetches."""
 
     __slots__ = ("closed", "pool", "unclaimed", "waiting")
 
@@ -35,11 +35,11 @@ class Reader:
         self.pool = pool
         self.closed = False
         self.waiting: dict[PendingFetch, None] = {}
-        # What arrived after the reader was answered: cached until it fetches again.
+        # Runs that arrived after the reader was answered: cached until it fetches again.
         self.unclaimed: dict[Hashable, Run] = {}  # by partition
 
     def claim(self, key: Hashable) -> None:
-        """Drop everything that waits for a partition."""
+        """Drop the unclaimed run of a partition."""
         run = self.unclaimed.pop(key, None)
         if run is not None:
             run.pins -= 1
@@ -72,15 +72,15 @@ class PendingFetch:
         self.wanted: list[WantedPartition] = []
         self.parts: list[FetchPart] = []
         self.future: Future[object] = Future()
-        self.future.set_running_or_notify_cancel()  # it is completed once, by us
+        self.future.set_running_or_notify_cancel()  # only SharedReads completes it
 
     def wait_for(self, part: "FetchPart") -> None:
-        """Wait for this part too."""
+        """Wait for this part, too."""
         part.waiting[self] = None
         self.parts.append(part)
 
     def leave(self) -> None:
-        """Wait no more."""
+        """Stop waiting."""
         self.reader.waiting.pop(self, None)
         for part in self.parts:
             part.waiting.pop(self, None)
@@ -96,7 +96,7 @@ class FetchPart:
         self.wanted = wanted
         self.place = (wanted.partition, wanted.offset)
         self.fetch = fetch
-        self.waiting: dict[PendingFetch, None] = {}  # in the order they came
+        self.waiting: dict[PendingFetch, None] = {}  # in the order of their arrival
 
 
 class SharedFetch:
@@ -107,7 +107,7 @@ class SharedFetch:
     def __init__(
         self, reader: Reader, node_id: int, request: FetchRequest, deadline_ms: int, timeout_ms: int
     ) -> None:
-        """Read with the limits of a request; its partitions are set by `add_all` or `add_some`."""
+        """Use the limits of a request; `add_all` or `add_some` set its partitions."""
         self.reader = reader
         self.node_id = node_id
         self.request = request
@@ -143,12 +143,11 @@ class SharedFetch:
         return fetch
 
     def send(self, transport: Transport) -> Future[object]:
-        """Send the request."""
         self.transport = transport
         return transport.send(self.node_id, self.request, timeout_ms=self._timeout_ms)
 
     def match(self, response: FetchResponse) -> Iterator[tuple[FetchPart, PartitionData]]:
-        """The data of each part; brokers that do not know topic ids return names."""
+        """The data of each part; brokers without topic ids return names."""
         parts = {
             (part.wanted.topic.topic_id, part.wanted.asked.partition): part for part in self.parts
         }

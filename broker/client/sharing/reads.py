@@ -1,8 +1,8 @@
-"""SharedReads: fetches of many readers, each partition read once for all of them.
+"""SharedReads: fetches of many readers; each partition is read once for all of them.
 
-A fetch whose offset is cached is answered at once. Otherwise it waits for a read that is under way
-at that offset, of any reader, or starts one. The response is cached for later readers and given to
-all that wait: the same bytes, never copied.
+A fetch whose offset is cached is answered immediately. Otherwise it waits for a read that is under
+way at that offset, of any reader, or starts one. The response is cached for later readers and
+returned to all that wait: the same bytes, never copied.
 
     fetch ──► cached? ──► answered
                │ no
@@ -45,7 +45,7 @@ from broker.protocol.messages.fetch import (
 )
 
 NO_RECORDS = b""
-NO_DIVERGENCE = EpochEndOffset()  # readers do not change them: one of each does for all answers
+NO_DIVERGENCE = EpochEndOffset()  # readers do not change them: all responses share one of each
 NO_LEADER = LeaderIdAndEpoch()
 NO_SNAPSHOT = SnapshotId()
 NO_SESSION = -1
@@ -57,17 +57,17 @@ Direct = dict[tuple[CachedPartition, int], PartitionData]
 
 @dataclass(slots=True)
 class ReadCounts:
-    """What was read and handed out so far."""
+    """The numbers of reads and bytes so far."""
 
-    fetches: int = 0  # requests to brokers for all
-    partitions_read: int = 0  # partitions with records in their answers
+    fetches: int = 0  # shared requests to brokers
+    partitions_read: int = 0  # partitions with records in the responses
     bytes_read: int = 0
     bytes_given: int = 0
     private_fetches: int = 0  # requests that could not be shared
 
 
 def can_share(request: FetchRequest, version_max: int | None) -> bool:
-    """Whether it can share the response to another reader: a plain long poll by topic id."""
+    """Whether the response may be shared with another reader: a plain long poll by topic id."""
     if (
         version_max is not None
         or request.min_bytes != 1
@@ -88,7 +88,7 @@ def can_share(request: FetchRequest, version_max: int | None) -> bool:
 
 
 class SharedReads:
-    """Answers fetch requests of all readers; see the top."""
+    """Answers the fetch requests of all readers; see the module."""
 
     def __init__(self, *, cache_bytes: int, clock: Clock | None = None) -> None:
         self.counts = ReadCounts()
@@ -102,7 +102,7 @@ class SharedReads:
     def fetch(
         self, reader: Reader, node_id: int, request: FetchRequest, *, timeout_ms: int
     ) -> Future[object]:
-        """Answer a request that `can_share`, now or when any of its partitions has news."""
+        """Answer a shareable request, now or when one of its partitions has new records."""
         pending = PendingFetch(reader, request, self._clock.monotonic_ms())
         with self._lock:
             if reader.closed:
@@ -125,7 +125,7 @@ class SharedReads:
             self.counts.private_fetches += 1
 
     def leave(self, reader: Reader) -> None:
-        """Fail what a reader still waits for; it cannot fetch again."""
+        """Fail the pending fetches of a reader; it cannot fetch again."""
         with self._lock:
             reader.closed = True
             waiting = list(reader.waiting)
@@ -141,7 +141,7 @@ class SharedReads:
             self._deliver()
 
     def forget_node(self, pool: TransportPool, node_id: int) -> None:
-        """Drop everything read from a node: it may come back with another log."""
+        """Drop everything that was read from a node: it may return with another log."""
         with self._lock:
             self._cache.forget_where(
                 lambda each: each.node_id == node_id and cast("Key", each.key)[0] is pool
@@ -169,9 +169,9 @@ class SharedReads:
     def _plan(
         self, pending: PendingFetch, missing: list[WantedPartition], node_id: int, timeout_ms: int
     ) -> SharedFetch | None:
-        """Request everything that is not cached.
+        """A request for all partitions that are not cached.
 
-        Also for a fetch that is answered now: otherwise a partition with much to read would keep
+        Also for a fetch that is answered now: otherwise a partition with many records would keep
         the others from ever being read.
         """
         waits = pending in pending.reader.waiting
@@ -212,7 +212,7 @@ class SharedReads:
     # --- answering, under the lock ------------------------------------------------------------
 
     def _answer(self, pending: PendingFetch, direct: Direct | None = None) -> FetchResponse:
-        """The response to a fetch, within its bytes; `direct` is passed on unchanged."""
+        """The response to a fetch, up to its size limit; `direct` is passed on unchanged."""
         left = pending.request.max_bytes
         topics: dict[bytes, FetchableTopicResponse] = {}
         for wanted in pending.wanted:
@@ -260,13 +260,13 @@ class SharedReads:
     # --- reading ------------------------------------------------------------------------------
 
     def _send(self, fetch: SharedFetch | None) -> None:
-        """Send a request; answers that are there at once are dealt with in a loop."""
+        """Send a request; a loop handles responses that are available immediately."""
         while fetch is not None:
             done: Future[object]
             try:
                 transport = fetch.reader.pool.take(fetch.node_id)
                 done = fetch.send(transport)
-            except Exception as error:  # whatever it is, it must not leave the others waiting
+            except Exception as error:  # no error may leave the others waiting
                 done = Future()
                 done.set_exception(error)
             if not done.done():
@@ -278,7 +278,7 @@ class SharedReads:
         self._send(self._complete(fetch, done))
 
     def _complete(self, fetch: SharedFetch, done: Future[object]) -> SharedFetch | None:
-        """Cache and hand out a response; returns what must be read once more."""
+        """Cache and return a response; returns what must be read again."""
         if fetch.transport is not None:
             fetch.reader.pool.give_back(fetch.node_id, fetch.transport)
         error = done.exception()
@@ -298,7 +298,7 @@ class SharedReads:
         return again
 
     def _fail(self, fetch: SharedFetch, answer: object) -> None:
-        """Give all waiting fetches the same error."""
+        """Fail all waiting fetches with the same error."""
         for part in fetch.parts:
             self._cache.forget(part.wanted.partition)
             for pending in list(part.waiting):
@@ -306,16 +306,16 @@ class SharedReads:
                 self._outbox.append((pending.future, answer))
 
     def _take(self, fetch: SharedFetch, response: FetchResponse) -> SharedFetch | None:
-        """Cache a response and answer waiting fetches; returns what must be read once more."""
+        """Cache a response and answer waiting fetches; returns what must be read again."""
         if response.error_code:
             self._fail(fetch, response)
             return None
         direct: Direct = {}
-        has_news = False
+        can_answer = False
         for part, data in fetch.match(response):
-            has_news |= self._store(part, data, direct)
+            can_answer |= self._store(part, data, direct)
         now_ms = self._clock.monotonic_ms()
-        over = not has_news or now_ms >= fetch.deadline_ms
+        over = not can_answer or now_ms >= fetch.deadline_ms
         answered: dict[PendingFetch, None] = {}
         for part in fetch.parts:
             if over or part.place in direct or part.wanted.partition.find(part.wanted.offset):
@@ -331,7 +331,7 @@ class SharedReads:
         return again
 
     def _store(self, part: FetchPart, data: PartitionData, direct: Direct) -> bool:
-        """Cache what was read of a partition; whether waiting fetches can be answered."""
+        """Cache the data of a partition; whether waiting fetches can be answered."""
         partition, offset = part.place
         if data.error_code:
             self._cache.forget(partition)
@@ -346,7 +346,7 @@ class SharedReads:
         self.counts.bytes_read += len(view)
         run = whole_run(view, offset, data.aborted_transactions)
         if run is None:
-            # No whole batch, or damage: each reader reports it itself.
+            # Not a whole batch, or corrupt: each reader reports it.
             self._cache.forget(partition)
             direct[part.place] = data
             return True
@@ -355,7 +355,7 @@ class SharedReads:
             self._cache.add(partition, run, offset)
             cached = partition.find(offset)
         if cached is None:
-            direct[part.place] = data  # before the start of the log as it is now
+            direct[part.place] = data  # before the current start of the log
         elif not part.waiting and not part.fetch.reader.closed:
             part.fetch.reader.expect(partition.key, cached)
         return True
@@ -363,14 +363,14 @@ class SharedReads:
     # --- completing, without the lock ---------------------------------------------------------
 
     def _start_delivering(self) -> bool:
-        """Whether the caller is the one to deliver, once it has released the lock."""
+        """Whether the caller must call `_deliver` after releasing the lock."""
         if self._delivering or not self._outbox:
             return False
         self._delivering = True
         return True
 
     def _deliver(self) -> None:
-        """Complete futures, one thread at a time; others leave theirs to it."""
+        """Complete futures, one thread at a time; other threads leave theirs to it."""
         try:
             while True:
                 while self._outbox:

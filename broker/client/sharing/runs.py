@@ -1,6 +1,6 @@
-"""Run: whole batches of one partition as a fetch brought them, handed out whole or in part.
+"""Run: the whole batches of one partition in a fetch response, returned whole or in part.
 
-Nothing is copied: every reader gets views of the one buffer, cut where batches end.
+Nothing is copied: readers get views of the same buffer, cut at batch boundaries.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,9 +19,9 @@ LENGTH_AT = 8
 
 
 class Run:
-    """Batches from a first offset on; the records between `start` and `next_offset` are all here.
+    """Batches from a first offset on; contains all records from `start` to before `next_offset`.
 
-    `start` may be before the first batch (compaction removed what was there).
+    `start` may be before the first batch (compaction removed the records).
     """
 
     __slots__ = ("_bases", "_ends", "_nexts", "aborted", "next_offset", "pins", "start", "view")
@@ -33,22 +33,22 @@ class Run:
         next_offset: int,
         aborted: Sequence[AbortedTransaction] | None,
     ) -> None:
-        """Whole batches only; see `whole_run`."""
+        """The view must consist of whole batches; see `whole_run`."""
         self.view = view
         self.start = start
         self.next_offset = next_offset
         self.aborted = aborted
-        self.pins = 0  # readers that asked for it and have not come back for it yet
-        self._bases: list[int] = []  # where batches begin and end is looked up when it is needed
+        self.pins = 0  # readers that will fetch it and have not done so yet
+        self._bases: list[int] = []  # of batches; computed on demand
         self._nexts: list[int] = []
         self._ends: list[int] = []
 
     def part(
         self, offset: int, bytes_max: int, *, minimum_one: bool
     ) -> tuple[memoryview, Sequence[AbortedTransaction] | None] | None:
-        """Batches from the one that holds an offset on, and what they need to know of aborts.
+        """The batches from an offset on, and the aborted transactions that concern them.
 
-        At most so many bytes; with `minimum_one` the first batch whatever its size.
+        At most `bytes_max` bytes; with `minimum_one`, the first batch whatever its size.
         """
         if offset <= self.start and len(self.view) <= bytes_max:
             return self.view, self.aborted
@@ -66,14 +66,14 @@ class Run:
         try:
             aborted = self._aborted_after(begin)
         except MillstreamError:
-            # A marker that cannot be read: let each reader meet it, as it would by itself.
+            # A marker that cannot be read: each reader gets the error itself.
             return self.view, self.aborted
         return self.view[begin:end], aborted
 
     def before(self, limit: int) -> "Run | None":
-        """The batches before one that begins at or after an offset; None: there are none.
+        """The batches before the first one that begins at or after an offset; None if none.
 
-        A batch that spans the offset stays in: its end offset decides.
+        A batch that spans the offset is included.
         """
         self._find_batches()
         count = bisect_left(self._bases, limit)
@@ -94,7 +94,7 @@ class Run:
             self._bases.append(base)
             self._nexts.append(base + delta + 1)
             self._ends.append(position)
-        # Offsets only grow in a log; bytes that say otherwise must not confuse the search.
+        # Offsets only grow in a log; corrupt bytes must not break the binary search.
         self._nexts = list(accumulate(self._nexts, max))
         self._bases = list(accumulate(self._bases, max))
 
@@ -102,7 +102,7 @@ class Run:
         """The aborted transactions that end after a position.
 
         One that ended before would hide later records of its producer: a reader lets it end at its
-        marker, which is no longer among the batches.
+        marker, which is not among these batches.
         """
         if not self.aborted:
             return self.aborted
@@ -122,7 +122,7 @@ class Run:
 def whole_run(
     view: memoryview, offset: int, aborted: Sequence[AbortedTransaction] | None
 ) -> Run | None:
-    """The whole batches of an answer to a fetch from an offset; None when it is not that."""
+    """The whole batches of a response to a fetch from an offset; None if it has none."""
     position, last, end = 0, -1, len(view)
     while position + HEADER_BYTES <= end:
         size = LENGTH_END + LENGTH.unpack_from(view, position + LENGTH_AT)[0]

@@ -17,24 +17,23 @@ class EmbeddedTransportFactory:
     """Transports to a broker in this process; one thread delivers all delayed responses."""
 
     def __init__(self, broker: RequestHandler, machine: Machine) -> None:
-        """The thread starts with the first delayed response."""
+        """The first delayed response starts the thread."""
         self._broker = broker
         self._response_thread = ResponseThread(machine.clock)
 
     def settings(self, options: dict[str, object]) -> NetworkConfig:
-        """Take the settings of a transport out of the options: there is only the client's name."""
+        """Take the settings of a transport out of the options: only the client id."""
         return NetworkConfig(IN_PROCESS, client_id=str(options.pop("client_id", "millstream")))
 
     def open(
         self, settings: NetworkConfig, on_break: Callable[[int], None] | None = None
     ) -> Transport:
-        """A transport; its connection cannot break."""
+        """A transport; its connection never breaks."""
         return EmbeddedTransport(
             self._broker, client_id=settings.client_id, response_thread=self._response_thread
         )
 
     def close(self) -> None:
-        """End the thread."""
         self._response_thread.close()
 
 
@@ -42,7 +41,6 @@ class NetworkTransportFactory:
     """Transports over TCP; one thread does all I/O, each transport has its own connections."""
 
     def __init__(self, servers: str, machine: Machine) -> None:
-        """Start the thread."""
         self._servers = servers
         self._loop = IoLoop(machine)
 
@@ -54,9 +52,9 @@ class NetworkTransportFactory:
     def open(
         self, settings: NetworkConfig, on_break: Callable[[int], None] | None = None
     ) -> Transport:
-        """A transport; `on_break` is called with the node to which a connection broke."""
+        """A transport; `on_break` is called with the node whose connection broke."""
         return NetworkTransport(settings, loop=self._loop, on_break=on_break)
 
     def close(self) -> None:
-        """End the thread and all connections."""
+        """End the thread and close all connections."""
         self._loop.close()

@@ -1,7 +1,7 @@
-"""TransportPool: transports to the brokers, one for each read that is under way at a time.
+"""TransportPool: transports to brokers, one for each concurrent read.
 
-A broker answers the requests of a connection one after the other, and a long poll late: unrelated
-reads must not share a connection.
+A broker answers the requests of a connection in order, and long polls late: unrelated reads must
+not share a connection.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,14 +12,14 @@ from broker.client.transport import Node, Transport
 
 
 class TransportPool:
-    """Transports with one read at a time each; opened when all others are in use."""
+    """Transports with one read at a time each; a new one is opened when all are in use."""
 
     def __init__(
         self,
         open_transport: Callable[[Callable[[int], None]], Transport],
         on_break: Callable[["TransportPool", int], None],
     ) -> None:
-        """`on_break` is called with the node to which a connection broke."""
+        """`on_break` is called with the node whose connection broke."""
         self._open_transport = open_transport
         self._on_break = on_break
         self._lock = concurrency.Lock()
@@ -40,7 +40,7 @@ class TransportPool:
         return transport
 
     def give_back(self, node_id: int, transport: Transport) -> None:
-        """The read is over."""
+        """Return a transport after a read."""
         self._free.setdefault(node_id, []).append(transport)
 
     def update_nodes(self, nodes: Iterable[Node]) -> None:
@@ -54,7 +54,7 @@ class TransportPool:
                 transport.update_nodes(known)
 
     def close(self) -> None:
-        """Close all; what is under way fails."""
+        """Close all transports; pending requests fail."""
         with self._lock:
             transports, self._all = self._all, []
             self._free.clear()

@@ -1,4 +1,4 @@
-"""SharedTransports: ways to one cluster for many clients, over shared threads and reads."""
+"""SharedTransports: transports of many clients to one cluster, with shared threads and reads."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
@@ -26,9 +26,9 @@ READS_CLIENT_ID = "millstream-shared-reads"
 
 
 class SharedTransport:
-    """One client's transport: its own connections, shared threads, shared reads."""
+    """The transport of one client: its own connections, shared threads and reads."""
 
-    takes_many_fetches = True  # one that waits does not hold up the others
+    takes_many_fetches = True  # a waiting fetch does not block others
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class SharedTransport:
         reads: SharedReads,
         on_close: Callable[["SharedTransport"], None],
     ) -> None:
-        """Send fetches through the shared reads, everything else through the own transport."""
+        """Fetches use the shared reads; all other requests use the own transport."""
         self._own = own
         self._on_close = on_close
         self._reader = reader
@@ -48,7 +48,7 @@ class SharedTransport:
         return self._own.nodes()
 
     def update_nodes(self, nodes: Iterable[Node]) -> None:
-        """Replace the brokers, for the shared reads too."""
+        """Replace the brokers, also for the shared reads."""
         known = list(nodes)
         self._own.update_nodes(known)
         self._reader.pool.update_nodes(known)
@@ -69,16 +69,16 @@ class SharedTransport:
         return self._own.send(node_id, request, timeout_ms=timeout_ms, version_max=version_max)
 
     def close(self) -> None:
-        """Fail the requests of this client; others are not affected."""
+        """Fail the requests of this client only."""
         self._on_close(self)
         self._reads.leave(self._reader)
         self._own.close()
 
 
 class SharedTransports:
-    """Opens transports to one broker or cluster that share an I/O thread and what they read.
+    """Opens transports to one broker or cluster that share an I/O thread and reads.
 
-    It may stand wherever a client takes a broker or "host:port":
+    Clients accept it in place of a broker or "host:port":
 
     >>> with SharedTransports(broker) as shared:
     ...     readers = [consumer(shared, auto_offset_reset="earliest") for _ in range(50)]
@@ -91,7 +91,7 @@ class SharedTransports:
         clock: Clock | None = None,
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
-        """Cache at most so many fetched bytes, for readers that are a little behind."""
+        """`cache_bytes` limits the cache for readers that are a little behind."""
         self._lock = concurrency.Lock()
         self._target = target
         self.machine = machine_of(target, clock)
@@ -107,11 +107,11 @@ class SharedTransports:
 
     @property
     def counts(self) -> ReadCounts:
-        """What was read from brokers and handed out so far."""
+        """The numbers of reads and bytes so far."""
         return self._reads.counts
 
     def open(self, options: dict[str, object], *taken: type[object]) -> Transport:
-        """A transport with the options that are left; unknown ones are refused."""
+        """A transport with the remaining options; unknown ones are refused."""
         settings = self._factory.settings(options)
         refuse_unknown(options, NetworkConfig, *taken)
         pool = self._pool_of(replace(settings, client_id=READS_CLIENT_ID))
@@ -126,7 +126,7 @@ class SharedTransports:
         raise ClientError("the client is closed")
 
     def close(self) -> None:
-        """Close all transports; what is under way fails."""
+        """Close all transports; pending requests fail."""
         with self._lock:
             self._closed = True
             opened, pools = list(self._opened), list(self._pools.values())
@@ -146,7 +146,7 @@ class SharedTransports:
         self._opened.pop(transport, None)
 
     def _pool_of(self, settings: NetworkConfig) -> TransportPool:
-        """The pool for reads; clients with other credentials do not share them."""
+        """The pool for reads; clients with different credentials do not share one."""
         with self._lock:
             pool = self._pools.get(settings)
             if pool is None:

@@ -149,19 +149,19 @@ def test_seeking_goes_anywhere_and_drops_what_was_fetched(
         assert numbers(read(reader, 1, max_records=1)) == [42]
 
 
-def test_only_a_partition_that_was_paused_is_news_when_it_is_resumed(
+def test_only_a_partition_that_was_paused_notifies_the_listener_when_it_is_resumed(
     target: Target, make_topic: MakeTopic
 ) -> None:
     tp = TopicPartition(make_topic(), 0)
-    news: list[str] = []
+    calls: list[str] = []
     with consumer(target) as reader:
         reader.assign([tp])
-        reader.on_news(lambda: news.append("news"))
+        reader.on_ready(lambda: calls.append("ready"))
         reader.resume([tp])
-        assert not news  # who polls at news and resumes before each poll would never rest
+        assert not calls  # a caller that resumes before each poll would poll without end
         reader.pause([tp])
         reader.resume([tp])
-        assert news
+        assert calls
 
 
 @pytest.mark.slow

@@ -308,7 +308,7 @@ class Workers:
         ids = sorted(member.member_id for member in members)
         return {member_id: b"%d of %d" % (n + 1, len(ids)) for n, member_id in enumerate(ids)}
 
-    def take(self, protocol: str, assignment: bytes, metadata: GroupMetadata) -> None:
+    def on_assignment(self, protocol: str, assignment: bytes, metadata: GroupMetadata) -> None:
         self.given.append(assignment)
 
     def wants_rejoin(self) -> str:

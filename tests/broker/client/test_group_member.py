@@ -47,7 +47,7 @@ class Workers:
         self.told.append(("assign", protocol, [member.member_id for member in members]))
         return {member.member_id: member.metadata + b"!" for member in members}
 
-    def take(self, protocol: str, assignment: bytes, metadata: GroupMetadata) -> None:
+    def on_assignment(self, protocol: str, assignment: bytes, metadata: GroupMetadata) -> None:
         self.told.append(("take", protocol, assignment, metadata.generation_id))
 
     def wants_rejoin(self) -> str:
@@ -121,7 +121,7 @@ class Setting:
         raise AssertionError(f"still {self.member.state}")
 
     def beat(self) -> None:
-        self.member.beat()
+        self.member.send_heartbeat()
 
 
 def make_setting(

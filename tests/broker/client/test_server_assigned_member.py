@@ -84,7 +84,7 @@ class Setting:
                 for what in ("assigned", "revoked", "lost")
             )
         )
-        self.subscription.want(["t"], listener)
+        self.subscription.subscribe(["t"], listener)
         cluster.refresh()
         self.member = ServerAssignedMember(
             cluster,
@@ -103,7 +103,7 @@ class Setting:
             return (
                 self.member.step() is None
                 and self.positions.assigned() == wanted
-                and not self.member._has_news()
+                and not self.member._has_changes()
             )
 
         wait_until(settled, f"partitions {partitions}, heard {self.heard}")
@@ -183,7 +183,7 @@ def test_what_cannot_pass_is_raised_by_every_step(setting: Setting) -> None:
 
 def test_another_subscription_goes_out_at_once(setting: Setting) -> None:
     setting.run_until_held(0, 1)
-    setting.subscription.want(["t", "u"], None)
+    setting.subscription.subscribe(["t", "u"], None)
     setting.run_until_held(0, 1)
     assert setting.requests()[-1].subscribed_topic_names == ["t", "u"]
 

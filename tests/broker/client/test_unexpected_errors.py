@@ -104,23 +104,23 @@ def test_records_that_cannot_be_read_fail_one_answer_of_an_embedded_broker() -> 
 class Member:
     """A member whose first heartbeats raise what nobody expects."""
 
-    beats = True
+    needs_heartbeats = True
 
     def __init__(self, failures: int) -> None:
         self.failures = failures
         self.sent = threading.Event()
 
-    def beat(self) -> Future[object] | None:
+    def send_heartbeat(self) -> Future[object] | None:
         self.failures -= 1
         if self.failures >= 0:
             raise RuntimeError("nobody expected this")
         self.sent.set()
         return Future()
 
-    def poll_came_too_late(self) -> None:
+    def on_poll_timeout(self) -> None:
         raise AssertionError
 
-    def session_expired(self) -> None:
+    def on_session_timeout(self) -> None:
         raise AssertionError
 
 

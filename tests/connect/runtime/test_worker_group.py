@@ -131,7 +131,7 @@ def test_workers_of_kafka_in_the_group_are_named_as_the_reason(broker: Broker) -
         def assign(self, protocol: str, members: object) -> dict[str, bytes]:
             return {}
 
-        def take(self, *args: object) -> None:
+        def on_assignment(self, *args: object) -> None:
             return
 
     other = group_member(broker, KafkaWorker("k"), group_id="workers")
