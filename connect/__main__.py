@@ -1,7 +1,7 @@
 """Run a worker: `python -m connect worker.properties [connector.properties|connector.json ...]`.
 
-Connectors are given to standalone workers only; a distributed one has those of its config topic,
-and takes others over REST.
+Only standalone workers accept connector files; a distributed worker reads its connectors from the
+config topic, and accepts others over REST.
 """
 
 import argparse
@@ -52,35 +52,34 @@ def serve(config: WorkerConfig, connectors: Sequence[ConnectorFile]) -> None:
             '"offset.storage.file.filename" in place of "group.id" and the three topics',
         )
     with ConnectServer(config.bootstrap_servers, config) as server:
-        asked = _stop_signals()
+        signals = _stop_signals()
         server.create(connectors)
         sys.stdout.write(f"listening on {server.url}\n")
         sys.stdout.flush()
-        _wait(asked, server)
+        _wait(signals, server)
 
 
 def _stop_signals() -> "SimpleQueue[int]":
-    """The queue for stop signals. Before this, a signal ends the process: nothing is running."""
-    asked: SimpleQueue[int] = SimpleQueue()
+    """The queue for stop signals; until now, a signal ended the process."""
+    signals: SimpleQueue[int] = SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, _: asked.put(number))
-    return asked
+        signal.signal(number, lambda number, _: signals.put(number))
+    return signals
 
 
-def _wait(asked: "SimpleQueue[int]", server: ConnectServer) -> None:
+def _wait(signals: "SimpleQueue[int]", server: ConnectServer) -> None:
     """Wait for a signal. Another thread may receive it, so the main thread polls."""
     while True:
         if server.failure is not None:
             raise server.failure
         try:
-            asked.get(timeout=LOOK_S)
+            signals.get(timeout=LOOK_S)
             return
         except Empty:
             continue
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
     parser = argparse.ArgumentParser(prog="python -m connect", description="Run a Connect worker.")
     parser.add_argument(
         "worker", type=Path, help="settings of the worker: a .properties or .json file"

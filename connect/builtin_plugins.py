@@ -51,7 +51,7 @@ CONNECTORS = (
         "connect.connectors.http_sink.connector:HttpSinkConnector",
         "io.confluent.connect.http.HttpSinkTask",
     ),
-    # There is no such connector for Java: it goes by our name.
+    # There is no such connector for Java: it has a name of our own.
     BuiltinPlugin(
         PluginKind.SINK,
         "connect.connectors.files_sink.connector:FilesSinkConnector",
@@ -123,7 +123,7 @@ _PREDICATES = ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
 
 
 def builtin_plugins() -> Iterator[BuiltinPlugin]:
-    """All of them, by kind."""
+    """All built-in plugins, by kind."""
     yield from CONNECTORS
     for name, place in {**_CONVERTERS, **_REGISTRY_CONVERTERS}.items():
         yield BuiltinPlugin(PluginKind.CONVERTER, name, place)

@@ -34,14 +34,14 @@ class ConnectClient:
     """A client of one worker; every method may raise ConnectRefused."""
 
     def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
-        """The worker's address: "http://host:8083"."""
+        """The URL of the worker: "http://host:8083"."""
         self._url = url.rstrip("/")
         self._timeout_s = timeout_s
 
     # --- connectors -------------------------------------------------------------------------
 
     def names(self) -> list[str]:
-        """All connectors."""
+        """The names of all connectors."""
         return [str(each) for each in self._ask("GET", "/connectors")]
 
     def create(
@@ -61,7 +61,7 @@ class ConnectClient:
         return self._ask("PATCH", f"{_path(name)}/config", dict(changes))
 
     def delete(self, name: str) -> None:
-        """Remove a connector."""
+        """Delete a connector."""
         self._ask("DELETE", _path(name))
 
     def describe(self, name: str) -> Json:
@@ -101,7 +101,6 @@ class ConnectClient:
         return self._ask("POST", f"{_path(name)}/restart?{query}")
 
     def restart_task(self, name: str, task: int) -> None:
-        """Restart a task."""
         self._ask("POST", f"{_path(name)}/tasks/{task}/restart")
 
     # --- offsets ----------------------------------------------------------------------------
@@ -131,7 +130,6 @@ class ConnectClient:
         return list(self._ask("GET", f"/connector-plugins?{query}"))
 
     def validate(self, plugin: str, config: Mapping[str, str]) -> Json:
-        """Validate a configuration."""
         path = f"/connector-plugins/{quote(plugin, safe='')}/config/validate"
         return self._ask("PUT", path, dict(config))
 

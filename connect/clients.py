@@ -1,11 +1,11 @@
 """Clients: producers, consumers and admins of connectors, with settings by Kafka's names.
 
     producer.compression.type=zstd               (worker: for all connectors)
-    producer.override.compression.type=lz4       (connector: comes before the worker's)
+    producer.override.compression.type=lz4       (connector: overrides the worker's)
 
 Kafka's names have dots, our clients' the same names with underscores. Logins (`sasl.jaas.config`)
-and certificates in PEM files (`ssl.truststore.location`) are understood. A name that our clients do
-not have is refused, not ignored: what the user wanted would silently not happen.
+and certificates in PEM files (`ssl.truststore.location`) are supported. A setting that our clients
+do not have is refused: if it were ignored, its effect would silently be missing.
 """
 
 import difflib
@@ -34,7 +34,7 @@ CONFIGS: dict[ClientKind, tuple[type, ...]] = {
     "admin": (ClusterConfig, NetworkConfig),
 }
 SERVERS = "bootstrap.servers"
-# As long as the protocol and the clocks of threads can say; Kafka Connect waits as long.
+# The maximum of the protocol and of thread timeouts; Kafka Connect waits as long.
 LONGEST_MS = 2_147_483_647
 ASSIGNORS = {
     "RangeAssignor": "range",

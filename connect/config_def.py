@@ -133,7 +133,7 @@ class ConfigKey:
 
     @property
     def required(self) -> bool:
-        """Whether it must be given."""
+        """Whether the setting must be given."""
         return self.default is REQUIRED
 
 
@@ -149,10 +149,10 @@ class ConfigValue:
 
 
 class Settings(dict[str, object]):
-    """Parsed settings by name; there is a method for each type."""
+    """Parsed settings by name, with a method for each type."""
 
     def text(self, name: str) -> str:
-        """A string or class that has a value."""
+        """A string or class; not null."""
         value = self[name]
         assert isinstance(value, str), f"{name} is not a string"
         return value
@@ -161,20 +161,19 @@ class Settings(dict[str, object]):
         """A string or class, or None."""
         return None if self[name] is None else self.text(name)
 
-    def texts(self, name: str) -> list[str]:
+    def strings(self, name: str) -> list[str]:
         """A list of strings."""
         value = self[name]
         assert isinstance(value, list), f"{name} is not a list"
         return value
 
     def boolean(self, name: str) -> bool:
-        """A boolean."""
         value = self[name]
         assert isinstance(value, bool), f"{name} is not a boolean"
         return value
 
     def integer(self, name: str) -> int:
-        """An integer that has a value."""
+        """An integer; not null."""
         value = self[name]
         assert type(value) is int, f"{name} is not an integer"
         return value
@@ -184,13 +183,11 @@ class Settings(dict[str, object]):
         return None if self[name] is None else self.integer(name)
 
     def number(self, name: str) -> float:
-        """A double."""
         value = self[name]
         assert isinstance(value, float), f"{name} is not a double"
         return value
 
     def password(self, name: str) -> str:
-        """The value of a password."""
         value = self[name]
         assert isinstance(value, Password), f"{name} is not a password"
         return value.value
@@ -203,7 +200,8 @@ ClassFinder = Callable[[str], str | None]
 class ConfigDef:
     """The settings of a worker, connector, converter or transform, in order.
 
-    The value of a CLASS is its full name: `find_class` knows aliases, and what is missing.
+    The value of a CLASS is its full name: `find_class` resolves aliases, and detects missing
+    classes.
     """
 
     def __init__(
@@ -278,7 +276,7 @@ class ConfigDef:
             )
 
     def sorted_keys(self) -> list[ConfigKey]:
-        """By group and order; without those, what must be given first, then by importance."""
+        """The settings by group and order; otherwise required ones first, then by importance."""
         importances = list(Importance)
 
         def place(key: ConfigKey) -> tuple[int, int, bool, int, str]:
@@ -303,7 +301,7 @@ class ConfigDef:
         return list(self.validate_all(config).values())
 
     def validate_all(self, config: Mapping[str, object]) -> dict[str, ConfigValue]:
-        """The same by name."""
+        """The validation results by name."""
         found = {name: ConfigValue(name) for name in self.keys}
         for name in self._undefined_dependents():
             wrong = f"{name} is referred in the dependents, but not defined."
@@ -347,7 +345,7 @@ class ConfigDef:
         except ConfigError as error:
             found.errors.append(error.message)
         if key.validator is not None:
-            # A value that could not be read is checked too, as none: Kafka lists both errors.
+            # An invalid value is also checked as null: Kafka lists both errors.
             try:
                 key.validator.ensure_valid(key.name, found.value)
             except ConfigError as error:

@@ -17,7 +17,7 @@ class Validator(Protocol):
 
 
 class Password:
-    """A string that is never shown."""
+    """A string that logs and messages do not show."""
 
     __slots__ = ("value",)
 
@@ -59,7 +59,7 @@ def invalid(name: str, value: object, why: str = "") -> ConfigError:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Numbers from `low` to `high`; a bound that is None is open."""
+    """Numbers from `low` to `high`; None means no bound."""
 
     low: float | None = None
     high: float | None = None
@@ -134,7 +134,7 @@ class NonEmptyStringWithoutControlChars:
         assert isinstance(value, str), "only string settings have characters"
         if not value:
             raise invalid(name, value, "String may not be empty")
-        controls = [str(ord(sign)) for sign in value if _is_control(sign)]
+        controls = [str(ord(character)) for character in value if _is_control(character)]
         if controls:
             why = "String may not contain control sequences but had the following ASCII chars: "
             raise invalid(name, value, why + ", ".join(controls))
@@ -143,15 +143,15 @@ class NonEmptyStringWithoutControlChars:
         return "non-empty string without ISO control characters"
 
 
-def _is_control(sign: str) -> bool:
-    return sign <= "\x1f" or "\x7f" <= sign <= "\x9f"
+def _is_control(character: str) -> bool:
+    return character <= "\x1f" or "\x7f" <= character <= "\x9f"
 
 
 class NonNull:
     """Any value but null."""
 
     def ensure_valid(self, name: str, value: object) -> None:
-        """Any value but null."""
+        """Refuse null."""
         if value is None:
             raise invalid(name, None, "entry must be non null")
 
@@ -237,7 +237,7 @@ class ValidList:
 
 
 class AllOf:
-    """All of several validators."""
+    """Values that pass all of several validators."""
 
     def __init__(self, *validators: Validator) -> None:
         self._validators = validators

@@ -1,4 +1,4 @@
-"""Schemas and values of connect: what connectors, transforms and converters hand to each other.
+"""Schemas and values that connectors, transforms and converters exchange.
 
     schema = struct("customer", {"id": INT64, "name": OPTIONAL_STRING, "since": date()})
     row = Struct.from_dict(schema, {"id": 7, "since": datetime.date(2024, 5, 17)})
@@ -6,7 +6,7 @@
 
 Values are natural Python:
 
-type      value          logical type    schema underneath      value
+type      value          logical type    underlying schema      value
 INT8-64   int            Decimal         BYTES, scale           decimal.Decimal
 FLOAT32   float          Date            INT32, days            datetime.date
 FLOAT64   float          Time            INT32, milliseconds    datetime.time
@@ -40,7 +40,7 @@ NO_DEFAULT: Final = None
 
 
 class Type(enum.Enum):
-    """The types of values; each one's value is its name in the JSON converter's schemas."""
+    """The types of values, by their names in the JSON converter's schemas."""
 
     INT8 = "int8"
     INT16 = "int16"
@@ -60,7 +60,7 @@ class Type(enum.Enum):
 
     @property
     def is_primitive(self) -> bool:
-        """Whether values of this type have no parts."""
+        """Whether values of this type are not containers."""
         return self not in (Type.ARRAY, Type.MAP, Type.STRUCT)
 
 
@@ -74,9 +74,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConnectSchema:
-    """What a value looks like; equal schemas are interchangeable, and all are hashable.
+    """The schema of a value; equal schemas are interchangeable, and all are hashable.
 
-    An array or a map without schemas of its parts is empty, or nothing is known of them.
+    An array or map without schemas of its elements is empty, or its types are unknown.
     """
 
     type: Type
@@ -94,7 +94,7 @@ class ConnectSchema:
     _hash: int = dataclass_field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Checks the parts against each other, and keeps what is asked for every record."""
+        """Validate the parts, and compute what every record needs."""
         positions = {field.name: position for position, field in enumerate(self.fields)}
         object.__setattr__(self, "positions", positions)
         object.__setattr__(self, "_parts", _comparable(self))
@@ -107,21 +107,20 @@ class ConnectSchema:
         return None if position is None else self.fields[position]
 
     def with_(self, **changes: object) -> Self:
-        """The same schema with some parts changed."""
+        """A copy of the schema with some parts changed."""
         # The names and types are checked by the constructor, not by the type checker.
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
 
     def as_optional(self) -> "ConnectSchema":
-        """The same schema, with null allowed."""
+        """A copy of the schema that allows null."""
         return self if self.optional else self.with_(optional=True)
 
     def matches(self, other: "ConnectSchema") -> bool:
-        """Whether values of the other fit here: all but default and optional is equal."""
+        """Whether values of the other schema fit: all but default and optional is equal."""
         own, others = self._parts, other._parts  # noqa: SLF001 - of the same class
         return self == other or own[1:] == others[1:]
 
     def __eq__(self, other: object) -> bool:
-        """Whether all parts are equal."""
         if self is other:
             return True
         if not isinstance(other, ConnectSchema) or self._hash != other._hash:
@@ -129,11 +128,10 @@ class ConnectSchema:
         return self._parts == other._parts and self.default == other.default
 
     def __hash__(self) -> int:
-        """Computed once."""
         return self._hash
 
     def __str__(self) -> str:
-        """As Kafka's messages show it."""
+        """As in Kafka's messages."""
         return (
             f"Schema{{{self.name}:{self.type.name}}}"
             if self.name
@@ -212,13 +210,13 @@ def map_of(keys: ConnectSchema, values: ConnectSchema, *, optional: bool = False
 
 
 def decimal(scale: int, *, optional: bool = False) -> ConnectSchema:
-    """The schema of decimal numbers that have this many digits after the point."""
+    """The schema of decimal numbers with this many digits after the decimal point."""
     parameters = {SCALE_PARAMETER: str(scale)}
     return ConnectSchema(Type.BYTES, optional, DECIMAL_NAME, 1, parameters=parameters)
 
 
 def date(*, optional: bool = False) -> ConnectSchema:
-    """The schema of a day."""
+    """The schema of a date."""
     return ConnectSchema(Type.INT32, optional, DATE_NAME, 1)
 
 
@@ -233,15 +231,15 @@ def timestamp(*, optional: bool = False) -> ConnectSchema:
 
 
 class Struct:
-    """A row: values in the order of its schema's fields.
+    """A row: values in the order of the schema's fields.
 
-    The constructor takes a list as it is; `put` and `from_dict` check what they are given.
+    The constructor does not check its list; `put` and `from_dict` check their values.
     """
 
     __slots__ = ("schema", "values")
 
     def __init__(self, schema: ConnectSchema, values: list[object] | None = None) -> None:
-        """A struct of these values (not copied and not checked), or an empty one to put into."""
+        """A struct of these values (not copied and not checked), or an empty one."""
         if schema.type is not Type.STRUCT:
             raise DataError(f"Not a struct schema: {schema}")
         if values is not None and len(values) != len(schema.fields):
@@ -251,7 +249,7 @@ class Struct:
 
     @classmethod
     def from_dict(cls, schema: ConnectSchema, values: Mapping[str, object]) -> Self:
-        """A checked struct; dicts inside become structs where the schema has them."""
+        """A checked struct; nested dicts become structs where the schema has them."""
         made = cls(schema)
         for name, value in values.items():
             made.put(name, _with_structs(made._field(name).schema, value))
@@ -259,7 +257,7 @@ class Struct:
         return made
 
     def __getitem__(self, name: str) -> object:
-        """The value of a field, or the field's default where there is none."""
+        """The value of a field, or its default if it has no value."""
         position = self.schema.positions.get(name)
         if position is None:
             raise self._no_field(name)
@@ -267,7 +265,7 @@ class Struct:
         return self.schema.fields[position].schema.default if value is None else value
 
     def get(self, name: str, *, with_default: bool = True) -> object:
-        """The value of a field; without its default if that is said."""
+        """The value of a field, by default its default if it has no value."""
         if with_default:
             return self[name]
         position = self.schema.positions.get(name)
@@ -276,24 +274,23 @@ class Struct:
         return self.values[position]
 
     def put(self, name: str, value: object) -> Self:
-        """Sets a field's value, which must fit the field's schema."""
+        """Set the value of a field; DataError if it does not match its schema."""
         field = self._field(name)
         _validate(field.schema, value, f'field: "{name}"')
         self.values[self.schema.positions[name]] = value
         return self
 
     def validate(self) -> None:
-        """Checks every value against its field's schema."""
+        """Check every value against its field's schema."""
         for field, value in zip(self.schema.fields, self.values, strict=True):
             if value is not None or field.schema.default is NO_DEFAULT:
                 _validate(field.schema, value, f'field: "{field.name}"')
 
     def to_dict(self) -> dict[str, object]:
-        """Names and values, with structs inside as dicts too."""
+        """Names and values; nested structs become dicts, too."""
         return {field.name: _without_structs(self[field.name]) for field in self.schema.fields}
 
     def __eq__(self, other: object) -> bool:
-        """Whether schema and values are equal."""
         if not isinstance(other, Struct):
             return NotImplemented
         return self.values == other.values and self.schema.matches(other.schema)
@@ -301,7 +298,7 @@ class Struct:
     __hash__ = None  # type: ignore[assignment]  # values may change
 
     def __repr__(self) -> str:
-        """As Kafka shows it: without fields that have no value."""
+        """As in Kafka: without fields that have no value."""
         pairs = zip(self.schema.fields, self.values, strict=True)
         shown = (f"{field.name}={text_of(value)}" for field, value in pairs if value is not None)
         return f"Struct{{{','.join(shown)}}}"
@@ -338,7 +335,7 @@ def _without_structs(value: object) -> object:
 
 
 def validate(schema: ConnectSchema, value: object) -> None:
-    """Checks that a value fits its schema; DataError, in Kafka's words, when it does not."""
+    """Check that a value matches its schema; DataError, in Kafka's words, if not."""
     _validate(schema, value, "value")
 
 
@@ -397,7 +394,7 @@ def _is(*kinds: type) -> Callable[[object], bool]:
     return lambda value: isinstance(value, kinds)
 
 
-# A bool is not a number and a datetime not a date, although Python has them as subclasses.
+# A bool is not an integer and a datetime not a date, although they are subclasses in Python.
 _FITS: dict[Type, Callable[[object], bool]] = {
     **{kind: _is_integer(bits) for kind, bits in _INTEGER_BITS.items()},
     Type.FLOAT32: _is(float),
@@ -457,7 +454,7 @@ _INFERRED = (STRING, BOOLEAN, INT64, FLOAT64, BYTES, timestamp(), date(), time()
 
 
 def text_of(value: object) -> str:
-    """A value's text as Java's classes show it; times are as in ISO 8601, bytes as base64."""
+    """A value as a string, like Java's toString; times in ISO 8601, bytes as base64."""
     match value:
         case str():
             return value

@@ -2,12 +2,12 @@
 
 MillstreamError
 └── ConnectError                anything that goes wrong in a worker, a connector or a task
-    ├── RetriableError          may succeed when it is tried again: a system that is away for now
-    ├── DataError               a value that does not fit its schema, or bytes that are no value
+    ├── RetriableError          may succeed when it is retried: a system is unavailable
+    ├── DataError               a value that does not match its schema, or invalid bytes
     ├── ConfigError             an unknown or wrong setting of a worker, connector or transform
-    ├── AlreadyExists           the connector is there already                          (409)
+    ├── AlreadyExists           the connector already exists                            (409)
     ├── NotFound                no such connector, task, plugin or logger               (404)
-    ├── BadRequest              the request cannot be understood or is not allowed      (400)
+    ├── BadRequest              the request is invalid or not allowed                   (400)
     ├── Forbidden               the worker's settings do not allow the operation        (403)
     └── Conflict                another operation is under way: try again later         (409)
 """

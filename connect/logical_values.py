@@ -1,6 +1,6 @@
-"""Values of logical types, and the numbers and bytes that stand for them.
+"""Values of logical types, and the underlying numbers and bytes.
 
-Milliseconds are the finest that Connect has: what is finer is cut off.
+Connect has a precision of milliseconds: fractions of a millisecond are truncated.
 """
 
 import datetime
@@ -26,7 +26,7 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
-# The type that the schema of a logical type must have; others of that name are no logical types.
+# The required types of schemas of logical types; other schemas with these names are not logical.
 _UNDERNEATH = {
     DECIMAL_NAME: Type.BYTES,
     DATE_NAME: Type.INT32,
@@ -42,7 +42,7 @@ def logical_name(schema: ConnectSchema) -> str | None:
 
 
 def scale_of(schema: ConnectSchema) -> int:
-    """The digits after the point of a Decimal's schema."""
+    """The scale of a Decimal's schema."""
     given = (schema.parameters or {}).get(SCALE_PARAMETER)
     if given is None:
         raise DataError("Invalid Decimal schema: scale parameter not found.")
@@ -53,7 +53,7 @@ def scale_of(schema: ConnectSchema) -> int:
 
 
 def unscaled(value: Decimal, scale: int) -> int:
-    """A decimal number in units of its last digit; zeros at its end may be more or fewer."""
+    """The unscaled value of a decimal number; trailing zeros may be added or dropped."""
     if not value.is_finite() or value.adjusted() + scale > DECIMAL_DIGITS_MAX:
         raise DataError(f"the decimal number {value} cannot be written", hint=_DIGITS)
     shifted = value.scaleb(scale, _EXACT)
@@ -69,14 +69,14 @@ def unscaled(value: Decimal, scale: int) -> int:
 
 
 def decimal_bytes(value: Decimal, scale: int) -> bytes:
-    """A decimal number as Java's BigInteger writes its digits."""
+    """The unscaled value of a decimal number as bytes of Java's BigInteger."""
     number = unscaled(value, scale)
     bits = (number if number >= 0 else ~number).bit_length()
     return number.to_bytes(bits // 8 + 1, "big", signed=True)
 
 
 def decimal_of_bytes(data: bytes, scale: int) -> Decimal:
-    """The decimal number of its digits."""
+    """The decimal number of an unscaled value in bytes."""
     if len(data) > DECIMAL_BYTES_MAX:
         raise DataError(f"a decimal number has {len(data)} bytes", hint=_DIGITS)
     return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _EXACT)
@@ -86,12 +86,12 @@ _DIGITS = f"at most {DECIMAL_BYTES_MAX} bytes of digits are written and read"
 
 
 def days_of(value: datetime.date) -> int:
-    """A day as days since 1970."""
+    """A date as days since 1970."""
     return value.toordinal() - _EPOCH_ORDINAL
 
 
 def date_of(days: int) -> datetime.date:
-    """The day of days since 1970."""
+    """The date of days since 1970."""
     try:
         return datetime.date.fromordinal(days + _EPOCH_ORDINAL)
     except (ValueError, OverflowError):
@@ -137,7 +137,7 @@ def _out_of_calendar(what: str) -> DataError:
     )
 
 
-# Logical types whose values are numbers underneath: the class, to the number and back.
+# Logical types with underlying numbers: the class, and the conversions to a number and back.
 NUMBERED: dict[str, tuple[type, Callable[..., int], Callable[[int], object]]] = {
     DATE_NAME: (datetime.date, days_of, date_of),
     TIME_NAME: (datetime.time, time_milliseconds, time_of),

@@ -20,7 +20,7 @@ class PluginFinder(Protocol):
     """Finds plugins by their Java class name, their alias or their Python name."""
 
     def class_name(self, name: str) -> str | None:
-        """The full name of the plugin of any kind that goes by this name; None if none does."""
+        """The full name of a plugin of any kind, by name or alias; None if there is none."""
         ...
 
     def find(self, kind: PluginKind, name: str) -> type | None:
@@ -32,5 +32,5 @@ class PluginFinder(Protocol):
         ...
 
     def version(self, kind: PluginKind, name: str) -> str | None:
-        """The version of a plugin; None if there is none or it does not say."""
+        """The version of a plugin; None if it is missing or has no version."""
         ...

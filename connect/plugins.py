@@ -1,15 +1,15 @@
 """Plugins: connectors, converters, transforms and predicates by the names that users write.
 
-A plugin goes by its full name, by the name without its package, and by that without what kind it
-is: "org.apache.kafka.connect.file.FileStreamSourceConnector", "FileStreamSourceConnector" and
-"FileStreamSource" are one. Installed packages add theirs by entry points:
+A plugin has its full name and two aliases: without the package, and also without the kind:
+"org.apache.kafka.connect.file.FileStreamSourceConnector", "FileStreamSourceConnector" and
+"FileStreamSource" are the same. Installed packages add plugins by entry points:
 
     [project.entry-points."millstream.connectors"]
     weather = "weather_connect.source:WeatherSourceConnector"
 
-These go by the entry point's name too. Other classes go by "package.module:Class", if their module
-is listed in the worker's `plugin.modules`, or is inside of a package that is: a request can name
-any module, and importing one runs it.
+The name of the entry point is an alias, too. Other classes are named "package.module:Class", if
+their module, or its package, is listed in the worker's `plugin.modules`: a request can name any
+module, and importing a module runs it.
 """
 
 import importlib
@@ -39,7 +39,7 @@ ENTRY_POINTS: Mapping[str, tuple[PluginKind, ...]] = {
     "millstream.transforms": (PluginKind.TRANSFORMATION,),
     "millstream.predicates": (PluginKind.PREDICATE,),
 }
-# What the last part of a name may leave out.
+# Suffixes that aliases leave out.
 _SUFFIXES = {
     PluginKind.SOURCE: "Connector",
     PluginKind.SINK: "Connector",
@@ -62,7 +62,7 @@ _METHODS = {
 
 @dataclass(frozen=True, slots=True)
 class _Plugin:
-    """A plugin that is known, loaded or not."""
+    """A plugin, loaded or not."""
 
     kind: PluginKind
     name: str
@@ -72,7 +72,7 @@ class _Plugin:
     alias: str | None = None
 
     def names(self) -> Iterator[str]:
-        """All names it goes by."""
+        """Its full name and its aliases."""
         yield self.name
         yield self.place
         simple = self.place.rpartition(":")[2] if ":" in self.name else self.name.rpartition(".")[2]
@@ -84,14 +84,14 @@ class _Plugin:
 
 
 class Plugins:
-    """All plugins of a worker; see plugin_finder.PluginFinder. Any thread may ask."""
+    """All plugins of a worker; see plugin_finder.PluginFinder. Any thread may call it."""
 
     def __init__(
         self, *, entries: Iterable[EntryPoint] | None = None, modules: Iterable[str] = ()
     ) -> None:
-        """Those that come with the worker, those of entry points, and classes of some modules.
+        """Built-in plugins, those of entry points, and classes of some modules.
 
-        Nothing is imported yet, but the connectors of entry points.
+        Nothing is imported yet, except the connectors of entry points.
         """
         self._modules = set(modules)
         self._plugins: dict[PluginKind, dict[str, _Plugin]] = {kind: {} for kind in PluginKind}
@@ -102,10 +102,10 @@ class Plugins:
         for entry in _entries() if entries is None else entries:
             self._add_entry(entry)
 
-    # --- finding ----------------------------------------------------------------------------
+    # --- lookup -----------------------------------------------------------------------------
 
     def class_name(self, name: str) -> str | None:
-        """The full name of the plugin of any kind that goes by this name; None if none does."""
+        """The full name of a plugin of any kind, by name or alias; None if there is none."""
         for kind in PluginKind:
             full_name = self._full_name(kind, name)
             if full_name is not None:
@@ -115,7 +115,7 @@ class Plugins:
     def find(self, kind: PluginKind, name: str) -> type | None:
         """The class of a plugin of this kind; None if there is none.
 
-        ConfigError if it is there but cannot be imported, which names the library it lacks.
+        ConfigError, which names the missing library, if it cannot be imported.
         """
         full_name = self._full_name(kind, name)
         if full_name is None:
@@ -129,7 +129,7 @@ class Plugins:
         return sorted(self._plugins[kind])
 
     def version(self, kind: PluginKind, name: str) -> str | None:
-        """The version of a plugin; None if there is none or it does not say."""
+        """The version of a plugin; None if it is missing or has no version."""
         full_name = self._full_name(kind, name)
         if full_name is None:
             return None
@@ -140,14 +140,14 @@ class Plugins:
         return str(own()) if callable(own) else None
 
     def kind_of(self, name: str) -> PluginKind | None:
-        """Whether a connector's name is that of a source or of a sink; None if of neither."""
+        """SOURCE or SINK for the name of a connector; None for other names."""
         for kind in CONNECTOR_KINDS:
             if self._full_name(kind, name) is not None:
                 return kind
         return None
 
     def connector(self, name: str) -> type[Connector]:
-        """The class of a connector; ConfigError lists those there are if this one is not."""
+        """The class of a connector; if it is missing, ConfigError lists the available ones."""
         for kind in CONNECTOR_KINDS:
             found = self.find(kind, name)
             if found is not None:
@@ -165,7 +165,7 @@ class Plugins:
         )
 
     def task_name(self, connector: str) -> str:
-        """The class of a connector's tasks, as task configurations name it."""
+        """The class name of a connector's tasks, for task configurations."""
         kind = self.kind_of(connector)
         full_name = None if kind is None else self._full_name(kind, connector)
         known = None if kind is None else self._plugins[kind].get(full_name or "")
@@ -174,18 +174,18 @@ class Plugins:
         task = self.connector(connector)().task_class()
         return f"{task.__module__}:{task.__qualname__}"
 
-    # --- knowing ----------------------------------------------------------------------------
+    # --- names ------------------------------------------------------------------------------
 
     def _full_name(self, kind: PluginKind, name: str) -> str | None:
         known = self._names[kind].get(name)
         if known is not None:
-            return known or None  # an alias of several plugins is none of any
+            return known or None  # an alias of several plugins is ambiguous
         if not self._is_listed(name):
             return None
         return name if _is_of_kind(_load(name, name, missing_ok=True), kind) else None
 
     def allow_module(self, place: str) -> None:
-        """Let a class be used that the owner of the worker names, as "package.module:Class"."""
+        """Allow a class that the owner of the worker names, as "package.module:Class"."""
         if ":" in place:
             self._modules.add(place.partition(":")[0])
 

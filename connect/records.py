@@ -1,7 +1,7 @@
-"""The records that tasks give and take.
+"""The records of source and sink tasks.
 
-They are tuples, because one is made for every record and nothing is made faster, and because the
-parts of many are then taken apart, and put together, by columns.
+They are tuples: one is created per record and tuples are the fastest to create, and many records
+are split and joined by columns.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ class Header(NamedTuple):
 
 
 class Changes(TypedDict, total=False):
-    """What a transform may change."""
+    """The parts of a record that a transform may change."""
 
     topic: str
     partition: int
@@ -35,7 +35,7 @@ class Changes(TypedDict, total=False):
 
 
 class SourceRecord(NamedTuple):
-    """A record that a source task read, with the place in the source to go on from after it."""
+    """A record that a source task read, with the offset in the source to continue from after it."""
 
     source_partition: Mapping[str, object]
     source_offset: Mapping[str, object]
@@ -50,9 +50,9 @@ class SourceRecord(NamedTuple):
 
     @classmethod
     def of_columns(cls, *columns: Iterable[object]) -> list[Self]:
-        """Many records, from all of their parts in order: the fast way, which checks no types.
+        """Many records from columns of all their parts: fast, without type checks.
 
-        All columns have the same length, `itertools.repeat` with a count too; ValueError if not.
+        All columns have the same length, including `itertools.repeat`; ValueError if not.
         """
         return list(map(partial(tuple.__new__, cls), zip(*columns, strict=True)))
 
@@ -78,7 +78,7 @@ class _SinkParts(NamedTuple):
 
 
 class SinkRecord(_SinkParts):
-    """A record of a topic on its way to a sink task; `original_...` say where it was read."""
+    """A record of a topic for a sink task; the `original_...` parts are from before transforms."""
 
     __slots__ = ()
 
@@ -95,14 +95,14 @@ class SinkRecord(_SinkParts):
         timestamp_type: TimestampType = "NoTimestampType",
         headers: Sequence[Header] = (),
     ) -> Self:
-        """A record that no transform has seen: it is where it was read."""
+        """A record before any transform: the original position is its own."""
         parts = (topic, partition, key_schema, key, value_schema, value, offset)
         read = (timestamp_ms, timestamp_type, headers, topic, partition, offset)
         return tuple.__new__(cls, parts + read)
 
     @classmethod
     def of_columns(cls, *columns: Iterable[object]) -> list[Self]:
-        """Many records, as SourceRecord.of_columns makes them."""
+        """Many records; see SourceRecord.of_columns."""
         return list(map(partial(tuple.__new__, cls), zip(*columns, strict=True)))
 
     def changed(self, **changes: Unpack[Changes]) -> "SinkRecord":

@@ -38,7 +38,7 @@ NOT_OF_TOPICS = ("topic", "partitions", "replication.factor", "file.filename")
 
 
 class ConnectServer:
-    """Runs from `start` to `close`; a distributed worker goes on where the last one ended."""
+    """Runs from `start` to `close`; a distributed worker continues where the last one stopped."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class ConnectServer:
     ) -> None:
         """`target` is a broker in this process, or the addresses of brokers.
 
-        Time, files and the worker's name are the machine's; `clock` is for one that differs only
-        in its clock. Without listeners there is no REST API.
+        Time, files and the worker's name are those of the machine; `clock` replaces its clock.
+        Without listeners there is no REST API.
         """
         self._target = target
         self._config = config
@@ -62,27 +62,27 @@ class ConnectServer:
         self._servers: list[HttpServer] = []
         self._opened = ExitStack()
         self._herder: Herder | None = None
-        self.failure: ConnectError | None = None  # why it stopped all connectors by itself
+        self.failure: ConnectError | None = None  # why it has stopped all connectors
 
     @property
     def urls(self) -> list[str]:
-        """Where the REST API is, one for each listener."""
+        """The URLs of the REST API, one per listener."""
         return [f"http://{server.address}" for server in self._servers]
 
     @property
     def url(self) -> str:
-        """Where the REST API is: its first listener."""
+        """The URL of the first listener."""
         assert self._servers, "the server was not started"
         return self.urls[0]
 
     @property
     def herder(self) -> Herder:
-        """Everything the REST API can do."""
+        """All operations of the REST API."""
         assert self._herder is not None, "the server was not started"
         return self._herder
 
     def start(self) -> Self:
-        """Listen, read what is wanted, and begin to do it."""
+        """Start the REST API, read the target states, and start the connectors."""
         try:
             self._start()
         except BaseException:
@@ -98,9 +98,9 @@ class ConnectServer:
         self._opened.close()
 
     def create(self, connectors: Iterable[ConnectorFile]) -> None:
-        """Make the connectors of files, as a standalone worker does.
+        """Create the connectors of files, as a standalone worker does.
 
-        They are the owner's, so they may name classes of any module, and any files.
+        The worker's owner wrote them, so they may name any class and any file.
         """
         for each in connectors:
             self._trust(each.config)
@@ -120,7 +120,7 @@ class ConnectServer:
         try:
             connector = self._plugins.connector(config.get("connector.class", "").strip())
         except ConfigError:
-            return  # the validation says more
+            return  # the validation reports it
         for paths in connector().local_paths(config).values():
             for path in paths:
                 self._config.allowed_paths.add(path)
@@ -180,10 +180,10 @@ class ConnectServer:
             self._servers.append(server.start())
 
     def _join_group(self, member: str) -> None:
-        """See that no other worker runs the same connectors; ConnectError if one does."""
+        """Raise ConnectError if another worker runs the same connectors."""
         config = self._config
         if config.group_id is None:
-            return  # a standalone worker has locked its file of offsets
+            return  # a standalone worker has locked its offsets file
         timeouts = GroupTimeouts(
             config.session_timeout_ms, config.heartbeat_interval_ms, config.rebalance_timeout_ms
         )
@@ -192,7 +192,7 @@ class ConnectServer:
         self._opened.callback(group.close)
 
     def _lost(self, error: ConnectError) -> None:
-        """Another worker runs the connectors now: stop ours, and leave its statuses alone."""
+        """Stop the connectors without writing statuses: another worker runs them now."""
         self.failure = error
         self.herder.give_up()
 
@@ -229,7 +229,6 @@ class ConnectServer:
             return administration.describe_cluster().cluster_id
 
     def __enter__(self) -> Self:
-        """Start."""
         return self.start()
 
     def __exit__(
@@ -238,5 +237,4 @@ class ConnectServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
         self.close()

@@ -1,4 +1,4 @@
-"""StopSignal: how a task learns that it shall end, whatever it waits for."""
+"""StopSignal: ends all waits of a task that must stop."""
 
 from broker import concurrency
 from broker.clock import Clock
@@ -10,7 +10,7 @@ class TaskStopped(ConnectError):
 
 
 class StopSignal:
-    """Set once, from any thread; waits end early when it is."""
+    """Set once, by any thread; ends waits early."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -24,16 +24,16 @@ class StopSignal:
             self._changed.notify_all()
 
     def is_set(self) -> bool:
-        """Whether the task shall end."""
+        """Whether the task must stop."""
         return self.event.is_set()
 
     def wake(self) -> None:
-        """Let those who wait look again at what they wait for."""
+        """Make waiting threads check their conditions again."""
         with self._changed:
             self._changed.notify_all()
 
     def wait(self, timeout_ms: int) -> bool:
-        """Wait for the signal as long as this; whether it is set."""
+        """Wait for the signal or the timeout; whether it is set."""
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         with self._changed:
             while not self.event.is_set():
@@ -44,6 +44,6 @@ class StopSignal:
         return self.event.is_set()
 
     def pause(self, timeout_ms: int) -> None:
-        """Wait as long as this; TaskStopped when the signal comes first."""
+        """Wait for the timeout; raises TaskStopped if the signal comes first."""
         if self.wait(timeout_ms):
             raise TaskStopped("the task was stopped while it waited to retry")

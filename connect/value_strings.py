@@ -96,7 +96,7 @@ def _escaped(text: str) -> str:
 
 
 def value_of_text(text: str) -> Found:
-    """The schema and value that a text stands for."""
+    """The schema and value of a string."""
     single = text.strip()
     if single == "null":
         return None, None
@@ -116,18 +116,17 @@ class _NoValue(Exception):
 
 
 class _Parser:
-    """Reads the tokens of an array or map."""
+    """Parses the tokens of an array or map."""
 
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = tokens
         self._next = 0
 
     def at_end(self) -> bool:
-        """Whether nothing is left."""
         return self._next == len(self._tokens)
 
     def value(self, depth: int) -> Found:
-        """The value that begins here."""
+        """The value at the current token."""
         if depth > _DEPTH_MAX:
             raise _NoValue
         match self._take():
@@ -228,7 +227,7 @@ def _temporal(text: str) -> Found | None:
             return time(), datetime.time.fromisoformat(text[:-1])
         if _TIMESTAMP.fullmatch(text):
             return timestamp(), datetime.datetime.fromisoformat(text)
-    except ValueError:  # there is no such day
+    except ValueError:  # the date does not exist
         pass
     return None
 
@@ -253,7 +252,7 @@ def _number(text: str) -> Found | None:
 
 
 def _aligned(found: list[Found]) -> tuple[ConnectSchema | None, list[object]]:
-    """The schema that elements have in common, with whole numbers as floats where some are."""
+    """The common schema of elements; integers become floats if some elements are floats."""
     values = [value for _, value in found]
     schemas = {schema for schema, value in found if value is not None}
     if not schemas or not all(isinstance(schema, ConnectSchema) for schema in schemas):

@@ -28,7 +28,7 @@ class StationsConnector(SourceConnector):
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """The configuration of each task: some of the stations."""
-        topic, stations = self._settings.text("topic"), self._settings.texts("stations")
+        topic, stations = self._settings.text("topic"), self._settings.strings("stations")
         shares = [stations[number::max_tasks] for number in range(max_tasks)]
         return [{"topic": topic, "stations": ",".join(share)} for share in shares if share]
 
@@ -41,7 +41,7 @@ class StationsTask(SourceTask):
         settings = StationsConnector.config().parse(config)
         self._topic = settings.text("topic")
         self._hours: dict[str, int] = {}
-        for station in settings.texts("stations"):
+        for station in settings.strings("stations"):
             stored = self.context.offset_reader.offset({"station": station}) or {"hour": 0}
             self._hours[station] = int(str(stored["hour"]))
 

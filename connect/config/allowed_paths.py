@@ -1,6 +1,6 @@
 """AllowedPaths: the directories in which connectors may open files.
 
-Otherwise everyone who may create a connector could read and write every file that the worker can. A
+Otherwise, anyone who may create a connector could read and write every file that the worker can. A
 connector names the files that it opens (`Connector.local_paths`), and the worker refuses those
 outside of `connector.allowed.paths`: when a configuration is validated, and again whenever the
 connector or one of its tasks starts. Links and ".." are followed first. "/" allows every file.
@@ -14,15 +14,15 @@ from connect.api import Connector, SinkConnector
 from connect.errors import ConfigError
 
 SETTING = "connector.allowed.paths"
-# A sink that could write them could have the worker run what it has written.
+# A sink that may write Python files could make the worker run them.
 CODE_SUFFIXES = frozenset({".py", ".pyc", ".pyd", ".pth", ".so"})
 
 
 class AllowedPaths:
-    """Directories, with everything below them."""
+    """Directories, including everything below them."""
 
     def __init__(self, directories: Iterable[str | Path]) -> None:
-        """Relative paths are below the working directory of the worker."""
+        """Relative paths are relative to the working directory of the worker."""
         self.directories = tuple(dict.fromkeys(Path(os.path.realpath(d)) for d in directories))
 
     def add(self, path: str | Path) -> None:

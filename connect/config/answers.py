@@ -67,7 +67,7 @@ def key_info(key: ConfigKey) -> dict[str, object]:
 
 def value_info(value: ConfigValue, type_: ConfigType | None) -> dict[str, object]:
     """The validation result of one setting."""
-    # What is offered for a list are its entries.
+    # The recommended values of a list are its entries.
     offered = ConfigType.STRING if type_ is ConfigType.LIST else type_
     text = text_of(value.value, type_)
     hidden = type_ is None and is_secret_name(value.name)

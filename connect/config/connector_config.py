@@ -89,7 +89,7 @@ def sink_definition(
 
 
 def check_sink(config: Mapping[str, str | None], found: dict[str, ConfigValue]) -> None:
-    """Adds errors of a sink's topics, which depend on several settings."""
+    """Add errors of a sink's topics, which depend on several settings."""
     topics, pattern = config.get("topics") or "", config.get("topics.regex") or ""
     dead_letters = (config.get("errors.deadletterqueue.topic.name") or "").strip()
 
@@ -113,7 +113,7 @@ def check_sink(config: Mapping[str, str | None], found: dict[str, ConfigValue]) 
 
 
 def sink_topics(config: Mapping[str, str | None]) -> list[str]:
-    """The topics that a sink names, each once."""
+    """The topics of a sink, without duplicates."""
     topics = parse_type("topics", config.get("topics"), ConfigType.LIST)
     listed: Sequence[str] = topics if isinstance(topics, list) else []
     return [topic for topic in dict.fromkeys(listed) if topic]
@@ -123,7 +123,7 @@ def _matches(pattern: str, topic: str) -> bool:
     try:
         return compile_pattern(pattern).fullmatch(topic) is not None
     except ValueError:
-        return False  # the setting's own validator says so
+        return False  # the setting's own validator reports it
 
 
 def _identity(plugins: PluginFinder | None, connector_class: str | None) -> list[ConfigKey]:
@@ -255,7 +255,7 @@ def _plugin_class(kind: PluginKind, plugins: PluginFinder | None) -> Check:
 
 
 def class_finder(plugins: PluginFinder) -> Callable[[str], str | None]:
-    """Gives the full name of a plugin, or of a family of plugins: Cast, of Cast$Key."""
+    """Returns the full name of a plugin, or of a family of plugins: Cast, of Cast$Key."""
 
     def find(name: str) -> str | None:
         full_names = (each for kind in PluginKind for each in plugins.class_names(kind))
@@ -266,7 +266,7 @@ def class_finder(plugins: PluginFinder) -> Callable[[str], str | None]:
 
 
 def ensure_plugin(plugins: PluginFinder, kind: PluginKind, name: str) -> type:
-    """The class of a plugin; ConfigError if it is of another kind or only a family of plugins."""
+    """The class of a plugin; ConfigError if it is of another kind or a family of plugins."""
     found = plugins.find(kind, name)
     if found is not None:
         return found
@@ -279,23 +279,23 @@ def ensure_plugin(plugins: PluginFinder, kind: PluginKind, name: str) -> type:
 
 @dataclass(frozen=True, slots=True)
 class ClassRecommender:
-    """Offers all plugins of a kind."""
+    """Recommends all plugins of a kind."""
 
     plugins: PluginFinder
     kind: PluginKind
 
     def valid_values(self, name: str, parsed: Mapping[str, object]) -> Sequence[object]:
-        """Their names."""
+        """The names of the plugins."""
         return self.plugins.class_names(self.kind)
 
     def visible(self, name: str, parsed: Mapping[str, object]) -> bool:
-        """Always."""
+        """Always visible."""
         return True
 
 
 @dataclass(frozen=True, slots=True)
 class VersionRecommender:
-    """Offers the version of the plugin that another setting names."""
+    """Recommends the version of the plugin that another setting names."""
 
     plugins: PluginFinder
     kind: PluginKind
@@ -303,13 +303,13 @@ class VersionRecommender:
     only_with_class: bool = True
 
     def valid_values(self, name: str, parsed: Mapping[str, object]) -> Sequence[object]:
-        """The only version."""
+        """The only version of the plugin."""
         chosen = parsed.get(self.class_setting)
         version = None if chosen is None else self.plugins.version(self.kind, str(chosen))
         return [] if version is None else [version]
 
     def visible(self, name: str, parsed: Mapping[str, object]) -> bool:
-        """When the plugin is named, for converters."""
+        """Whether the plugin is set, for converters; others are always visible."""
         return not self.only_with_class or parsed.get(self.class_setting) is not None
 
 

@@ -1,10 +1,10 @@
-"""Connectors in files, as standalone workers get them on their command line.
+"""Connector files, which standalone workers take on the command line.
 
 name=local-file-source                                   Java properties
 connector.class=FileStreamSource
 
 {"name": "local-file-source", "connector.class": ...}    the same as JSON
-{"name": ..., "config": {...}, "initial_state": ...}     as POST /connectors takes it
+{"name": ..., "config": {...}, "initial_state": ...}     as for POST /connectors
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class ConnectorFile:
 
 
 def read_connector(file: Path) -> ConnectorFile:
-    """The connector of a file; ConfigError names the file if it has none."""
+    """Read a connector file; ConfigError names the file."""
     content = _json(file)
     if "config" in content:
         config = settings_of(content["config"], at=f"{file}: config")

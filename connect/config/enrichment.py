@@ -53,9 +53,9 @@ def enrich(
     *,
     require_all: bool = False,
 ) -> ConfigDef:
-    """A new definition that knows the settings of the transforms and predicates of `config`.
+    """A new definition with the settings of the transforms and predicates of `config`.
 
-    With `require_all` a plugin that is missing is an error here; otherwise its type is found wrong
+    With `require_all`, a missing plugin is an error here; otherwise its type is found invalid
     when the definition is used.
     """
     enriched = ConfigDef(definition.keys.values(), find_class=class_finder(plugins))

@@ -2,7 +2,7 @@
 
 The definitions of the connector, its transforms, predicates and converters declare passwords; for
 an undefined setting its name decides (hidden_values.py). A client may send a configuration back as
-it is shown: a hidden value then means the stored one.
+it was shown: a hidden value then stands for the stored one.
 """
 
 import logging
@@ -38,11 +38,11 @@ class HiddenSettings:
     """Hides the passwords of configurations. Thread-safe."""
 
     def __init__(self, plugins: PluginFinder) -> None:
-        """The plugins define settings."""
+        """The plugins declare which settings are passwords."""
         self._plugins = plugins
 
     def shown(self, config: Config, of: Config | None = None) -> dict[str, str]:
-        """A configuration without passwords; for a task, `of` is its connector."""
+        """A configuration without passwords; for a task, `of` is that of its connector."""
         keys = self._keys(config if of is None else of)
         return {
             name: hide_value(name, text, password=_is_password(name, keys))
@@ -52,7 +52,7 @@ class HiddenSettings:
     def restored(self, given: NullableConfig, stored: Config | None) -> NullableConfig:
         """The given configuration, with stored values in place of hidden ones.
 
-        BadRequest if there is no stored value for what is hidden.
+        BadRequest if a hidden value has no stored one.
         """
         if not any(text is not None and HIDDEN in text for text in given.values()):
             return given

@@ -1,15 +1,15 @@
 """Hides passwords in responses, statuses and logs, by their names and forms.
 
-A definition says which settings are passwords (ConfigType.PASSWORD). Of settings that have none,
-such as those of clients, the name says it. In any other text, passwords inside of URLs and headers
-of authorization are hidden. A reference (`${file:...}`) is not a secret and shown unchanged.
+Definitions declare passwords (ConfigType.PASSWORD). Settings without a definition, such as those of
+clients, are passwords by their names. In all other strings, the passwords in URLs and authorization
+headers are hidden. A reference (`${file:...}`) is not secret and is shown unchanged.
 """
 
 import re
 from collections.abc import Iterable
 
 HIDDEN = "[hidden]"
-# Shorter ones stand in any text by chance.
+# Shorter ones occur in strings by chance.
 SECRET_CHARACTERS_MIN = 4
 _NAME = re.compile(
     r"(?i)(?:^|[._-])(?:password|passwd|passphrase|pwd|secret|token|credentials?|apikey|"

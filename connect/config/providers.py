@@ -4,8 +4,8 @@
     ${dir:/run/secrets:db-password}                 the content of a file
     ${env:DB_PASSWORD}                              an environment variable
 
-Only providers that the worker's configuration names can be used: otherwise everyone who may create
-a connector could read every file that the worker can. For the same reason file providers read only
+Only providers in the worker's configuration can be used: otherwise, anyone who may create a
+connector could read every file that the worker can. For the same reason file providers read only
 files in their `allowed.paths` or, without that, in the worker's `connector.allowed.paths`;
 references in the worker's own settings are trusted. Stores and the REST API hold the references;
 connectors and tasks get the values. A reference that cannot be resolved is kept as it is.
@@ -30,7 +30,7 @@ PREFIX = "config.providers"
 
 
 class ConfigProvider(Protocol):
-    """A source of values."""
+    """Resolves references to values."""
 
     def find(self, path: str, key: str) -> str | None:
         """The value of a key; None if there is none."""
@@ -44,7 +44,6 @@ class FileProvider:
         self._allowed = _Allowed(parameters, default)
 
     def find(self, path: str, key: str) -> str | None:
-        """The setting of a properties file."""
         if not self._allowed.allow(path):
             return None
         try:
@@ -84,7 +83,7 @@ class EnvironmentProvider:
             ) from error
 
     def find(self, path: str, key: str) -> str | None:
-        """A variable; variables have no path."""
+        """An environment variable; the path is ignored."""
         if path or not self._pattern.fullmatch(key):
             return None
         return os.environ.get(key)
@@ -103,21 +102,21 @@ class ConfigProviders:
     def __init__(self, settings: Mapping[str, str], allowed: AllowedPaths = EVERYWHERE) -> None:
         """The providers in the worker's settings; ConfigError for an unknown one.
 
-        `allowed` holds for providers without `allowed.paths`.
+        `allowed` applies to providers without `allowed.paths`.
         """
         names = [name.strip() for name in settings.get(PREFIX, "").split(",") if name.strip()]
         self._providers = {name: _provider(name, settings, allowed) for name in names}
 
     def resolve(self, config: Mapping[str, str]) -> dict[str, str]:
-        """The settings with their references replaced by the values."""
+        """The settings with references replaced by their values."""
         return {name: self._resolve(text) for name, text in config.items()}
 
     def restore(
         self, resolved: Mapping[str, str], written: Mapping[str, str], *, values: Mapping[str, str]
     ) -> dict[str, str]:
-        """Settings derived from `values`, with the references that were `written` for them.
+        """Settings derived from `values`, with the original references in place of their values.
 
-        A task's settings are mostly copies of its connector's: no secret may get into the stores.
+        Most settings of a task are copies of its connector's: no secret may be stored.
         """
         return {
             name: written[name] if text == values.get(name) and name in written else text

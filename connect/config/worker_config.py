@@ -1,7 +1,8 @@
 """WorkerConfig: the settings of a worker, from a properties or JSON file.
 
-A worker with `offset.storage.file.filename` is standalone: its connectors are those of its files,
-and of requests until it ends. One with `group.id` keeps everything in three topics.
+A worker with `offset.storage.file.filename` is standalone: its connectors come from files and,
+until it stops, from requests. A worker with `group.id` is distributed: it stores everything in
+three topics.
 """
 
 import difflib
@@ -81,21 +82,21 @@ class WorkerConfig:
     status_storage_replication_factor: int = 3
     status_storage_partitions: int = 5
     exactly_once_source_support: str = "disabled"
-    # All settings as they were given, references resolved; they may hold secrets.
+    # All given settings, with references resolved; they may contain secrets.
     originals: Mapping[str, str] = field(default_factory=dict, repr=False)
     # Where connectors may open files.
     allowed_paths: AllowedPaths = field(default_factory=_here, compare=False)
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> "WorkerConfig":
-        """Check the settings; ConfigError names the first that is wrong."""
+        """Validate the settings; ConfigError names the first invalid one."""
         resolved = ConfigProviders(settings).resolve(settings)
         _refuse_security(resolved)
         definition = _definition(resolved)
         _warn_of_unknown(resolved, definition)
         values = definition.parse(resolved)
         named = {name.replace(".", "_"): value for name, value in values.items()}
-        paths = AllowedPaths(definition.parse(resolved).texts("connector.allowed.paths") or ["."])
+        paths = AllowedPaths(definition.parse(resolved).strings("connector.allowed.paths") or ["."])
         config = cls(**named, originals=resolved, allowed_paths=paths)  # type: ignore[arg-type]
         for listener in config.listeners:
             parse_listener(listener)
@@ -113,25 +114,25 @@ class WorkerConfig:
 
     @property
     def modules(self) -> list[str]:
-        """The modules whose classes may be used: those listed, and those of its own converters."""
+        """The modules of allowed plugin classes: the listed ones, and those of its converters."""
         own = (self.key_converter, self.value_converter, self.header_converter)
         return [*self.plugin_modules, *(each.partition(":")[0] for each in own if ":" in each)]
 
     def worker_id(self, bound_port: int, machine: Machine) -> str:
-        """host:port by which others know this worker, listening on a port."""
+        """The worker's id: host:port of its listener."""
         host, port = parse_listener(self.listeners[0]) if self.listeners else ("", DEFAULT_PORT)
         shown = self.rest_advertised_host_name or host or machine.host_name
         return f"{shown}:{self.rest_advertised_port or port or bound_port}"
 
     def member_name(self, bound_port: int, machine: Machine) -> str:
-        """What no two running workers have in common; the same after a restart."""
+        """A name that is unique among running workers, and the same after a restart."""
         name = f"{self.worker_id(bound_port, machine)} on {machine.host_name}"
         return name if self.listeners else f"{name}, process {machine.process_id}"
 
     def own_client_settings(self, *, over_network: bool) -> dict[str, object]:
         """Settings of the clients that read and write the worker's own topics.
 
-        They have no prefix. A broker in this process has no use for those of the network.
+        They have no prefix. For a broker in this process, network settings are left out.
         """
         own = {
             name: text for name, text in self.originals.items() if is_client_setting("admin", name)
@@ -169,7 +170,7 @@ def settings_of(content: object, *, at: str) -> dict[str, str]:
 
 
 def _text(value: object, *, at: str) -> str:
-    """A JSON value as the text of a setting; objects, lists and null are none."""
+    """A JSON value as a string; ConfigError for objects, lists and null."""
     match value:
         case str():
             return value
@@ -182,7 +183,7 @@ def _text(value: object, *, at: str) -> str:
 
 
 def parse_listener(listener: str) -> tuple[str, int]:
-    """Host and port of "http://host:port"; an empty host is every interface."""
+    """Host and port of "http://host:port"; an empty host means all interfaces."""
     try:
         address = urlsplit(listener if "://" in listener else f"http://{listener}")
         port = address.port
@@ -207,7 +208,7 @@ def _definition(settings: Mapping[str, str]) -> ConfigDef:
 
 
 def _refuse_security(settings: Mapping[str, str]) -> None:
-    """Refuse what protects the REST API of Kafka Connect: ignoring it would let everyone in."""
+    """Refuse settings that protect the REST API in Kafka Connect: they would have no effect."""
     for name, value in settings.items():
         if name in PROTECTING and value.strip() and value.strip().upper() != "NONE":
             raise ConfigError(
@@ -217,7 +218,7 @@ def _refuse_security(settings: Mapping[str, str]) -> None:
 
 
 def _warn_of_unknown(settings: Mapping[str, str], definition: ConfigDef) -> None:
-    """Kafka Connect takes every setting, so that plugins may have theirs; a typo gets a hint."""
+    """Warn of unknown settings: Kafka Connect accepts them, for plugins, but some are typos."""
     known = [*definition.keys, *IGNORED]
     for name in settings:
         if name in known or name.startswith(PREFIXES) or is_client_setting("admin", name):

@@ -18,7 +18,7 @@ REPLICATION_DOC = (
 
 
 def common_settings() -> ConfigDef:
-    """What every worker knows."""
+    """The settings of all workers."""
     settings = ConfigDef()
     settings.define(
         "bootstrap.servers",
@@ -81,7 +81,7 @@ def common_settings() -> ConfigDef:
 
 
 def _define_plugins(settings: ConfigDef) -> None:
-    """Whose code runs, and which files it may open."""
+    """Allowed plugins, and the files that they may open."""
     settings.define(
         "plugin.modules",
         ConfigType.LIST,
@@ -133,7 +133,7 @@ def _define_rest(settings: ConfigDef) -> None:
 
 
 def standalone_settings() -> ConfigDef:
-    """What only a worker without a group knows."""
+    """The settings of standalone workers only."""
     return ConfigDef(common_settings().keys.values()).define(
         "offset.storage.file.filename",
         ConfigType.STRING,
@@ -144,7 +144,7 @@ def standalone_settings() -> ConfigDef:
 
 
 def distributed_settings() -> ConfigDef:
-    """What only a worker that keeps its state in topics knows."""
+    """The settings of distributed workers only."""
     settings = ConfigDef(common_settings().keys.values()).define(
         "group.id",
         ConfigType.STRING,
@@ -198,8 +198,8 @@ def distributed_settings() -> ConfigDef:
     )
 
 
-# Settings of Kafka Connect that mean something there only: a file that has them works here too.
-# Some would matter to several workers, those of plugins to the JVM's class loaders.
+# Settings that only Kafka Connect uses: files with them are accepted. Some are for several workers,
+# others for the JVM's class loaders.
 IGNORED = frozenset(
     {
         "access.control.allow.methods",

@@ -1,4 +1,4 @@
-"""Lines of a file that grows, is cut off or replaced while it is read, and of standard input."""
+"""Lines of standard input, or of a file that may grow, be truncated or replaced."""
 
 import errno
 import os
@@ -14,9 +14,9 @@ from connect.errors import ConnectError
 
 READ_BYTES = 256 * 1024
 LINE_BYTES_MAX = 64 * 1024 * 1024
-# So many bytes before the place of reading are compared: other bytes there mean another content.
+# The number of bytes before the current position that are compared to detect changed files.
 _TAIL_BYTES = 256
-# A carriage return at the end may be half of a line's end: it waits for the next byte.
+# A carriage return at the end may be half of a line end: it waits for the next byte.
 _LINE_END = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)
 
 
@@ -25,15 +25,15 @@ Line = tuple[str, int | None]
 
 
 class LineSplitter:
-    """Cuts bytes into lines; the last one waits for its end."""
+    """Splits bytes into lines; the last line waits for its end."""
 
     def __init__(self, position: int = 0) -> None:
-        """Nothing waits; the position is that of the first byte that comes."""
+        """The position is that of the first byte."""
         self.unfinished = b""
         self._position = position  # of the unfinished line
 
     def split(self, data: bytes) -> list[tuple[str, int]]:
-        """The lines that are complete now, and the position after each."""
+        """The lines that are complete, and the position after each."""
         data = self.unfinished + data
         end = self._position + len(data)
         if b"\r" in data:
@@ -41,10 +41,10 @@ class LineSplitter:
         else:
             parts = data.split(b"\n")
             self.unfinished = parts.pop()
-            texts = map(bytes.decode, parts, repeat("utf-8"), repeat("replace"))
-            # One more for each line's end, which `count` gives for ever.
+            decoded = map(bytes.decode, parts, repeat("utf-8"), repeat("replace"))
+            # `count` adds one for each line end.
             ends = map(add, accumulate(map(len, parts)), count(self._position + 1))
-            lines = list(zip(texts, ends, strict=False))
+            lines = list(zip(decoded, ends, strict=False))
         self._position = end - len(self.unfinished)
         if len(self.unfinished) > LINE_BYTES_MAX:
             raise ConnectError(
@@ -67,18 +67,18 @@ class LineSplitter:
 class FileLines:
     """Lines of a file from some position on.
 
-    When the file gets shorter, has other bytes before the place of reading, or another file takes
-    its name, reading starts again at its beginning. A file that took the name is read when the old
-    one has come to its end; a last line that will never be finished counts as a line then.
+    When the file gets shorter, has different bytes before the current position, or was replaced by
+    another file, reading restarts at its beginning. The old file is read to its end before a file
+    that replaces it; an unfinished last line then counts as a line.
     """
 
     def __init__(self, path: str, position: int) -> None:
-        """Opens the file; FileNotFoundError when it is not there (yet)."""
+        """Open the file; FileNotFoundError if it does not exist (yet)."""
         self._path = Path(path)
         self._open(position)
 
     def next_lines(self) -> list[Line]:
-        """The lines that were added; none when the file is read to its end."""
+        """The added lines; none at the end of the file."""
         if self._is_changed():
             self._start_again()
         data = os.read(self._file, READ_BYTES)
@@ -87,7 +87,6 @@ class FileLines:
         return self._lines_of_replaced() if self._is_replaced() else []
 
     def close(self) -> None:
-        """Closes the file."""
         os.close(self._file)
 
     def _open(self, position: int) -> None:
@@ -119,7 +118,7 @@ class FileLines:
         try:
             named = self._path.stat()
         except FileNotFoundError:
-            return False  # it may come back, or another one in its place
+            return False  # it may be recreated or replaced
         opened = os.fstat(self._file)
         return (named.st_dev, named.st_ino) != (opened.st_dev, opened.st_ino)
 
@@ -136,13 +135,13 @@ class FileLines:
 
 
 class StandardInputLines:
-    """Lines that come through standard input; they have no position to go on from."""
+    """Lines of standard input; they have no positions."""
 
     def __init__(self) -> None:
         self._splitter = LineSplitter()
 
     def next_lines(self) -> list[Line]:
-        """The lines that have come; none when there is nothing to read now."""
+        """The lines that have arrived; none if there is nothing to read now."""
         file = sys.stdin.fileno()
         ready, _, _ = select.select([file], [], [], 0)
         if not ready:
@@ -151,4 +150,4 @@ class StandardInputLines:
         return [(text, None) for text, _ in lines]
 
     def close(self) -> None:
-        """Standard input stays open: others may read it."""
+        """Do nothing: others may read standard input."""

@@ -29,11 +29,9 @@ class FileStreamSinkConnector(SinkConnector):
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The settings."""
         return DEFINITION
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Checks the configuration."""
         DEFINITION.parse(config)
         self._config = dict(config)
 
@@ -43,28 +41,27 @@ class FileStreamSinkConnector(SinkConnector):
         return {"file": [file.strip()]} if file and file.strip() else {}
 
     def task_class(self) -> type[SinkTask]:
-        """The task that writes."""
         return FileStreamSinkTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """All tasks add to the same file."""
+        """All tasks append to the same file."""
         return [self._config] * max_tasks
 
     def alter_offsets(
         self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]
     ) -> bool:
-        """The worker keeps the offsets, and any are fine."""
+        """Accepts any offsets: the worker stores them."""
         return True
 
 
 class FileStreamSinkTask(SinkTask):
-    """Adds a line for every record."""
+    """Appends a line for every record."""
 
     def __init__(self) -> None:
         self._file: TextIO | None = None
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Opens the file, at its end."""
+        """Opens the file for appending."""
         path = DEFINITION.parse(config).text_or_none("file")
         if not path:
             return
@@ -79,14 +76,14 @@ class FileStreamSinkTask(SinkTask):
             ) from None
 
     def put(self, records: Sequence[SinkRecord]) -> None:
-        """Writes the lines; others can read them at once."""
+        """Writes and flushes the lines."""
         if records:
             out = self._file or sys.stdout
-            texts = [record.value for record in records]
-            if set(map(type, texts)) != {str}:
-                texts = list(map(text_of, texts))
-            # In one piece: tasks of one connector add to the same file.
-            out.write("\n".join([*cast("list[str]", texts), ""]))
+            lines = [record.value for record in records]
+            if set(map(type, lines)) != {str}:
+                lines = list(map(text_of, lines))
+            # In one write: several tasks append to the same file.
+            out.write("\n".join([*cast("list[str]", lines), ""]))
             out.flush()
 
     def flush(self, offsets: Mapping[TopicPartition, int]) -> None:
@@ -95,6 +92,5 @@ class FileStreamSinkTask(SinkTask):
             os.fsync(self._file.fileno())
 
     def stop(self) -> None:
-        """Closes the file."""
         if self._file is not None:
             self._file.close()

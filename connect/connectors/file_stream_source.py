@@ -15,7 +15,7 @@ from connect.stop_signal import StopSignal
 
 FILENAME = "filename"
 POSITION = "position"
-# How often a file that has nothing new, or is not there yet, is looked at.
+# How often to check a file that has no new lines or does not exist yet.
 LOOK_MS = 100
 
 DEFINITION = (
@@ -53,11 +53,9 @@ class FileStreamSourceConnector(SourceConnector):
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The settings."""
         return DEFINITION
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Checks the configuration."""
         DEFINITION.parse(config)
         self._config = dict(config)
 
@@ -67,15 +65,14 @@ class FileStreamSourceConnector(SourceConnector):
         return {"file": [file.strip()]} if file and file.strip() else {}
 
     def task_class(self) -> type[SourceTask]:
-        """The task that reads."""
         return FileStreamSourceTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """One: a file is read from front to back."""
+        """One task: a file is read from front to back."""
         return [self._config]
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
-        """A file has positions to go on from, standard input has none."""
+        """Supported for files; standard input has no positions."""
         if DEFINITION.parse(config).text_or_none("file"):
             return ExactlyOnceSupport.SUPPORTED
         return ExactlyOnceSupport.UNSUPPORTED
@@ -92,7 +89,7 @@ class FileStreamSourceConnector(SourceConnector):
                 "This is because stdin is used for input and offsets are not tracked."
             )
         for partition, offset in offsets:
-            # Anything may be reset, or a user could not clean up what is wrong.
+            # Any partition may be reset, so that users can remove invalid ones.
             if offset is not None:
                 _check_offset(partition, offset)
         return True
@@ -117,15 +114,15 @@ def _check_offset(partition: Mapping[str, object] | None, offset: Mapping[str, o
 
 
 class FileStreamSourceTask(SourceTask):
-    """Reads lines as they are added, from the position after the last one that was stored."""
+    """Reads lines as they are added, from the last stored position on."""
 
     def __init__(self, clock: Clock | None = None) -> None:
-        """Waits and timestamps go by the clock."""
+        """The clock is used for waits and timestamps."""
         self._clock = clock or SystemClock()
         self._stop = StopSignal(self._clock)
-        self._reading = concurrency.Lock()  # `stop` comes from another thread and closes the file
+        self._reading = concurrency.Lock()  # another thread calls `stop`, which closes the file
         self._lines: FileLines | StandardInputLines | None = None
-        self._waiting: list[Line] = []  # were read, but did not fit into the last batch
+        self._waiting: list[Line] = []  # were read, but not returned yet
 
     def start(self, config: Mapping[str, str]) -> None:
         """Takes the settings; a file is opened by the first poll that finds it."""
@@ -136,7 +133,7 @@ class FileStreamSourceTask(SourceTask):
         self._partition = {FILENAME: self._file}
 
     def poll(self) -> Sequence[SourceRecord] | None:
-        """The lines that were added, or a wait for some."""
+        """The added lines, or none after a wait."""
         with self._reading:
             if self._stop.is_set():
                 return None
@@ -144,8 +141,8 @@ class FileStreamSourceTask(SourceTask):
         if not lines:
             self._stop.wait(LOOK_MS)
             return None
-        texts, positions = zip(*lines, strict=True)
-        count = len(texts)
+        values, positions = zip(*lines, strict=True)
+        count = len(values)
         return SourceRecord.of_columns(
             repeat(self._partition, count),
             [{POSITION: position} for position in positions],
@@ -154,13 +151,13 @@ class FileStreamSourceTask(SourceTask):
             repeat(None, count),  # no key
             repeat(None, count),
             repeat(STRING, count),
-            texts,
+            values,
             repeat(self._clock.now_ms(), count),
             repeat((), count),
         )
 
     def stop(self) -> None:
-        """Wakes `poll` and closes the file."""
+        """Ends a wait of `poll` and closes the file."""
         self._stop.set()
         with self._reading:
             if self._lines is not None:
@@ -187,7 +184,7 @@ class FileStreamSourceTask(SourceTask):
         try:
             return FileLines(self._file, position)
         except FileNotFoundError:
-            return None  # it may come
+            return None  # it may be created
         except OSError as error:
             raise ConnectError(
                 f"cannot read the file: {error.strerror}",

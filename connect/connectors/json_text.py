@@ -1,7 +1,7 @@
 """Values as JSON without schemas, with the numbers and strings that Kafka's JSON converter writes.
 
 bytes are base64, a Decimal is a number, a Date is days since 1970, a Time is milliseconds of the
-day and a Timestamp is milliseconds since 1970.
+day, and a Timestamp is milliseconds since 1970.
 """
 
 import base64
@@ -26,7 +26,7 @@ _OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_NON_STR_KEYS
 
 
 def json_text(value: object) -> bytes:
-    """A value as JSON; DataError when it cannot be."""
+    """A value as JSON; DataError if it cannot be encoded."""
     try:
         return orjson.dumps(value, _plain, _OPTIONS)
     except orjson.JSONEncodeError as error:
@@ -34,7 +34,7 @@ def json_text(value: object) -> bytes:
 
 
 def json_lines(values: Sequence[object]) -> bytes:
-    """Each value as JSON in a line; DataError when one of them cannot be."""
+    """Values as lines of JSON; DataError if one cannot be encoded."""
     lines = bytearray()  # each string is released immediately, and its memory is reused
     options = _OPTIONS | orjson.OPT_APPEND_NEWLINE
     schema: ConnectSchema | None = None
@@ -52,7 +52,7 @@ def json_lines(values: Sequence[object]) -> bytes:
 
 
 def _dict_of(struct: Struct, special: "_Special") -> dict[str, object]:
-    # Not deep: structs inside come to `_plain` by themselves.
+    # Not recursive: the JSON encoder calls `_plain` for nested structs.
     found = dict(zip(struct.schema.positions, struct.values, strict=True))
     defaults, numbered = special
     for name, default in defaults:
@@ -64,7 +64,7 @@ def _dict_of(struct: Struct, special: "_Special") -> dict[str, object]:
     return found
 
 
-# Fields whose null is something else, and those that are numbers in JSON and not in Python.
+# Fields with defaults for null, and fields that are numbers in JSON but not in Python.
 _Special = tuple[list[tuple[str, object]], list[tuple[str, type, Callable[..., int]]]]
 
 

@@ -1,7 +1,7 @@
-"""Assignment: which connectors and tasks this worker runs, and whether it decides for others.
+"""Assignment: the connectors and tasks of this worker, and whether it is the leader.
 
-Today a worker is alone, and everything is its own. Several workers of one group would share them by
-an assignment that speaks Connect's group protocol; nothing else has to know.
+Today a group has one worker, which runs everything. Several workers of one group would share
+connectors by an Assignment that implements Connect's group protocol; other code would not change.
 """
 
 from typing import Protocol
@@ -41,19 +41,15 @@ class SingleWorker:
     generation = 0
 
     def __init__(self, worker_id: str) -> None:
-        """The worker's address is its id."""
         self.worker_id = worker_id
 
     def is_leader(self) -> bool:
-        """No other worker exists."""
         return True
 
     def runs_connector(self, name: str) -> bool:
-        """All of them."""
         del name
         return True
 
     def runs_task(self, task: TaskId) -> bool:
-        """All of them."""
         del task
         return True

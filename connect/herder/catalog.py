@@ -29,7 +29,7 @@ class PluginCatalog:
     validation: Validation
 
     def listing(self, *, connectors_only: bool = True) -> list[PluginInfo]:
-        """The plugins that can be used."""
+        """The available plugins."""
         return [
             PluginInfo(name, kind.value, self.plugins.version(kind, name))
             for kind in KINDS
@@ -82,5 +82,5 @@ class PluginCatalog:
 
 
 def _short(name: str) -> str:
-    """A connector's name as it may be written in a path: packages and the last word left out."""
+    """A connector's name in a path: without packages and without its last word."""
     return name.removesuffix("Connector") or name

@@ -1,11 +1,11 @@
 """ConnectorSupervisor: keeps one connector and its tasks in their target state, in its own thread.
 
     config store ──changed──► reconcile:
-        deleted                         stop everything, forget its states
-        its configuration is new        restart the connector
-        its target state is new         start, pause or stop it
-        it generates other tasks        write their configurations to the store
-        the store's tasks are new       stop and start those that changed
+        deleted                         stop everything, delete its states
+        its configuration has changed   restart the connector
+        its target state has changed    start, pause or stop it
+        its task configs have changed   write them to the store
+        the store's tasks have changed  restart the changed tasks
 
 Connectors are user code: one that hangs or fails blocks only its own supervisor. Callers wait for
 the result with a future.
@@ -50,11 +50,11 @@ class ConnectorWorker(Protocol):
         on_reconfigure: Callable[[], None],
         target: TargetState,
     ) -> None:
-        """Start a connector, soon."""
+        """Start a connector, asynchronously."""
         ...
 
     def stop_connector(self, name: str) -> bool:
-        """Stop a connector and wait for that, a while; whether it was there."""
+        """Stop a connector, with a timeout; whether it was running."""
         ...
 
     def connector_task_configs(self, name: str) -> list[dict[str, str]]:
@@ -62,7 +62,7 @@ class ConnectorWorker(Protocol):
         ...
 
     def set_target_state(self, name: str, target: TargetState) -> None:
-        """Pause or resume a connector and its tasks, soon."""
+        """Pause or resume a connector and its tasks, asynchronously."""
         ...
 
     def start_task(
@@ -78,15 +78,15 @@ class ConnectorWorker(Protocol):
         ...
 
     def fences_tasks(self, config: Config) -> bool:
-        """Whether tasks of a connector must be fenced before others take their place."""
+        """Whether the tasks of a connector must be fenced before they are replaced."""
         ...
 
     def fence_tasks(self, name: str, config: Config, count: int) -> None:
-        """Fence tasks that another worker may still run, so that they can no longer write."""
+        """Fence tasks that another worker may still run: they can no longer write."""
         ...
 
     def stop_tasks(self, task_ids: Iterable[TaskId]) -> None:
-        """Stop tasks, and wait for them as long as the worker's settings say."""
+        """Stop tasks, with the timeout of the worker's settings."""
         ...
 
 
@@ -108,16 +108,16 @@ class _Running:
     """A started connector or task, with its configuration."""
 
     wanted: WantedConnector
-    started: bool  # the connector itself; a stopped one is known, but not started
+    started: bool  # whether the connector itself is started
 
 
 class ConnectorSupervisor:
-    """The public methods are thread-safe; all work is done in the supervisor's thread."""
+    """Public methods are thread-safe; the supervisor's thread does all work."""
 
     def __init__(
         self, name: str, parts: SupervisorParts, retire: Callable[["ConnectorSupervisor"], bool]
     ) -> None:
-        """Nothing runs yet; `retire` is asked when the connector is gone: may the supervisor go?"""
+        """`retire` is called once the connector is deleted: may the supervisor end?"""
         self.name = name
         self._parts = parts
         self._retire = retire
@@ -128,15 +128,14 @@ class ConnectorSupervisor:
         self._retry_ms = RETRY_MS_MIN
 
     def wake(self) -> "Future[None]":
-        """The connector has changed."""
+        """Reconcile: the connector has changed."""
         return self._thread.submit(lambda: self._try(self._reconcile))
 
     def restart_connector(self) -> "Future[None]":
-        """Restart the connector; the error of the future is the reason of a failure."""
+        """Restart the connector; the future fails if the connector fails."""
         return self._thread.submit(self._restart_connector)
 
     def restart_task(self, number: int) -> "Future[None]":
-        """Restart a task."""
         return self._thread.submit(lambda: self._restart_tasks([number]))
 
     def restart(self, request: RestartRequest) -> "Future[None]":
@@ -148,17 +147,17 @@ class ConnectorSupervisor:
         return self._thread.submit(function)
 
     def stop(self) -> "Future[None]":
-        """The worker stops: stop everything; the states become UNASSIGNED."""
+        """Stop everything, as the worker stops; the states become UNASSIGNED."""
         future = self._thread.submit(self._stop_all)
         future.add_done_callback(lambda _: self._thread.close())
         return future
 
     def is_idle(self) -> bool:
-        """Whether there is no work left; called by `retire`."""
+        """Whether no work is queued; called by `retire`."""
         return self._thread.is_idle()
 
     def _try(self, work: Callable[[], None]) -> None:
-        """Run an action without a caller: an error becomes the connector's status."""
+        """Run work without a caller: an error becomes the connector's status."""
         try:
             work()
         except RetriableError as error:
@@ -174,7 +173,7 @@ class ConnectorSupervisor:
         self._thread.submit(lambda: self._try(work), delay_ms=self._retry_ms)
         self._retry_ms = min(2 * self._retry_ms, RETRY_MS_MAX)
 
-    # --- to what is wanted --------------------------------------------------------------------
+    # --- reconciliation -----------------------------------------------------------------------
 
     def _reconcile(self) -> None:
         wanted = self._parts.configs.connector(self.name)
@@ -183,7 +182,7 @@ class ConnectorSupervisor:
             return
         if self._parts.assignment.runs_connector(self.name):
             self._reconcile_connector(wanted)
-        # Cutting tasks wrote them to the store: what is wanted has changed.
+        # Task configurations were written to the store: the target state has changed.
         wanted = self._parts.configs.connector(self.name)
         if wanted is not None:
             self._reconcile_tasks(wanted)
@@ -212,17 +211,17 @@ class ConnectorSupervisor:
             reporter.on_failure(_trace(error))
             return
         if wanted.target_state is TargetState.STARTED:
-            self._cut_tasks(wanted)
+            self._generate_tasks(wanted)
 
     def _change_state(self, wanted: WantedConnector, running: _Running) -> None:
-        """From one target state to another, with the same configuration."""
+        """Change the target state, with the same configuration."""
         if wanted.target_state is TargetState.STOPPED or not running.started:
             self._stop_connector()
             self._start_connector(wanted)
             return
         self._parts.worker.set_target_state(self.name, wanted.target_state)
         if wanted.target_state is TargetState.STARTED:
-            self._cut_tasks(wanted)
+            self._generate_tasks(wanted)
 
     def _stop_connector(self) -> None:
         running, self._running = self._running, None
@@ -247,7 +246,7 @@ class ConnectorSupervisor:
     # --- tasks --------------------------------------------------------------------------------
 
     def _reconfigure_soon(self) -> None:
-        """The connector requests new task configurations; called by any thread."""
+        """Request new task configurations; any thread may call it."""
         self._thread.submit(lambda: self._try(self._reconfigure))
 
     def _reconfigure(self) -> None:
@@ -255,11 +254,11 @@ class ConnectorSupervisor:
         if running is None or wanted is None or running.wanted.revision != wanted.revision:
             return  # it is about to be restarted
         if wanted.target_state is TargetState.STARTED:
-            self._cut_tasks(wanted)
+            self._generate_tasks(wanted)
             self._reconcile()
 
-    def _cut_tasks(self, wanted: WantedConnector) -> None:
-        """Ask the connector for task configurations, and write changed ones."""
+    def _generate_tasks(self, wanted: WantedConnector) -> None:
+        """Get task configurations from the connector, and write them if they have changed."""
         try:
             tasks = self._task_configs(wanted)
             if not wanted.consistent or tuple(tasks) != wanted.tasks:
@@ -285,7 +284,7 @@ class ConnectorSupervisor:
         ]
 
     def _fail(self, error: BaseException) -> None:
-        """Mark the connector as failed, unless it has reported a better reason."""
+        """Mark the connector as failed, unless it has reported a failure itself."""
         reporter = self._listeners.get(self.name)
         if reporter is not None and not reporter.failed:
             reporter.on_failure(_trace(error))
@@ -301,7 +300,7 @@ class ConnectorSupervisor:
         ended = [
             number
             for number in self._tasks
-            if fences or self._tasks[number] != mine.get(number)  # ours would be fenced, too
+            if fences or self._tasks[number] != mine.get(number)  # fenced, too
         ]
         self._stop_tasks(ended)
         for number in self._parts.statuses.tasks(self.name):
@@ -318,10 +317,10 @@ class ConnectorSupervisor:
         try:
             return self._parts.worker.fences_tasks(wanted.config)
         except ConnectError:
-            return False  # the connector cannot be found: its tasks fail as they start
+            return False  # the class is missing: its tasks fail when they start
 
     def _fence_tasks(self, wanted: WantedConnector) -> None:
-        """Fence the tasks of earlier sets, which may have read the same part of the source."""
+        """Fence the tasks of earlier generations, which may have read the same data."""
         resolved = self._parts.providers.resolve(wanted.config)
         self._parts.worker.fence_tasks(self.name, resolved, wanted.unfenced or 0)
         self._parts.configs.put_fencing(self.name, len(wanted.tasks))
@@ -399,7 +398,7 @@ class ConnectorSupervisor:
         return reporter
 
     def _detach(self, subjects: Iterable[Subject]) -> None:
-        """Ignore reports of earlier instances: they may stop late."""
+        """Ignore reports of earlier instances, which may still be stopping."""
         for subject in subjects:
             reporter = self._listeners.pop(subject, None)
             if reporter is not None:
@@ -445,28 +444,22 @@ class _Reporter:
         self._attached = False
 
     def on_startup(self) -> None:
-        """It has started and is running."""
         self._put(State.RUNNING)
 
     def on_running(self) -> None:
-        """It runs again after a pause."""
         self._put(State.RUNNING)
 
     def on_paused(self) -> None:
-        """It does nothing until it is resumed."""
         self._put(State.PAUSED)
 
     def on_stopped(self) -> None:
-        """The user stopped it."""
         self._put(State.STOPPED)
 
     def on_failure(self, trace: str) -> None:
-        """It failed, and stays failed until it is restarted."""
         self.failed = True
         self._put(State.FAILED, trace)
 
     def on_shutdown(self) -> None:
-        """The worker stopped it."""
         self._put(State.UNASSIGNED)
 
     def _put(self, state: State, trace: str | None = None) -> None:

@@ -5,8 +5,8 @@
                 └──────── StatusStore: current state ◄───────┘
 
 A request changes the target state, and the connector's supervisor applies it. A standalone worker
-keeps the target state in memory, a distributed one in the config topic, where it finds it again
-after a restart.
+keeps the target state in memory, a distributed one in the config topic, which it reads after a
+restart.
 """
 
 import logging
@@ -55,21 +55,21 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_S = 90.0
-# Below the default limit of brokers for one batch; tasks hold copies of it.
+# Below the default message.max.bytes of brokers; task configurations contain copies.
 CONFIG_BYTES_MAX = 500_000
-# After the tasks had their time to stop: closing clients, writing last states.
+# In addition to the time for tasks to stop: to close clients and write the last states.
 STOP_GRACE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class HerderParts:
-    """The parts of a herder."""
+    """The dependencies of a herder."""
 
     config: WorkerConfig
     worker: ConnectorWorker
     plugins: Plugins
     clients: Clients
-    # Where the offsets of a source connector are.
+    # The store of the offsets of a source connector.
     offset_store: Callable[[Config], OffsetStore]
     assignment: Assignment
     clock: Clock
@@ -94,11 +94,11 @@ class Herder:
         self.loggers = Loggers(parts.clock)
         self._supervisors: dict[str, ConnectorSupervisor] = {}
         self._lock = concurrency.Lock()  # guards the supervisors
-        self._writing = concurrency.RLock()  # one change at a time: look, then write
+        self._writing = concurrency.RLock()  # for read-modify-write changes
         self._stopping = False
         self.ready = concurrency.Event()
 
-    # --- life -------------------------------------------------------------------------------
+    # --- start and stop ---------------------------------------------------------------------
 
     def start(self) -> None:
         """Read the target states, and start the connectors."""
@@ -109,7 +109,7 @@ class Herder:
         self.ready.set()
 
     def stop(self) -> None:
-        """Stop all connectors; their target states are kept."""
+        """Stop all connectors; their target states remain."""
         with self._lock:
             self._stopping = True
             supervisors = list(self._supervisors.values())
@@ -131,16 +131,16 @@ class Herder:
     # --- notifications of the config store --------------------------------------------------
 
     def on_change(self, connector: str) -> None:
-        """A connector has changed: notify its supervisor."""
+        """Notify the supervisor of a changed connector."""
         self._submit(connector, ConnectorSupervisor.wake)
 
     def on_restart(self, connector: str, request: RestartRequest) -> None:
-        """A restart was requested."""
+        """Pass a restart request to the supervisor."""
         if self._configs.connector(connector) is not None:
             self._submit(connector, lambda supervisor: supervisor.restart(request))
 
     def on_logger(self, logger_name: str, level: str) -> None:
-        """The level of a logger of all workers was set."""
+        """Set the level of a logger."""
         try:
             self.loggers.set_level(logger_name, level)
         except ConnectError as error:
@@ -177,7 +177,7 @@ class Herder:
             self._parts.clock,
         )
 
-    # --- asking about connectors ------------------------------------------------------------
+    # --- information ------------------------------------------------------------------------
 
     def connectors(self) -> list[str]:
         """The names of all connectors."""
@@ -218,7 +218,7 @@ class Herder:
         return self._statuses.topics(name)
 
     def reset_topics(self, name: str) -> None:
-        """Forget the topics that a connector has used."""
+        """Reset the topics that a connector has used."""
         if not self._parts.config.topic_tracking_enable:
             raise Forbidden("Topic tracking is disabled.")
         if not self._parts.config.topic_tracking_allow_reset:
@@ -226,7 +226,7 @@ class Herder:
         self._statuses.forget_topics(name)
 
     def used_topic(self, task: TaskId, topic: str) -> None:
-        """A task reads or writes a topic."""
+        """Track a topic that a task uses."""
         if self._parts.config.topic_tracking_enable:
             self._statuses.add_topic(task, topic)
 
@@ -248,7 +248,7 @@ class Herder:
             kind = None
         return "unknown" if kind is None else kind.value
 
-    # --- making and changing connectors -----------------------------------------------------
+    # --- configurations ---------------------------------------------------------------------
 
     def create(
         self, name: str, config: NullableConfig, initial_state: TargetState | None = None
@@ -268,7 +268,7 @@ class Herder:
             return self._put(name, kept, None, replace_old=True)[0]
 
     def delete(self, name: str) -> None:
-        """Delete a connector; its topics and offsets are kept."""
+        """Delete a connector; its topics and offsets remain."""
         with self._writing:
             self._wanted(name)
             self._configs.remove_connector(name)
@@ -279,8 +279,8 @@ class Herder:
         stored = self._configs.connector(name) if replace_old else None
         config = self._hidden.restored(config, None if stored is None else stored.config)
         check_valid(self.catalog.validate(config))
-        texts = {key: text for key, text in config.items() if text is not None}
-        size = sum(len(key.encode()) + len(text.encode()) for key, text in texts.items())
+        given = {key: text for key, text in config.items() if text is not None}
+        size = sum(len(key.encode()) + len(text.encode()) for key, text in given.items())
         if size > CONFIG_BYTES_MAX:
             raise BadRequest(f"the configuration is too large: more than {CONFIG_BYTES_MAX} bytes")
         with self._writing:
@@ -289,9 +289,9 @@ class Herder:
                 raise AlreadyExists(f"Connector {name} already exists")
             if self._configs.has_leftovers(name):
                 self._configs.put_tasks(name, [])
-            self._configs.put_connector(name, texts, state)
+            self._configs.put_connector(name, given, state)
             tasks = () if old is None else old.tasks
-        return self._info(name, WantedConnector(texts, tasks=tasks)), old is None
+        return self._info(name, WantedConnector(given, tasks=tasks)), old is None
 
     # --- states -----------------------------------------------------------------------------
 
@@ -322,7 +322,7 @@ class Herder:
     # --- restarts ---------------------------------------------------------------------------
 
     def restart_connector(self, name: str) -> None:
-        """Restart a connector, without its tasks; returns when it runs."""
+        """Restart a connector without its tasks; returns when it is running."""
         self._known_to_restart(name)
         self._result(self._submit(name, ConnectorSupervisor.restart_connector))
 
@@ -392,7 +392,7 @@ class Herder:
         self._check_stopped(name)
 
         def run() -> str:
-            # Only now are the tasks gone: the supervisor has done what was asked for before.
+            # The supervisor has run all earlier requests: the tasks have stopped.
             wanted = self._check_stopped(name)
             return change(self._providers.resolve(wanted.config))
 

@@ -9,7 +9,7 @@ from broker.clock import Clock
 from connect.errors import BadRequest, NotFound
 
 ROOT = "root"
-# What Java has more than Python lies between Python's levels and beyond them.
+# Java's additional levels are between and beyond Python's.
 LEVELS = {
     "OFF": 100,
     "FATAL": logging.CRITICAL,
@@ -24,7 +24,7 @@ LEVELS = {
 
 @dataclass(frozen=True, slots=True)
 class LoggerLevel:
-    """The level of a logger, and when it was last set here."""
+    """The level of a logger, and when it was last set."""
 
     level: str
     last_modified_ms: int | None
@@ -39,7 +39,7 @@ class Loggers:
         self._modified_ms: dict[str, int] = {}
 
     def levels(self) -> dict[str, LoggerLevel]:
-        """All loggers that have a level of their own, sorted by name."""
+        """All loggers with a level of their own, sorted by name."""
         with self._lock:
             return {name: self._level(each) for name, each in sorted(_with_level())}
 
@@ -52,7 +52,7 @@ class Loggers:
         raise NotFound(f"Logger {name} not found.")
 
     def set_level(self, name: str, level: str | None) -> list[str]:
-        """Set the level of a logger and of all below it; the names of those that changed."""
+        """Set the level of a logger and of all below it; returns the changed loggers."""
         number = LEVELS[checked_level(level)]
         with self._lock:
             below = "" if name == ROOT else f"{name}."
@@ -71,7 +71,7 @@ class Loggers:
 
 
 def checked_level(level: str | None) -> str:
-    """A level by Java's name; what is none is refused as Kafka Connect does."""
+    """A level by Java's name; an invalid one is refused as in Kafka Connect."""
     if level is None:
         raise BadRequest("Desired 'level' parameter was not specified in request.")
     name = level.strip().upper()

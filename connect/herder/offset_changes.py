@@ -1,7 +1,7 @@
-"""Offsets of connectors as users see and change them.
+"""The offsets of connectors, as users see and change them.
 
-A source's are in the worker's store, by the partitions that its tasks name; a sink's are those of
-its consumer group.
+The offsets of a source are in the worker's store, by source partition; those of a sink are the
+offsets of its consumer group.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ from connect.state.offsets import OffsetStore, SourceOffset
 
 @dataclass(frozen=True, slots=True)
 class WrittenOffset:
-    """An offset as a user writes it; the offset is None to forget it."""
+    """An offset in a request or response; an offset of None resets the partition."""
 
     partition: Mapping[str, object] | None
     offset: Mapping[str, object] | None
@@ -39,7 +39,7 @@ class OffsetChanges:
 
     plugins: Plugins
     clients: Clients
-    # Where the offsets of a source connector are.
+    # The store of the offsets of a source connector.
     store_of: Callable[[Config], OffsetStore]
     allowed_paths: AllowedPaths
 

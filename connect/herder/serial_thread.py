@@ -16,21 +16,21 @@ logger = logging.getLogger(__name__)
 
 
 class SerialThread:
-    """Any thread may submit functions; delayed ones run when they are due."""
+    """Any thread may submit functions, optionally with a delay."""
 
     def __init__(self, name: str, clock: Clock) -> None:
-        """The thread starts with the first function."""
+        """The first function starts the thread."""
         self._name = name
         self._clock = clock
         self._changed = concurrency.Condition()
         self._numbers = itertools.count()
-        # When it is due, in which order it came, how to do it and how to drop it.
+        # The due time, a sequence number, and functions to run and to cancel it.
         self._work: list[tuple[int, int, Callable[[], None], Callable[[], bool]]] = []
         self._thread: concurrency.Thread | None = None
         self._closed = False
 
     def submit(self, function: Callable[[], T], *, delay_ms: int = 0) -> "Future[T]":
-        """Run a function; the future is cancelled if the thread is closed before."""
+        """Run a function; the future is cancelled if the thread is closed first."""
         future: Future[T] = Future()
 
         def run() -> None:
@@ -59,7 +59,7 @@ class SerialThread:
             return not any(work[0] == 0 for work in self._work)
 
     def close(self) -> None:
-        """Accept no more functions; waiting ones are dropped, a running one finishes."""
+        """Accept no more functions; pending ones are dropped, a running one finishes."""
         with self._changed:
             self._closed = True
             dropped, self._work = self._work, []

@@ -1,8 +1,8 @@
-"""Validation of a connector's configuration: every setting, its value and its errors.
+"""Validates a connector's configuration: every setting, its value and its errors.
 
-the settings that every source or sink has, with those of its transforms and predicates
-the connector's own settings, and what only it can check
-overrides of the clients' settings, if the worker's policy allows them
+the settings of every source or sink, with those of its transforms and predicates
+the connector's own settings, and errors that only it can detect
+client overrides, if the worker's policy allows them
 the settings of its own converters
 """
 
@@ -32,7 +32,7 @@ NullableConfig = Mapping[str, str | None]
 CLASS = "connector.class"
 ENDPOINT = "/connector-plugins/{connectorType}/config/validate"
 OVERRIDES = ("producer.override.", "consumer.override.", "admin.override.")
-# What the policy "Principal" lets through: who the connector is.
+# The settings that the policy "Principal" allows: the identity of the connector.
 PRINCIPAL = ("security.protocol", "sasl.jaas.config", "sasl.mechanism")
 CONVERTERS = {
     "key.converter": PluginKind.CONVERTER,
@@ -90,8 +90,8 @@ class Validation:
             connector = self.plugins.connector(name)
         except ConfigError as error:
             raise BadRequest(error.message, at=error.at, hint=error.hint) from error
-        texts = {key: text for key, text in config.items() if text is not None}
-        resolved: dict[str, str | None] = {**config, **self.providers.resolve(texts)}
+        given = {key: text for key, text in config.items() if text is not None}
+        resolved: dict[str, str | None] = {**config, **self.providers.resolve(given)}
         common = self._definition(name, resolved)
         values = common.validate_all(resolved)
         self._check_common(connector, resolved, values)
@@ -101,11 +101,11 @@ class Validation:
                 values.setdefault(key, ConfigValue(key)).errors.append(wrong)
         own = connector.config()
         values.update(own.validate_all(resolved))
-        refused = self.worker.allowed_paths.errors(connector, self.providers.resolve(texts))
+        refused = self.worker.allowed_paths.errors(connector, self.providers.resolve(given))
         if refused:
-            _add_errors(refused, resolved, values)  # the connector must not look at those files
+            _add_errors(refused, resolved, values)  # the connector must not open those files
         else:
-            _add_own_errors(connector, self.providers.resolve(texts), values)
+            _add_own_errors(connector, self.providers.resolve(given), values)
         _hide_resolved(config, resolved, values)
         found = merged_infos(
             name,
@@ -115,10 +115,10 @@ class Validation:
                 values.values(),
                 [*common.groups, *(each for each in own.groups if each not in common.groups)],
             ),
-            self._overrides(texts),
+            self._overrides(given),
             *(self._converter(setting, resolved) for setting in CONVERTERS),
         )
-        secrets = HiddenSettings(self.plugins).secrets(self.providers.resolve(texts))
+        secrets = HiddenSettings(self.plugins).secrets(self.providers.resolve(given))
         for each in found.configs:
             if each.value is not None:
                 each.value.errors = [hide_in_text(error, secrets) for error in each.value.errors]
@@ -134,7 +134,7 @@ class Validation:
         self._check_group(config, values)
 
     def _check_group(self, config: NullableConfig, values: dict[str, ConfigValue]) -> None:
-        """A sink must not use the worker's group."""
+        """Check that a sink does not use the worker's group."""
         name, override = config.get("name"), "consumer.override.group.id"
         group = config.get(override) or f"connect-{name}"
         if group != self.worker.group_id:
@@ -152,20 +152,20 @@ class Validation:
         values: dict[str, ConfigValue],
     ) -> None:
         """Check whether the worker and the connector support exactly-once delivery."""
-        texts = {key: text for key, text in config.items() if text is not None}
+        given = {key: text for key, text in config.items() if text is not None}
         wanted, boundary = values["exactly.once.support"], values["transaction.boundary"]
         if str(wanted.value).lower() == "required":
             if not self.worker.exactly_once:
                 wanted.errors.append(
                     "This worker does not have exactly-once source support enabled."
                 )
-            elif connector().exactly_once_support(texts) is not ExactlyOnceSupport.SUPPORTED:
+            elif connector().exactly_once_support(given) is not ExactlyOnceSupport.SUPPORTED:
                 wanted.errors.append(
                     "The connector does not support exactly-once delivery guarantees with the "
                     "provided configuration."
                 )
         by_connector = str(boundary.value).lower() == "connector"
-        if by_connector and not connector().can_define_transaction_boundaries(texts):
+        if by_connector and not connector().can_define_transaction_boundaries(given):
             boundary.errors.append(
                 "The connector does not support connector-defined transaction boundaries with the "
                 "given configuration. Please reconfigure it to use a different transaction "
@@ -173,7 +173,7 @@ class Validation:
             )
 
     def _overrides(self, config: Mapping[str, str]) -> ConfigInfos | None:
-        """Client overrides, which have no definition, only values and the policy's errors."""
+        """The client overrides, which have no definition, only values and errors of the policy."""
         policy = self.worker.connector_client_config_override_policy.rpartition(".")[2]
         allowed = _allowed_overrides(policy, self.worker.originals)
         values = [
@@ -191,7 +191,7 @@ class Validation:
         try:
             found = self.plugins.find(CONVERTERS[setting], chosen)
         except ConfigError:
-            return None  # the setting itself says so
+            return None  # the setting itself has the error
         definition = getattr(found, "config", None)
         if definition is None:
             return None
@@ -226,7 +226,7 @@ def _add_errors(
 def _hide_resolved(
     written: NullableConfig, resolved: NullableConfig, values: Mapping[str, ConfigValue]
 ) -> None:
-    """Shows references in place of their values, which may be secret."""
+    """Show references in place of their values, which may be secret."""
     for key, text in written.items():
         secret, value = resolved[key], values.get(key)
         if text is not None and secret and secret != text and value is not None:
@@ -264,10 +264,11 @@ def _policy_errors(key: str, policy: str, allowed: Iterable[str] | None) -> list
 
 
 def _java_map(config: NullableConfig) -> str:
-    """A map as Java prints it, with the added name first."""
-    texts = {
+    """A map as Java prints it, the name first."""
+    shown = {
         key: "null" if text is None else hide_value(key, text, password=is_secret_name(key))
         for key, text in config.items()
     }
-    shown = {"name": texts.pop("name"), **texts} if "name" in texts else texts
+    if "name" in shown:
+        shown = {"name": shown.pop("name"), **shown}
     return f"{{{', '.join(f'{key}={text}' for key, text in shown.items())}}}"

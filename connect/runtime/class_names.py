@@ -1,4 +1,4 @@
-"""Names of classes in dead letters and logs: Kafka's if there is a counterpart."""
+"""Names of classes in dead letters and logs: Kafka's, where it has such a class."""
 
 from connect.api import SinkTask, SourceTask
 from connect.errors import ConfigError, ConnectError, DataError, RetriableError
@@ -15,6 +15,6 @@ KAFKA_NAMES: dict[type, str] = {
 
 
 def class_name(cls: type) -> str:
-    """Kafka's name of a class that it has too, otherwise "package.module:Class"."""
+    """The name of a class in Kafka, otherwise "package.module:Class"."""
     found = KAFKA_NAMES.get(cls)
     return found if found is not None else f"{cls.__module__}:{cls.__qualname__}"

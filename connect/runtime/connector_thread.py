@@ -4,8 +4,8 @@
         │           │
         └─ raises ──┴──► failed                      until it is restarted
 
-All code of the connector's author runs in this thread, one call after the other, except what the
-author starts himself.
+All code of the connector runs in this thread, one call after the other, except in threads that it
+starts itself.
 """
 
 import logging
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# As long as a request to the REST API may take.
+# The timeout of requests to the REST API.
 ANSWER_TIMEOUT_S = 90.0
 
 
@@ -57,7 +57,7 @@ class ConnectorThread:
         listener: StatusListener,
         secrets: Sequence[str] = (),
     ) -> None:
-        """Not started yet; `make` is called in the thread. Secrets are left out of traces."""
+        """`make` creates the connector, in the thread. Secrets are removed from traces."""
         self._secrets = secrets
         self.name = name
         self.config = config
@@ -65,7 +65,7 @@ class ConnectorThread:
         self._make = make
         self._listener = listener
         self._connector: Connector | None = None
-        self._running = False  # whether the connector's start was called without its stop
+        self._running = False  # whether `start` was called, and not `stop` since
         self._abandoned = False
         self._jobs: concurrency.SimpleQueue[Callable[[], None] | None] = concurrency.SimpleQueue()
         self._thread = concurrency.Thread(target=self._run, name=f"connect-{name}", daemon=True)
@@ -73,13 +73,13 @@ class ConnectorThread:
     # --- any thread ----------------------------------------------------------------------------
 
     def start(self, offset_reader: OffsetReader, reconfigure: Callable[[], None]) -> None:
-        """Begin; the connector is started by the first target."""
+        """Start the thread; the first target state starts the connector."""
         context = Context(offset_reader, reconfigure, self.fail)
         self._jobs.put(lambda: self._create(context))
         self._thread.start()
 
     def set_target(self, target: TargetState) -> None:
-        """Start, pause or stop the connector, soon."""
+        """Start, pause or stop the connector, asynchronously."""
         self._jobs.put(lambda: self._follow(target))
 
     def ask(self, what: Callable[[Connector], T]) -> T:
@@ -101,12 +101,12 @@ class ConnectorThread:
         self._enter("failed", lambda: self._listener.on_failure(trace))
 
     def stop_soon(self) -> None:
-        """Stop soon; does not wait."""
+        """Stop asynchronously."""
         self._jobs.put(self._end)
         self._jobs.put(None)
 
     def wait_ended(self, timeout_ms: int) -> bool:
-        """Wait until it has stopped; False if the time is up first."""
+        """Wait until it has stopped; False on a timeout."""
         self._thread.join(timeout_ms / 1000)
         return not self._thread.is_alive()
 
@@ -131,7 +131,7 @@ class ConnectorThread:
 
     def _follow(self, target: TargetState) -> None:
         if self._connector is None or self.status == "failed":
-            return  # it stays failed until it is restarted, which makes another thread
+            return  # it stays failed until a restart, which creates a new thread
         if target is TargetState.STARTED:
             if self._running:
                 return
@@ -170,11 +170,11 @@ class ConnectorThread:
         if self.status != "failed":
             self._enter("unassigned", self._listener.on_shutdown)
 
-    def _enter(self, status: str, tell: Callable[[], None]) -> None:
+    def _enter(self, status: str, notify: Callable[[], None]) -> None:
         self.status = status
         if self._abandoned:
             return
         try:
-            tell()
+            notify()
         except Exception:
             logger.exception('connector "%s": its status could not be reported', self.name)

@@ -1,6 +1,6 @@
-"""Converters and transforms of a connector, and how a record goes on after one has failed.
+"""The converters and transforms of a connector, and how to continue a record after a failure.
 
-Each operation after the failed one has retries of its own, and its error may be tolerated.
+Each later operation has its own retries, and its error may be tolerated, too.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,13 +11,13 @@ from connect.api import BulkConverter, Converter, HeaderConverter
 from connect.records import Record, SourceRecord
 from connect.runtime.error_handling import SKIPPED, ErrorHandler, RecordFailure, Stage
 
-# What it is, whose code it is, and the code: False when it dropped the record.
+# The stage, the class name, and the function, which returns False if it dropped the record.
 Operation = tuple[Stage, str, Callable[[], bool]]
 
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """One transform of a chain, with its predicate inside."""
+    """One transform of a chain, including its predicate."""
 
     name: str
     apply: Callable[[Record], Record | None]
@@ -25,7 +25,7 @@ class Transform:
 
 @dataclass(frozen=True, slots=True)
 class Converters:
-    """How keys, values and headers of a connector's records are bytes, and by which names."""
+    """The converters of a connector's records, with their names."""
 
     key: Converter
     value: Converter
@@ -36,15 +36,15 @@ class Converters:
 
 
 def bulk_converters(converters: Converters) -> tuple[BulkConverter, BulkConverter] | None:
-    """Those of keys and values, if both can convert many at once."""
+    """The converters of keys and values, if both can convert many at once."""
     key, value = converters.key, converters.value
     if isinstance(key, BulkConverter) and isinstance(value, BulkConverter):
-        return (key, value) if _agrees(key) and _agrees(value) else None
+        return (key, value) if _is_consistent(key) and _is_consistent(value) else None
     return None
 
 
-def _agrees(converter: BulkConverter) -> bool:
-    """Whether no subclass has changed how one is converted without saying it for many."""
+def _is_consistent(converter: BulkConverter) -> bool:
+    """Whether no subclass overrides the conversion of one value without that of many."""
     for one, many in (
         ("from_connect_data", "from_connect_many"),
         ("to_connect_data", "to_connect_many"),
@@ -55,13 +55,13 @@ def _agrees(converter: BulkConverter) -> bool:
     return True
 
 
-def go_on(
+def recover_record(
     handler: ErrorHandler,
     record: SourceRecord | ConsumerRecord,
     operations: Sequence[Operation],
     error: Exception,
 ) -> bool:
-    """Do the operations, of which the first has failed already; False when the record is out."""
+    """Run the operations, the first of which has failed; False if the record is dropped."""
     failed: Exception | None = error
     for stage, name, operation in operations:
         kept: object = True
@@ -82,7 +82,7 @@ def transform_operations(
     transforms: Sequence[Transform],
     change: Callable[[Callable[[Record], Record | None]], bool],
 ) -> list[Operation]:
-    """The operations of a chain of transforms, each of which changes a record by `change`."""
+    """The operations of a chain of transforms; `change` applies each to the record."""
 
     def operation(transform: Transform) -> Operation:
         return (Stage.TRANSFORMATION, transform.name, lambda: change(transform.apply))

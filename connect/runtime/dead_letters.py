@@ -1,12 +1,12 @@
 """DeadLetters: the topic for records that a sink could not process.
 
-A dead letter has key, value, headers and timestamp of the record as it was read, byte by byte. With
+A dead letter has the original key, value, headers and timestamp of the record. With
 errors.deadletterqueue.context.headers.enable it also has these headers, all of them strings:
 
-    __connect.errors.topic                  where the record was read
+    __connect.errors.topic                  the original topic of the record
     __connect.errors.partition
     __connect.errors.offset
-    __connect.errors.connector.name         who could not take it
+    __connect.errors.connector.name         the connector
     __connect.errors.task.id
     __connect.errors.stage                  VALUE_CONVERTER for example
     __connect.errors.class.name             the converter, transform or task
@@ -15,11 +15,11 @@ errors.deadletterqueue.context.headers.enable it also has these headers, all of 
     __connect.errors.exception.stacktrace
 
 A batch that cannot be read has one dead letter, without key and value. It always has the headers,
-and __connect.errors.next.offset: the batch has the offsets from __connect.errors.offset to before
-that one.
+and __connect.errors.next.offset: the batch has the offsets from __connect.errors.offset up to this
+one (exclusive).
 
-A record is committed only after its letter is acknowledged. A letter that the broker refuses (too
-large, not authorized, no such topic) fails the task, which commits nothing after it.
+The offset of a record is committed only after its letter is acknowledged. A letter that the broker
+refuses (too large, not authorized, no such topic) fails the task, which then commits nothing more.
 """
 
 import logging
@@ -41,7 +41,7 @@ from connect.retries import RETRY_MS, is_transient
 from connect.runtime.class_names import class_name
 from connect.runtime.error_handling import ErrorSettings, RecordFailure, Stage, place_of
 from connect.runtime.metrics import ErrorCounts
-from connect.runtime.topic_creation import clamped_replication, create_unless_there
+from connect.runtime.topic_creation import clamped_replication, create_if_missing
 from connect.state.task_state import TaskId
 from connect.stop_signal import StopSignal, TaskStopped
 
@@ -67,8 +67,8 @@ class DeadLetterRefused(ConnectError):
 class DeadLetters:
     """Sends records to the dead letter queue.
 
-    The task's thread calls it, and its other threads may report. A letter that is refused for good
-    fails the task: nothing may be committed any more, or the record would be nowhere.
+    The task's thread calls it, and other threads of the task may report records. A refused letter
+    fails the task: nothing more may be committed, or the record would be lost.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class DeadLetters:
         counts: ErrorCounts,
         stop: StopSignal,
     ) -> None:
-        """The clients are closed by their owner."""
+        """The owner closes the clients."""
         self._task_id = task_id
         self._topic = settings.dead_letter_topic
         self._with_context = settings.dead_letter_headers
@@ -94,7 +94,7 @@ class DeadLetters:
         """Send the record; a refused letter fails the future and `raise_refused`."""
         self._counts.dead_letters += 1
         report: Future[None] = Future()
-        report.set_running_or_notify_cancel()  # a task cannot cancel it
+        report.set_running_or_notify_cancel()  # tasks cannot cancel it
         record = failure.record
         if not isinstance(record, ConsumerRecord):
             self._failed(failure, report, ConnectError("there is no record to write"))
@@ -117,7 +117,7 @@ class DeadLetters:
         return report
 
     def _send(self, failure: RecordFailure, record: ConsumerRecord, sent: DeliveryCallback) -> None:
-        """Send the letter, and wait as long as the broker is unavailable."""
+        """Send the letter, and retry while the broker is unavailable."""
         headers = record.headers
         if self._with_context or failure.stage is Stage.KAFKA_CONSUME:
             headers = (*headers, *context_headers(failure, self._task_id))
@@ -142,12 +142,12 @@ class DeadLetters:
             self._stop.pause(RETRY_MS)
 
     def _check_topic(self) -> None:
-        """Raise if the topic does not exist: waiting does not help."""
+        """Raise if the topic does not exist: retries do not help."""
         try:
             topics = self._admin.list_topics(include_internal=True, timeout_ms=CHECK_TIMEOUT_MS)
         except MillstreamError as error:
             if is_transient(error):
-                return  # the brokers are away, which passes
+                return  # the brokers are unavailable: retry
             raise
         if self._topic not in topics:
             raise ConnectError(
@@ -180,14 +180,14 @@ class DeadLetters:
         return refused
 
     def raise_refused(self) -> None:
-        """Raise DeadLetterRefused if any letter was refused, now and from now on."""
+        """Raise DeadLetterRefused if a letter was refused."""
         if self._refused is not None:
             raise self._refused
 
     def settle(self, timeout_ms: int) -> bool:
-        """Wait until all letters are acknowledged; False if the time is up first.
+        """Wait until all letters are acknowledged; False on a timeout.
 
-        DeadLetterRefused when one never will be.
+        DeadLetterRefused if one was refused.
         """
         if self._unsettled:
             try:
@@ -232,14 +232,14 @@ def context_headers(failure: RecordFailure, task_id: TaskId) -> list[tuple[str, 
     ]
 
 
-def make_topic(admin: Admin, settings: ErrorSettings) -> None:
+def create_topic(admin: Admin, settings: ErrorSettings) -> None:
     """Create the dead letter queue topic with one partition, unless it exists."""
     topic = settings.dead_letter_topic
     if topic in admin.list_topics(include_internal=True):
         return
     factor = clamped_replication(admin, topic, settings.dead_letter_replication_factor)
     try:
-        create_unless_there(admin, NewTopic(topic, 1, factor))
+        create_if_missing(admin, NewTopic(topic, 1, factor))
     except BrokerError as error:
         raise ConnectError(
             f'cannot create the dead letter queue topic "{topic}": {error.message}', hint=error.hint

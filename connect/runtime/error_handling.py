@@ -11,8 +11,8 @@
 | TRANSFORMATION, *_CONVERTER  | every error                    | nothing               |
 | all others                   | RetriableError                 | nothing               |
 
-The way of a record without errors does not come here: callers run operations directly, and ask
-only when one of them has raised.
+Records without errors do not come here: callers run operations directly, and use the handler only
+after an exception.
 """
 
 import logging
@@ -52,7 +52,7 @@ class Stage(Enum):
     KAFKA_CONSUME = "KAFKA_CONSUME"
 
 
-# Here every error is about the record; elsewhere it may be about the system behind the task.
+# In these stages every error concerns the record; in others it may concern the external system.
 ABOUT_THE_RECORD = frozenset(
     {Stage.TRANSFORMATION, Stage.KEY_CONVERTER, Stage.VALUE_CONVERTER, Stage.HEADER_CONVERTER}
 )
@@ -71,7 +71,7 @@ SKIPPED: Final = Skipped.RECORD
 class ErrorSettings:
     """The errors.* settings of a connector."""
 
-    retry_timeout_ms: int = 0  # -1: for ever
+    retry_timeout_ms: int = 0  # -1: no limit
     retry_delay_max_ms: int = 60_000
     tolerates_all: bool = False
     logs: bool = False
@@ -82,9 +82,9 @@ class ErrorSettings:
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> "ErrorSettings":
-        """Those of a connector's configuration."""
+        """The error settings of a connector's configuration."""
         timeout_ms, delay_max_ms, tolerance, *others = DEFINITION.parse(config).values()
-        # The definition has the fields of this class in their order.
+        # The definition has the same order as the fields of this class.
         return cls(timeout_ms, delay_max_ms, tolerance == "all", *others)  # type: ignore[arg-type]
 
     @property
@@ -100,7 +100,7 @@ DEFINITION = ConfigDef(
 
 @dataclass(slots=True)
 class RecordFailure:
-    """One operation on one record that failed, so far."""
+    """A failed operation on a record, with the number of attempts."""
 
     stage: Stage
     performed_by: str
@@ -109,7 +109,7 @@ class RecordFailure:
     attempts: int = 1
 
     def describe(self, *, with_record: bool) -> str:
-        """What was done, as the error log shows it."""
+        """The operation, as the error log shows it."""
         text = f"Executing stage '{self.stage.name}' with class '{self.performed_by}'"
         if with_record and isinstance(self.record, SourceRecord):
             text += f", where source record is = {self.record}"
@@ -123,10 +123,10 @@ class RecordFailure:
 
 
 class Reporter(Protocol):
-    """Is notified of every operation that failed permanently."""
+    """Receives all operations that failed permanently."""
 
     def report(self, failure: RecordFailure) -> object:
-        """Report a failure; an error of the report is raised by the next iteration or commit."""
+        """Report a failure; the next iteration or commit raises an error of the report."""
         ...
 
 
@@ -134,13 +134,13 @@ class ErrorLog:
     """Writes errors to the log."""
 
     def __init__(self, task_id: TaskId, counts: ErrorCounts, *, with_records: bool) -> None:
-        """Records themselves are shown only if that is allowed: they may be secret."""
+        """Records are logged only if that is enabled: they may be secret."""
         self._task_id = task_id
         self._counts = counts
         self._with_records = with_records
 
     def report(self, failure: RecordFailure) -> None:
-        """One line, and the trace of the error."""
+        """Log one line and the stack trace of the error."""
         logger.error(
             "Error encountered in task %s. %s",
             self._task_id,
@@ -152,7 +152,7 @@ class ErrorLog:
 
 @dataclass(slots=True)
 class ErrorHandler:
-    """Decides about operations of one task that failed; only the task's thread calls it."""
+    """Handles failed operations of one task; only the task's thread calls it."""
 
     settings: ErrorSettings
     counts: ErrorCounts
@@ -161,7 +161,7 @@ class ErrorHandler:
     reporters: list[Reporter] = field(default_factory=list)
 
     def recover(self, failure: RecordFailure, operation: Callable[[], T]) -> T | Skipped:
-        """Retry the operation while that may help; its result, or SKIPPED if tolerated."""
+        """Retry the operation until the timeout; returns its result, or SKIPPED if tolerated."""
         timeout_ms = self.settings.retry_timeout_ms
         limit_ms = FOREVER_MS if timeout_ms < 0 else timeout_ms
         deadline_ms = self.clock.monotonic_ms() + limit_ms
@@ -201,7 +201,7 @@ class ErrorHandler:
         self.counts.skipped += 1
         skipped = self.counts.skipped
         if not self.reporters and skipped & (skipped - 1) == 0:
-            # Without any reporter the log would say nothing; now it says 1, 2, 4, 8, ...
+            # Without any reporter nothing would be logged; now the records 1, 2, 4, 8, ... are.
             logger.warning(
                 "%d records skipped so far, the last one (%s): %s; set "
                 "errors.log.enable=true to log each of them",
@@ -222,7 +222,7 @@ class ErrorHandler:
 
 
 def place_of(failure: RecordFailure) -> str:
-    """The position and stage of a failed record."""
+    """The position and the stage of a failed record."""
     record = failure.record
     if isinstance(record, ConsumerRecord):
         where = f'topic "{record.topic}" partition {record.partition} offset {record.offset}'

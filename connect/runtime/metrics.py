@@ -1,7 +1,7 @@
-"""Metrics of tasks, by the names that Kafka Connect gives them.
+"""Metrics of tasks, with the names of Kafka Connect.
 
 Tasks add to plain numbers, once per batch; averages, rates and ratios are computed on request.
-`values` has Kafka's names, "source-record-poll-total" for example.
+`values` returns them by Kafka's names, such as "source-record-poll-total".
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class ErrorCounts:
     last_error_ms: int = 0
 
     def values(self) -> dict[str, float]:
-        """By Kafka's names."""
+        """The metrics by Kafka's names."""
         return {
             "total-record-failures": self.failures,
             "total-record-errors": self.errors,
@@ -47,7 +47,6 @@ class StateTimes:
         self.status = "unassigned"
 
     def enter(self, status: str) -> None:
-        """Enter a state."""
         now_ms = self._clock.monotonic_ms()
         spent_ms = self._spent_ms.get(self.status, 0)
         self._spent_ms[self.status] = spent_ms + now_ms - self._since_ms
@@ -55,7 +54,7 @@ class StateTimes:
         self.status = status
 
     def ratio(self, status: str) -> float:
-        """The fraction of time spent in a state."""
+        """The fraction of time in a state."""
         current_ms = self._clock.monotonic_ms() - self._since_ms
         spent_ms = self._spent_ms.get(status, 0) + (current_ms if status == self.status else 0)
         total_ms = sum(self._spent_ms.values()) + current_ms
@@ -63,7 +62,7 @@ class StateTimes:
 
 
 class TaskMetrics:
-    """The metrics of both sources and sinks; written by the task's thread."""
+    """The metrics of both sources and sinks; the task's thread writes them."""
 
     def __init__(self, clock: Clock) -> None:
         self.states = StateTimes(clock)
@@ -74,22 +73,22 @@ class TaskMetrics:
         self._commit_failures = Samples(clock)
 
     def batch(self, size: int) -> None:
-        """A batch was processed."""
+        """Count a processed batch."""
         self._batch_size.add(size)
 
     def committed(self, taken_ms: int) -> None:
-        """Offsets were committed."""
+        """Count an offset commit."""
         self._commit_ms.add(taken_ms)
         self._commit_successes.add(1)
         self._commit_failures.add(0)
 
     def commit_failed(self) -> None:
-        """Offsets could not be committed; they will be with the next commit."""
+        """Count a failed offset commit; the next one includes its offsets."""
         self._commit_successes.add(0)
         self._commit_failures.add(1)
 
     def values(self) -> dict[str, float]:
-        """By Kafka's names."""
+        """The metrics by Kafka's names."""
         return {
             "running-ratio": self.states.ratio("running"),
             "pause-ratio": self.states.ratio("paused"),
@@ -104,26 +103,26 @@ class TaskMetrics:
 
 
 class _Flow:
-    """Records in, records out, and those in between."""
+    """Incoming and outgoing records, and the active ones in between."""
 
-    def __init__(self, clock: Clock, *, came: str, went: str, active: str) -> None:
-        self._came_name, self._went_name, self._active_name = came, went, active
-        self._came = Samples(clock)
-        self._went = Samples(clock)
+    def __init__(self, clock: Clock, *, incoming: str, outgoing: str, active: str) -> None:
+        self._incoming_name, self._outgoing_name, self._active_name = incoming, outgoing, active
+        self._incoming = Samples(clock)
+        self._outgoing = Samples(clock)
         self._active = Samples(clock)
-        self.came_total = 0
-        self.went_total = 0
+        self.incoming_total = 0
+        self.outgoing_total = 0
         self.active = 0
 
-    def came(self, count: int) -> None:
-        self._came.add(count)
-        self.came_total += count
+    def add_incoming(self, count: int) -> None:
+        self._incoming.add(count)
+        self.incoming_total += count
         self.active += count
         self._active.add(self.active)
 
-    def went(self, count: int, *, dropped: int = 0) -> None:
-        self._went.add(count)
-        self.went_total += count
+    def add_outgoing(self, count: int, *, dropped: int = 0) -> None:
+        self._outgoing.add(count)
+        self.outgoing_total += count
         self.active = max(0, self.active - count - dropped)
         self._active.add(self.active)
 
@@ -132,10 +131,10 @@ class _Flow:
 
     def values(self) -> dict[str, float]:
         return {
-            f"{self._came_name}-total": self.came_total,
-            f"{self._came_name}-rate": self._came.per_second,
-            f"{self._went_name}-total": self.went_total,
-            f"{self._went_name}-rate": self._went.per_second,
+            f"{self._incoming_name}-total": self.incoming_total,
+            f"{self._incoming_name}-rate": self._incoming.per_second,
+            f"{self._outgoing_name}-total": self.outgoing_total,
+            f"{self._outgoing_name}-rate": self._outgoing.per_second,
             self._active_name: self.active,
             f"{self._active_name}-avg": self._active.average,
             f"{self._active_name}-max": self._active.largest,
@@ -143,34 +142,34 @@ class _Flow:
 
 
 class SourceMetrics(TaskMetrics):
-    """What a source task has read and written."""
+    """The metrics of a source task."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
         self._flow = _Flow(
             clock,
-            came="source-record-poll",
-            went="source-record-write",
+            incoming="source-record-poll",
+            outgoing="source-record-write",
             active="source-record-active-count",
         )
         self._poll_ms = Samples(clock)
         self._transaction_size = Samples(clock)
 
     def polled(self, count: int, taken_ms: int) -> None:
-        """A poll returned records."""
-        self._flow.came(count)
+        """Count the records of a poll."""
+        self._flow.add_incoming(count)
         self._poll_ms.add(taken_ms)
 
     def written(self, count: int, *, dropped: int = 0) -> None:
-        """Records were acknowledged by the broker, or dropped on the way there."""
-        self._flow.went(count, dropped=dropped)
+        """Count records that the broker has acknowledged, and those that were dropped."""
+        self._flow.add_outgoing(count, dropped=dropped)
 
     def transaction_committed(self, size: int) -> None:
-        """A transaction of so many records was committed."""
+        """Count a committed transaction of `size` records."""
         self._transaction_size.add(size)
 
     def values(self) -> dict[str, float]:
-        """By Kafka's names."""
+        """The metrics by Kafka's names."""
         return {
             **super().values(),
             **self._flow.values(),
@@ -183,14 +182,14 @@ class SourceMetrics(TaskMetrics):
 
 
 class SinkMetrics(TaskMetrics):
-    """What a sink task has read and put."""
+    """The metrics of a sink task."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
         self._flow = _Flow(
             clock,
-            came="sink-record-read",
-            went="sink-record-send",
+            incoming="sink-record-read",
+            outgoing="sink-record-send",
             active="sink-record-active-count",
         )
         self._put_ms = Samples(clock)
@@ -203,12 +202,12 @@ class SinkMetrics(TaskMetrics):
         self.lag_max = 0
 
     def read(self, count: int) -> None:
-        """Records were read from topics."""
-        self._flow.came(count)
+        """Count records that were read from topics."""
+        self._flow.add_incoming(count)
 
     def put(self, count: int, taken_ms: int) -> None:
-        """Records were given to the task, which took them."""
-        self._flow.went(count)
+        """Count records that were put to the task."""
+        self._flow.add_outgoing(count)
         self._put_ms.add(taken_ms)
 
     def offsets_caught_up(self) -> None:
@@ -216,18 +215,18 @@ class SinkMetrics(TaskMetrics):
         self._flow.forget_active()
 
     def commit_completed(self, taken_ms: int) -> None:
-        """Offsets were committed."""
+        """Count an offset commit."""
         self.committed(taken_ms)
         self._completions.add(1)
         self._completed_total += 1
 
     def commit_skipped(self) -> None:
-        """A commit completed too late."""
+        """Count a commit that completed too late."""
         self._skips.add(1)
         self._skipped_total += 1
 
     def values(self) -> dict[str, float]:
-        """By Kafka's names."""
+        """The metrics by Kafka's names."""
         return {
             **super().values(),
             **self._flow.values(),

@@ -30,7 +30,7 @@ class ConnectorMetrics:
 
 
 def task_counts(statuses: Iterable[str]) -> dict[str, float]:
-    """How many of a connector's tasks are in each state."""
+    """The number of a connector's tasks in each state."""
     found = list(statuses)
     counts: dict[str, float] = {"connector-total-task-count": len(found)}
     for status in STATUSES:
@@ -44,7 +44,7 @@ def metrics_text(
     connectors: Iterable[ConnectorMetrics],
     tasks: Mapping[TaskId, TaskMetrics],
 ) -> str:
-    """Everything in Prometheus' text format."""
+    """All metrics in Prometheus' text format."""
     out = Exposition()
     for name, value in worker.items():
         out.single(_plain(name), _kind(name), HELP[name], value)
@@ -89,7 +89,7 @@ def _write_statuses(
 def _write_samples(
     out: Exposition, values: Mapping[K, Mapping[str, float]], labels: Callable[[K], dict[str, str]]
 ) -> None:
-    """Families of all names that occur, each with the samples of all that have it."""
+    """A family for each name, with the samples of all that have it."""
     for name in sorted({name for found in values.values() for name in found}):
         out.family(_plain(name), _kind(name), HELP[name])
         for key, found in values.items():

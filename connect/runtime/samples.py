@@ -1,7 +1,7 @@
-"""Samples: averages, rates, smallest and largest of what was measured lately.
+"""Samples: averages, rates, minima and maxima of recent measurements.
 
-Kafka's metrics look back over two windows of 30 seconds: the one that is being filled and the one
-before it. A measurement is two additions and two comparisons; the rest is worked out when asked.
+Kafka's metrics cover two windows of 30 seconds: the current one and the one before it. A
+measurement costs two additions and two comparisons; everything else is computed on request.
 """
 
 from broker.clock import Clock
@@ -10,7 +10,7 @@ WINDOW_MS = 30_000
 
 
 class _Window:
-    """What was measured within one span of time."""
+    """The measurements of one time span."""
 
     __slots__ = ("count", "largest", "smallest", "start_ms", "total")
 
@@ -23,18 +23,17 @@ class _Window:
 
 
 class Samples:
-    """One thread adds, any thread may read."""
+    """One thread adds measurements, any thread may read."""
 
     __slots__ = ("_before", "_clock", "_now")
 
     def __init__(self, clock: Clock) -> None:
-        """Nothing measured yet."""
         self._clock = clock
         self._now = _Window(clock.monotonic_ms())
         self._before = _Window(self._now.start_ms)
 
     def add(self, value: float) -> None:
-        """One measurement."""
+        """Add a measurement."""
         window = self._current()
         if not window.count or value > window.largest:
             window.largest = value
@@ -45,24 +44,24 @@ class Samples:
 
     @property
     def average(self) -> float:
-        """The mean of the measurements; 0 without any."""
+        """The mean of the measurements; 0 if there are none."""
         windows = self._windows()
         count = sum(window.count for window in windows)
         return sum(window.total for window in windows) / count if count else 0.0
 
     @property
     def largest(self) -> float:
-        """The largest measurement; 0 without any."""
+        """The largest measurement; 0 if there are none."""
         return max((window.largest for window in self._windows() if window.count), default=0.0)
 
     @property
     def smallest(self) -> float:
-        """The smallest measurement; 0 without any."""
+        """The smallest measurement; 0 if there are none."""
         return min((window.smallest for window in self._windows() if window.count), default=0.0)
 
     @property
     def per_second(self) -> float:
-        """The sum of the measurements over the time they were made in, at least a window."""
+        """The sum of the measurements divided by their time span, which is at least a window."""
         windows = self._windows()
         span_ms = max(self._clock.monotonic_ms() - windows[-1].start_ms, WINDOW_MS)
         return sum(window.total for window in windows) * 1000 / span_ms

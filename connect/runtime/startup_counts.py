@@ -1,4 +1,4 @@
-"""How often a worker has started connectors and tasks, and how that went."""
+"""Counts of started connectors and tasks."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,14 @@ from connect.state.task_state import StatusListener
 
 @dataclass(slots=True)
 class StartupCounts:
-    """How often a worker has started connectors, or tasks."""
+    """Counts of started connectors, or of tasks."""
 
     attempts: int = 0
     successes: int = 0
     failures: int = 0
 
     def values(self, what: str) -> dict[str, float]:
-        """By Kafka's names."""
+        """The metrics by Kafka's names."""
         ended = self.successes + self.failures
         return {
             f"{what}-startup-attempts-total": self.attempts,
@@ -34,29 +34,25 @@ class CountedStart:
     started: bool = False
 
     def on_startup(self) -> None:
-        """It has started and is running."""
+        """Count a successful start."""
         self.started = True
         self.counts.successes += 1
         self.listener.on_startup()
 
     def on_running(self) -> None:
-        """It runs again after a pause."""
         self.listener.on_running()
 
     def on_paused(self) -> None:
-        """It does nothing until it is resumed."""
         self.listener.on_paused()
 
     def on_stopped(self) -> None:
-        """The user stopped it."""
         self.listener.on_stopped()
 
     def on_failure(self, trace: str) -> None:
-        """It failed; before it was started that is a failed start."""
+        """Count a failed start, if it had not started."""
         if not self.started:
             self.counts.failures += 1
         self.listener.on_failure(trace)
 
     def on_shutdown(self) -> None:
-        """The worker stopped it."""
         self.listener.on_shutdown()

@@ -1,4 +1,4 @@
-"""TaskBuilder: makes all that a task needs from its configuration, in the task's thread."""
+"""TaskBuilder: creates a task and its parts from its configuration, in the task's thread."""
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -19,7 +19,7 @@ from connect.errors import ConfigError, ConnectError, RetriableError
 from connect.plugin_finder import PluginFinder, PluginKind
 from connect.retries import is_transient, retry_until_stopped
 from connect.runtime.conversion import Converters, Transform
-from connect.runtime.dead_letters import DeadLetterClients, DeadLetters, make_topic
+from connect.runtime.dead_letters import DeadLetterClients, DeadLetters, create_topic
 from connect.runtime.error_handling import ErrorHandler, ErrorLog, ErrorSettings
 from connect.runtime.metrics import SinkMetrics, SourceMetrics, TaskMetrics
 from connect.runtime.sink.errant_records import ErrantRecords
@@ -41,7 +41,7 @@ from connect.state.task_state import TaskId
 from connect.stop_signal import StopSignal
 from connect.transforms.chain import TransformationChain
 
-# A send that waits longer returns, looks whether the task shall stop, and is tried again.
+# After this time, a send returns, checks whether the task must stop, and is retried.
 SEND_BLOCK_MS = 10_000
 CLOSE_TIMEOUT_MS = 5_000
 FENCE_TIMEOUT_MS = 30_000
@@ -49,36 +49,36 @@ FENCE_TIMEOUT_MS = 30_000
 
 @dataclass(frozen=True, slots=True)
 class TaskRequest:
-    """A task to be made."""
+    """A task to create."""
 
     task_id: TaskId
     connector: Mapping[str, str]  # the connector's configuration
     task: Mapping[str, str]
     on_topic: Callable[[str], None]  # called for every topic that the task writes or reads
-    # Called by an exactly-once source once no other task can use its transactional id; raises
-    # TaskStopped if other tasks have taken over its work.
+    # An exactly-once source calls it once no other task can use its transactional id; raises
+    # TaskStopped if other tasks have replaced this one.
     confirm: Callable[[], None] = lambda: None
 
 
 class WorkerPlugins(PluginFinder, Protocol):
-    """What a worker asks of the plugins."""
+    """The plugins, as a worker needs them."""
 
     def connector(self, name: str) -> type[Connector]:
         """The class of a connector; ConfigError if there is none."""
         ...
 
     def kind_of(self, name: str) -> PluginKind | None:
-        """Whether a connector's name is that of a source or of a sink."""
+        """SOURCE or SINK for the name of a connector; None for other names."""
         ...
 
     def task_name(self, connector: str) -> str:
-        """The class of a connector's tasks, as task configurations name it."""
+        """The class name of a connector's tasks, for task configurations."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TaskBuilder:
-    """Makes the tasks of one worker."""
+    """Creates the tasks of one worker."""
 
     clients: Clients
     config: WorkerConfig
@@ -87,7 +87,7 @@ class TaskBuilder:
     clock: Clock
 
     def build(self, request: TaskRequest, stop: StopSignal) -> TaskBody:
-        """The task and all around it; waits while the broker is away."""
+        """Create a task and its parts; waits while the broker is unavailable."""
         connector = self.plugins.connector(request.connector["connector.class"])
         self.config.allowed_paths.check(connector, request.connector)
         task = connector().task_class()()
@@ -144,7 +144,7 @@ class TaskBuilder:
     def _producer(self, request: TaskRequest, opened: ExitStack) -> BulkProducer:
         settings: dict[str, object] = {"max_block_ms": SEND_BLOCK_MS}
         if self.config.exactly_once:
-            # A transaction that gave up waiting could only be aborted.
+            # A transaction with a failed send could only be aborted.
             name = self._transactional_id(request.task_id)
             settings = {"max_block_ms": LONGEST_MS, "transactional_id": name}
         return self._opened(
@@ -161,7 +161,7 @@ class TaskBuilder:
         return transactional_id(self.config.group_id or "", task_id)
 
     def fence(self, task_id: TaskId, connector: Mapping[str, str]) -> None:
-        """End the transactions of a source task, now and from now on, wherever it may run."""
+        """Fence a source task, wherever it may run: its transactions end."""
         try:
             with self.clients.producer(
                 connector,
@@ -190,7 +190,7 @@ class TaskBuilder:
         if settings.dead_letter_topic:
             admin = self._admin(request, opened)
             retry_until_stopped(
-                "look for the dead letter queue topic", lambda: make_topic(admin, settings), stop
+                "look for the dead letter queue topic", lambda: create_topic(admin, settings), stop
             )
             writing = DeadLetterClients(self._dead_letter_producer(request, opened), admin)
             dead_letters = DeadLetters(task_id, settings, writing, metrics.errors, stop)
@@ -255,11 +255,11 @@ class TaskBuilder:
         return producer
 
     def _transforms(self, config: Mapping[str, str], opened: ExitStack) -> list[Transform]:
-        """The connector's transforms, with the names that errors are reported under."""
+        """The connector's transforms, with the names for error reports."""
         chain = TransformationChain.build(config, self.plugins)
         opened.callback(chain.close)
         return [
-            # Without a predicate there is nothing to ask before.
+            # Without a predicate, the transform always applies.
             Transform(
                 each.class_name,
                 each.transformation.apply if each.predicate is None else each.apply,
@@ -268,7 +268,7 @@ class TaskBuilder:
         ]
 
     def _converters(self, config: Mapping[str, str]) -> Converters:
-        """Those of the connector, or the worker's, each with the settings from where it is."""
+        """The converters of the connector, or of the worker, each with its own settings."""
         key, key_name = self._converter("key.converter", config)
         value, value_name = self._converter("value.converter", config)
         header, header_name = self._converter("header.converter", config)
@@ -301,7 +301,7 @@ def _error_log(task_id: TaskId, settings: ErrorSettings, metrics: TaskMetrics) -
 
 
 def _topics(config: Mapping[str, str]) -> list[str] | Pattern:
-    """What a sink reads: topics by name, or all whose name matches."""
+    """The topics of a sink: by name, or all whose name matches."""
     pattern = config.get("topics.regex", "").strip()
     if not pattern:
         return sink_topics(config)

@@ -8,8 +8,8 @@
       ▼         ▼          └── raises ─► finish ──► close     on_failure(trace)
     on_failure(trace)
 
-All code of the connector runs in this thread, including constructors: if it hangs, nothing else
-does. A task that does not stop can be abandoned: its clients are closed, and its state is no longer
+All code of the task runs in this thread, including constructors: if it hangs, it blocks nothing
+else. A task that does not stop can be abandoned: its clients are closed, and its state is no longer
 reported.
 """
 
@@ -30,11 +30,11 @@ STEP_MS = 500
 
 
 class TaskBody(Protocol):
-    """What a source or a sink does in its thread; other threads call only what says so."""
+    """A source or sink task in its thread; other threads may call only the methods that say so."""
 
     @property
     def polls_while_paused(self) -> bool:
-        """Whether turns go on during a pause: a consumer must poll to stay in its group."""
+        """Whether turns continue during a pause: a consumer must poll to stay in its group."""
         ...
 
     @property
@@ -43,28 +43,26 @@ class TaskBody(Protocol):
         ...
 
     @property
-    def metrics(self) -> TaskMetrics:
-        """What the task counts."""
-        ...
+    def metrics(self) -> TaskMetrics: ...
 
     def start(self) -> None:
         """Start the task."""
         ...
 
     def turn(self) -> None:
-        """One turn of the loop."""
+        """Run one iteration of the loop."""
         ...
 
     def pause(self) -> None:
-        """The user wants no records for a while."""
+        """The connector was paused."""
         ...
 
     def resume(self) -> None:
-        """The user wants records again."""
+        """The connector was resumed."""
         ...
 
     def finish(self, *, failed: bool) -> None:
-        """No turn follows: commit what can be committed."""
+        """The last turn has ended: commit what can be committed."""
         ...
 
     def close(self) -> None:
@@ -72,23 +70,23 @@ class TaskBody(Protocol):
         ...
 
     def wake(self) -> None:
-        """Let a turn that waits end soon; from any thread."""
+        """End the wait of a turn early; any thread may call it."""
         ...
 
     def ask_to_stop(self) -> None:
-        """The stop signal is set: stop the task; from any thread."""
+        """The stop signal is set: stop the task; any thread may call it."""
         ...
 
     def step(self) -> None:
-        """Do what a turn that waits for long leaves undone; from any thread."""
+        """Do what is due while a turn waits; any thread may call it."""
         ...
 
     def abandon(self) -> None:
-        """Close the clients without waiting for anything; from any thread."""
+        """Close the clients without waiting; any thread may call it."""
         ...
 
 
-# Makes all that a task needs; called in the task's thread, and may wait for the broker.
+# Creates a task and its parts; runs in the task's thread, and may wait for the broker.
 BuildBody = Callable[[StopSignal], TaskBody]
 
 
@@ -103,7 +101,7 @@ class TaskThread:
         clock: Clock,
         secrets: Sequence[str] = (),
     ) -> None:
-        """Not started yet. Secrets are left out of traces."""
+        """Secrets are removed from traces."""
         self._secrets = secrets
         self.task_id = task_id
         self.metrics = TaskMetrics(clock)
@@ -123,12 +121,12 @@ class TaskThread:
     # --- any thread ----------------------------------------------------------------------------
 
     def start(self, target: TargetState) -> None:
-        """Begin, paused if that is wanted."""
+        """Start the thread, in this target state."""
         self._target = target
         self._thread.start()
 
     def set_target(self, target: TargetState) -> None:
-        """Pause or resume, soon."""
+        """Pause or resume, asynchronously."""
         with self._changed:
             self._target = target
             self._changed.notify_all()
@@ -136,7 +134,7 @@ class TaskThread:
             self._body.wake()
 
     def stop_soon(self) -> None:
-        """Stop soon; does not wait."""
+        """Stop asynchronously."""
         self._stop.set()
         self._steps_over.set()
         with self._changed:
@@ -144,11 +142,11 @@ class TaskThread:
         body = self._body
         if body is not None:
             body.wake()
-            # A task's own stop() may hang: it must not hang the others.
-            self._aside("stop", body.ask_to_stop)
+            # A task's `stop` may hang: it must not block other tasks.
+            self._run_in_thread("stop", body.ask_to_stop)
 
     def wait_ended(self, timeout_ms: int) -> bool:
-        """Wait until it has stopped; False if the time is up first."""
+        """Wait until it has stopped; False on a timeout."""
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         with self._changed:
             while not self._ended:
@@ -163,9 +161,9 @@ class TaskThread:
         self._abandoned = True
         logger.error("task %s does not stop: its thread is abandoned", self.task_id)
         if self._body is not None:
-            self._aside("abandon", self._body.abandon)
+            self._run_in_thread("abandon", self._body.abandon)
 
-    def _aside(self, what: str, call: Callable[[], None]) -> None:
+    def _run_in_thread(self, what: str, call: Callable[[], None]) -> None:
         name = f"connect-{what}-{self.task_id}"
         concurrency.Thread(target=call, name=name, daemon=True).start()
 
@@ -173,20 +171,20 @@ class TaskThread:
 
     def _run(self) -> None:
         try:
-            failure = self._live()
+            failure = self._run_task()
             if failure is None:
                 self.metrics.states.enter("unassigned")
-                self._tell(self._listener.on_shutdown)
+                self._notify(self._listener.on_shutdown)
             else:
                 self.metrics.states.enter("failed")
-                self._tell(lambda: self._listener.on_failure(failure))
+                self._notify(lambda: self._listener.on_failure(failure))
         finally:
             with self._changed:
                 self._ended = True
                 self._changed.notify_all()
 
-    def _live(self) -> str | None:
-        """From start to end; the trace if it failed."""
+    def _run_task(self) -> str | None:
+        """Run the task from start to end; returns the trace if it failed."""
         failure = None
         try:
             self._wait_for_start()
@@ -208,10 +206,10 @@ class TaskThread:
         self.metrics = body.metrics
         body.start()
         self.metrics.states.enter("running")
-        self._tell(self._listener.on_startup)
+        self._notify(self._listener.on_startup)
         if body.has_steps:
             # Each task has its own thread: a step may wait for a producer that is blocked.
-            self._aside("offsets", lambda: self._step_regularly(body))
+            self._run_in_thread("offsets", lambda: self._step_regularly(body))
         rounds_ended = garbage.rounds_began()
         try:
             while not self._stop.is_set():
@@ -232,7 +230,7 @@ class TaskThread:
             body.finish(failed=False)
 
     def _step_regularly(self, body: TaskBody) -> None:
-        """Do what a turn that waits for long leaves undone; in a thread of its own."""
+        """Call `step` regularly, in a separate thread."""
         while not self._steps_over.wait(STEP_MS):
             try:
                 body.step()
@@ -247,26 +245,26 @@ class TaskThread:
             logger.exception("task %s failed, and so did its last commit", self.task_id)
 
     def _wait_for_start(self) -> None:
-        """A task that begins paused is not started before it is resumed."""
+        """Wait until a task that starts paused is resumed."""
         if self._target is TargetState.PAUSED:
             self.metrics.states.enter("paused")
-            self._tell(self._listener.on_paused)
+            self._notify(self._listener.on_paused)
             self._wait_while_paused()
 
     def _pause_or_resume(self, body: TaskBody) -> None:
-        """Follow what is wanted; a task that does not poll meanwhile waits here."""
+        """Apply the target state; a task that does not poll while paused waits here."""
         if not self._paused:
             self._paused = True
             body.pause()
             self.metrics.states.enter("paused")
-            self._tell(self._listener.on_paused)
+            self._notify(self._listener.on_paused)
         if not body.polls_while_paused:
             self._wait_while_paused()
         if self._target is not TargetState.PAUSED:
             self._paused = False
             body.resume()
             self.metrics.states.enter("running")
-            self._tell(self._listener.on_running)
+            self._notify(self._listener.on_running)
 
     def _wait_while_paused(self) -> None:
         with self._changed:
@@ -280,10 +278,10 @@ class TaskThread:
         )
         return trace
 
-    def _tell(self, tell: Callable[[], None]) -> None:
+    def _notify(self, notify: Callable[[], None]) -> None:
         if self._abandoned:
             return
         try:
-            tell()
+            notify()
         except Exception:
             logger.exception("task %s: its status could not be reported", self.task_id)

@@ -1,13 +1,13 @@
-"""Topics that source connectors create: topic.creation.* says with how many partitions and what.
+"""Topics that source connectors create, with the settings topic.creation.*
 
     topic.creation.groups                        = compacted, logs
-    topic.creation.default.partitions            = 1        (both of default are needed, or topics
-    topic.creation.default.replication.factor    = 3         are left to the broker)
+    topic.creation.default.partitions            = 1        (both are required, or topics
+    topic.creation.default.replication.factor    = 3         are created by the broker)
     topic.creation.compacted.include             = orders.*, users
     topic.creation.compacted.cleanup.policy      = compact  (any setting of a topic)
 
 The first group that includes a topic, and does not exclude it, makes it; what a group does not say
-of partitions and replication is said by the default group, which takes all topics.
+of partitions and replication is said by the default group, which includes all topics.
 """
 
 import logging
@@ -31,7 +31,7 @@ _NOTHING = compile_pattern("(?!)")
 
 @dataclass(frozen=True, slots=True)
 class TopicGroup:
-    """How topics with some names are made."""
+    """The settings of topics with some names."""
 
     name: str
     include: Pattern
@@ -40,28 +40,28 @@ class TopicGroup:
     replication_factor: int
     configs: Mapping[str, str] = field(default_factory=dict)
 
-    def takes(self, topic: str) -> bool:
-        """Whether it makes this topic."""
+    def includes(self, topic: str) -> bool:
+        """Whether a topic belongs to the group."""
         return bool(self.include.fullmatch(topic)) and not self.exclude.fullmatch(topic)
 
 
 def topic_groups(config: Mapping[str, str]) -> list[TopicGroup]:
-    """The groups of a connector's configuration, in their order; none: the broker decides."""
+    """The groups of a connector's configuration, in order; none: the broker creates topics."""
     if not any(name.startswith(f"{PREFIX}{DEFAULT_GROUP}.") for name in config):
         return []
     names = _GROUPS.parse(config)[GROUPS_SETTING]
     assert isinstance(names, list)
     groups = []
-    default = _DEFAULT_SETTINGS.parse(_of_group(config, DEFAULT_GROUP))
+    default = _DEFAULT_SETTINGS.parse(_group_settings(config, DEFAULT_GROUP))
     fallback = {name: default[name] for name in ("partitions", "replication.factor")}
     for name in (*(name for name in dict.fromkeys(names) if name != DEFAULT_GROUP), DEFAULT_GROUP):
-        texts = {**fallback, **_of_group(config, name)}
-        groups.append(_group(name, texts))
+        settings = {**fallback, **_group_settings(config, name)}
+        groups.append(_group(name, settings))
     return groups
 
 
-def _of_group(config: Mapping[str, str], group: str) -> dict[str, str]:
-    """The settings of one group, by their names within it."""
+def _group_settings(config: Mapping[str, str], group: str) -> dict[str, str]:
+    """The settings of one group, without the prefix."""
     prefix = f"{PREFIX}{group}."
     return {
         name.removeprefix(prefix): value
@@ -70,15 +70,15 @@ def _of_group(config: Mapping[str, str], group: str) -> dict[str, str]:
     }
 
 
-def _group(name: str, texts: Mapping[str, object]) -> TopicGroup:
+def _group(name: str, settings: Mapping[str, object]) -> TopicGroup:
     is_default = name == DEFAULT_GROUP
-    known = (_DEFAULT_SETTINGS if is_default else _GROUP_SETTINGS).parse(texts)
+    known = (_DEFAULT_SETTINGS if is_default else _GROUP_SETTINGS).parse(settings)
     include, exclude, partitions, factor = known.values()
     assert isinstance(include, list)
     assert isinstance(exclude, list)
     assert isinstance(partitions, int)
     assert isinstance(factor, int)
-    others = {key: str(value) for key, value in texts.items() if key not in known}
+    others = {key: str(value) for key, value in settings.items() if key not in known}
     return TopicGroup(name, _any_of(include), _any_of(exclude), partitions, factor, others)
 
 
@@ -101,7 +101,7 @@ _BY_BROKER_OR_POSITIVE = Check(_ensure_by_broker_or_positive, "-1 or [1,...]")
 
 
 def _definition(*, include: str, partitions: object) -> ConfigDef:
-    """Of the default group, or, with defaults for the numbers, of the others."""
+    """The definition of the default group or, with defaults for the numbers, of others."""
     return (
         ConfigDef()
         .define("include", ConfigType.LIST, include)
@@ -118,28 +118,26 @@ _GROUP_SETTINGS = _definition(include="", partitions=BY_BROKER)
 
 
 class TopicCreator:
-    """Makes the topics of one source task before their first record."""
+    """Creates the topics of one source task before their first record."""
 
     def __init__(self, admin: Admin, groups: Sequence[TopicGroup]) -> None:
-        """The admin is closed by whom it belongs to."""
+        """The owner closes the admin."""
         self._admin = admin
         self._groups = groups
         self._known: set[str] = set()
 
     def ensure(self, topic: str) -> None:
-        """Make the topic unless it is there; raises ConnectError when it cannot be made."""
+        """Create the topic if it does not exist; ConnectError if that fails."""
         if topic in self._known:
             return
         if topic not in self._admin.list_topics(include_internal=True):
-            self._create(next(group for group in self._groups if group.takes(topic)), topic)
+            self._create(next(group for group in self._groups if group.includes(topic)), topic)
         self._known.add(topic)
 
     def _create(self, group: TopicGroup, topic: str) -> None:
         factor = clamped_replication(self._admin, topic, group.replication_factor)
         try:
-            create_unless_there(
-                self._admin, NewTopic(topic, group.partitions, factor, group.configs)
-            )
+            create_if_missing(self._admin, NewTopic(topic, group.partitions, factor, group.configs))
         except BrokerError as error:
             if error.retriable:
                 raise
@@ -152,7 +150,7 @@ class TopicCreator:
         logger.info('created topic "%s" with the settings of group "%s"', topic, group.name)
 
 
-def create_unless_there(admin: Admin, topic: NewTopic) -> None:
+def create_if_missing(admin: Admin, topic: NewTopic) -> None:
     """Create a topic, unless another client has just created it."""
     try:
         admin.create_topics([topic]).all()
@@ -162,7 +160,7 @@ def create_unless_there(admin: Admin, topic: NewTopic) -> None:
 
 
 def clamped_replication(admin: Admin, topic: str, wanted: int) -> int:
-    """The replication factor that is wanted, or as many as there are brokers."""
+    """The wanted replication factor, at most the number of brokers."""
     brokers = len(admin.describe_cluster().nodes)
     if wanted <= brokers:
         return wanted

@@ -7,8 +7,8 @@
                   │
                   └─────► idle thread       collects garbage while all tasks wait
 
-Starts and stops are reported to a listener; nothing here waits for a connector, but
-for its task configurations and, for task.shutdown.graceful.timeout.ms, for its end.
+Starts and stops are reported to a listener. Methods wait for a connector only to get its task
+configurations and, for task.shutdown.graceful.timeout.ms, to stop it.
 """
 
 import logging
@@ -47,7 +47,7 @@ _TASKS = ConfigDef(
 
 
 def ignore_topic(task: TaskId, topic: str) -> None:
-    """Ignore the topics that tasks use."""
+    """An `on_topic` that does nothing."""
 
 
 class Worker:
@@ -72,7 +72,7 @@ class Worker:
         self._builder = TaskBuilder(
             Clients(target, config.originals), config, plugins, self._stores, self._clock
         )
-        self._lock = concurrency.Lock()  # guards what follows
+        self._lock = concurrency.Lock()  # guards the fields below
         self._connectors: dict[str, ConnectorThread] = {}
         self._tasks: dict[TaskId, TaskThread] = {}
         self._connector_starts = StartupCounts()
@@ -85,11 +85,11 @@ class Worker:
 
     @property
     def clients(self) -> Clients:
-        """Opens clients with the settings of the worker and of connectors."""
+        """The clients, with the settings of the worker and of connectors."""
         return self._builder.clients
 
     def offset_store(self, config: Mapping[str, str]) -> OffsetStore:
-        """Where the offsets of a source connector are."""
+        """The store of the offsets of a source connector."""
         return self._stores.of(config)
 
     # --- connectors ----------------------------------------------------------------------------
@@ -102,7 +102,7 @@ class Worker:
         on_reconfigure: Callable[[], None],
         target: TargetState = TargetState.STARTED,
     ) -> None:
-        """Start a connector, soon; `on_reconfigure` is called when it wants other tasks."""
+        """Start a connector asynchronously; `on_reconfigure` requests new task configurations."""
         thread = ConnectorThread(
             name,
             config,
@@ -125,7 +125,7 @@ class Worker:
         return found()
 
     def stop_connector(self, name: str) -> bool:
-        """Stop a connector and wait for that, a while; whether it was there."""
+        """Stop a connector, with a timeout; whether it was running."""
         with self._lock:
             thread = self._connectors.pop(name, None)
         if thread is None:
@@ -136,7 +136,7 @@ class Worker:
         return True
 
     def connector_task_configs(self, name: str) -> list[dict[str, str]]:
-        """The configurations of its tasks, as the connector wants them now; waits for it."""
+        """The task configurations that the connector generates; waits for it."""
         thread = self._connector(name)
         limit, enforced = _TASKS.parse(thread.config).values()
         assert isinstance(limit, int)
@@ -156,11 +156,11 @@ class Worker:
         return [{**config, "task.class": task_class, **shared} for config in found]
 
     def ask_connector(self, name: str, what: Callable[[Connector], object]) -> object:
-        """Ask a running connector something, in its thread."""
+        """Call a running connector, in its thread."""
         return self._connector(name).ask(what)
 
     def set_target_state(self, name: str, target: TargetState) -> None:
-        """Start, pause or stop a connector, soon, and pause or resume its tasks."""
+        """Start, pause or stop a connector, and pause or resume its tasks, asynchronously."""
         with self._lock:
             connector = self._connectors.get(name)
             tasks = [task for task_id, task in self._tasks.items() if task_id.connector == name]
@@ -187,7 +187,7 @@ class Worker:
         target: TargetState = TargetState.STARTED,
         confirm: Callable[[], None] = lambda: None,
     ) -> None:
-        """Start a task, soon; see TaskRequest for `confirm`."""
+        """Start a task asynchronously; see TaskRequest for `confirm`."""
         request = TaskRequest(
             task_id,
             connector_config,
@@ -210,7 +210,7 @@ class Worker:
         thread.start(target)
 
     def fences_tasks(self, config: Mapping[str, str]) -> bool:
-        """Whether tasks of a connector must be fenced before others take their place."""
+        """Whether the tasks of a connector must be fenced before they are replaced."""
         kind = self._plugins.kind_of(config["connector.class"])
         return self._config.exactly_once and kind is PluginKind.SOURCE
 
@@ -220,7 +220,7 @@ class Worker:
             self._builder.fence(TaskId(name, number), config)
 
     def stop_tasks(self, task_ids: Iterable[TaskId]) -> None:
-        """Stop tasks, all at the same time, and wait for that, a while."""
+        """Stop tasks, all at the same time, with a timeout."""
         with self._lock:
             threads = [self._tasks.pop(each) for each in list(task_ids) if each in self._tasks]
         for thread in threads:
@@ -231,19 +231,19 @@ class Worker:
                 thread.abandon()
 
     def tasks_of(self, name: str) -> list[TaskId]:
-        """The tasks of a connector that this worker has, failed ones included."""
+        """The tasks of a connector on this worker, including failed ones."""
         with self._lock:
             return sorted(task_id for task_id in self._tasks if task_id.connector == name)
 
     def _collect_garbage(self) -> None:
-        """Tasks do that between two turns, but may wait for long in a poll, or hang."""
+        """Collect garbage: tasks do it between turns, but may wait in a poll for long."""
         while not self._stop.wait(IDLE_TICK_MS):
             garbage.collect_when_due()
 
     # --- metrics -------------------------------------------------------------------------------
 
     def task_metrics(self, task_id: TaskId) -> dict[str, float]:
-        """What a task counts, by Kafka Connect's names; NotFound if there is no such task."""
+        """The metrics of a task, by Kafka Connect's names; NotFound if there is no such task."""
         with self._lock:
             found = self._tasks.get(task_id)
         if found is None:
@@ -251,7 +251,7 @@ class Worker:
         return found.metrics.values()
 
     def metrics(self) -> str:
-        """Everything that is counted, in Prometheus' text format."""
+        """All metrics in Prometheus' text format."""
         with self._lock:
             connectors, tasks = list(self._connectors.values()), dict(self._tasks)
         counts = {
@@ -279,7 +279,7 @@ class Worker:
     # --- the end -------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Stop everything."""
+        """Stop all connectors and tasks."""
         with self._lock:
             names, tasks = list(self._connectors), list(self._tasks)
         self.stop_tasks(tasks)
@@ -290,7 +290,6 @@ class Worker:
         self._stores.close()
 
     def __enter__(self) -> Self:
-        """Use as a context manager."""
         return self
 
     def __exit__(
@@ -299,5 +298,4 @@ class Worker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
         self.close()

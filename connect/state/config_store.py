@@ -3,19 +3,19 @@
     connector-NAME          {"properties":{...}}                       null: deleted
     target-state-NAME       {"state":"PAUSED","state.v2":"STOPPED"}    null: deleted
     task-NAME-0             {"properties":{...}}                       one for each task
-    commit-NAME             {"tasks":2}                                the tasks before it count
+    commit-NAME             {"tasks":2}                                commits the tasks before it
     restart-connector-NAME  {"include-tasks":true,"only-failed":false}
     tasks-fencing-NAME      {"task-count":2}                           earlier tasks are fenced
     logger-cluster-NAME     {"level":"INFO"}
-    session-key                                                        left to Kafka's own workers
+    session-key                                                        only for Kafka's own workers
 
-Workers that know no STOPPED read "state", where it is PAUSED. Task configurations count only when
-the commit record that follows has the number of them: a worker that dies in between leaves the
-connector without a consistent set, and its task configurations are generated again.
+Workers that do not know STOPPED read "state", which is PAUSED then. Task configurations take effect
+only with the following commit record, which has their number: if a worker dies in between, the
+connector has no consistent set, and its task configurations are generated again.
 
-Tasks of an exactly-once source run only when the tasks of earlier sets can no longer write. A
-fencing record says so, and how many tasks must be fenced before the next set runs. It outlives its
-connector: the next connector of this name may meet tasks of the previous one.
+Tasks of an exactly-once source run only when the tasks of earlier generations can no longer write.
+A fencing record confirms that, and has the number of tasks to fence before the next generation. It
+outlives its connector: tasks of a deleted connector may still run when one of the same name starts.
 """
 
 import logging
@@ -60,13 +60,13 @@ class WantedConnector:
     config: Config
     target_state: TargetState = TargetState.STARTED
     tasks: tuple[Config, ...] = ()
-    # Whether `tasks` is a whole set: none was begun and not finished.
+    # Whether `tasks` is complete: no commit record is missing.
     consistent: bool = True
-    # Changes with every record about the connector's own configuration.
+    # Changes with every record of the connector's own configuration.
     revision: int = 0
-    # Changes with every set of tasks.
+    # Changes with every commit record.
     generation: int = 0
-    # How many earlier tasks are to be fenced before those of this set run; None: it was done.
+    # The number of earlier tasks to fence before these tasks run; None: they are fenced.
     unfenced: int | None = None
 
 
@@ -87,7 +87,7 @@ class ConfigListener(Protocol):
     """Is notified of changes, in the thread that makes them."""
 
     def on_change(self, connector: str) -> None:
-        """A connector has changed; `ConfigStore.connector` has its new target state."""
+        """A connector has changed; `ConfigStore.connector` returns its new target state."""
         ...
 
     def on_restart(self, connector: str, request: RestartRequest) -> None:
@@ -182,7 +182,7 @@ class ConfigTable:
         if not isinstance(count, int):
             return None
         known = self._of(name)
-        # A task that did not change may have been compacted into the set that counts already.
+        # The record of an unchanged task may have been compacted away: keep the committed one.
         found = {**dict(enumerate(known.tasks)), **known.deferred}
         known.deferred = {}
         known.generation = self._revision
@@ -202,8 +202,8 @@ class ConfigTable:
 class ConfigStore:
     """Stores target states in a topic or, without one, in memory.
 
-    Any thread may call any method. With a topic, what is written counts once it is read back: other
-    workers see the same, in the same order. The listener is called by the thread that reads.
+    Any thread may call any method. With a topic, a record takes effect once it is read back: all
+    workers see the same order. The reading thread calls the listener.
     """
 
     def __init__(self, listener: ConfigListener, topic: StateTopic | None = None) -> None:
@@ -214,13 +214,12 @@ class ConfigStore:
         self._opened = False
 
     def open(self) -> None:
-        """Read the topic; the listener is notified only of later changes."""
+        """Read the topic; the listener is notified of later changes only."""
         if self._topic is not None:
             self._topic.open(self._apply_record)
         self._opened = True
 
     def close(self) -> None:
-        """Close the topic."""
         if self._topic is not None:
             self._topic.close()
 
@@ -243,7 +242,7 @@ class ConfigStore:
         self, name: str, config: Config, target_state: TargetState | None = None
     ) -> None:
         """Create or change a connector, optionally with a new target state."""
-        # The state comes first: otherwise the new connector would run before it is paused.
+        # The state comes first: otherwise the new connector would start before it is paused.
         state = [] if target_state is None else [_target_state(name, target_state)]
         self._write([*state, (f"{CONNECTOR}{name}", {"properties": dict(config)})])
 
@@ -260,11 +259,11 @@ class ConfigStore:
         self._write([*records, (f"{COMMIT}{name}", {"tasks": len(tasks)})])
 
     def put_fencing(self, name: str, count: int) -> None:
-        """All earlier tasks are fenced, and so many may run from now on."""
+        """Record that all earlier tasks are fenced, and the number of tasks that may run now."""
         self._write([(f"{FENCING}{name}", {"task-count": count})])
 
     def refresh(self) -> None:
-        """Take in what others have written."""
+        """Read what other workers have written."""
         if self._topic is not None:
             self._topic.refresh()
 
@@ -273,7 +272,6 @@ class ConfigStore:
         self._write([_target_state(name, state)])
 
     def put_restart(self, name: str, request: RestartRequest) -> None:
-        """Request a restart."""
         value = {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
         self._write([(f"{RESTART}{name}", value)])
 
@@ -286,7 +284,7 @@ class ConfigStore:
     def _write(self, records: Sequence[tuple[str, object]]) -> None:
         if self._topic is None:
             for key, value in records:
-                self._take_in(key, value)
+                self._apply_value(key, value)
             return
         self._topic.append(
             [
@@ -305,9 +303,9 @@ class ConfigStore:
                 'invalid record in topic "%s" at offset %d is ignored', record.topic, record.offset
             )
             return
-        self._take_in(key, value)
+        self._apply_value(key, value)
 
-    def _take_in(self, key: str, value: object) -> None:
+    def _apply_value(self, key: str, value: object) -> None:
         with self._lock:
             changed = self._table.apply(key, value)
         if not self._opened:

@@ -2,7 +2,7 @@
 
     {"partition": {"kafka_topic": "orders", "kafka_partition": 3}, "offset": {"kafka_offset": 42}}
 
-An offset of null forgets the partition: it is read again from where auto.offset.reset says.
+An offset of null resets the partition: it is read again according to auto.offset.reset.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ HAS_MEMBERS = frozenset(
     }
 )
 
-# partition and offset as the REST API shows and takes them.
+# partition and offset as in the REST API.
 ShownOffset = tuple[Mapping[str, object], Mapping[str, object] | None]
 
 
@@ -51,7 +51,7 @@ def list_offsets(admin: Admin, group_id: str) -> list[ShownOffset]:
 def parse_offsets(
     offsets: Sequence[tuple[Mapping[str, object] | None, Mapping[str, object] | None]],
 ) -> dict[TopicPartition, int | None]:
-    """Offsets as a request gives them; BadRequest, in Kafka's words, when they are not right."""
+    """The offsets of a request; BadRequest, in Kafka's words, if they are invalid."""
     return {_partition(partition): _offset(offset) for partition, offset in offsets}
 
 

@@ -1,11 +1,11 @@
-"""Offsets of source connectors: how far each partition of a source has been read.
+"""Offsets of source connectors: the position in each source partition.
 
     key      ["my-connector",{"filename":"/tmp/in.txt"}]       JSON, no spaces
-    value    {"position":42}                                    null: forgotten
+    value    {"position":42}                                    null: deleted
 
-These are the records of Kafka Connect's offset topic, so its workers can go on where ours ended.
-The names in partitions and offsets are strings, their values primitive. Standalone workers keep the
-same in a JSON file: [[key, value], ...].
+These are the records of Kafka Connect's offset topic, so its workers can continue where ours
+stopped. The keys in partitions and offsets are strings, their values primitive. Standalone workers
+store the same in a JSON file: [[key, value], ...].
 """
 
 import base64
@@ -22,13 +22,13 @@ from broker.model import OpenFile
 from connect.errors import ConfigError, ConnectError, DataError
 from connect.state.state_topic import StateTopic
 
-# What a connector calls a partition of its source, and how far it is read there.
+# A source partition and its offset, as the connector defines them.
 Partition = Mapping[str, object]
 Offset = Mapping[str, object]
 
 
 class SourceOffset(NamedTuple):
-    """How far a partition is read; None if that is to be forgotten."""
+    """The offset of a source partition; None deletes it."""
 
     partition: Partition
     offset: Offset | None
@@ -38,21 +38,21 @@ class OffsetStore(Protocol):
     """Keeps the offsets of source connectors. Any thread may call any method."""
 
     def get(self, connector: str, partitions: Iterable[Partition]) -> list[Offset | None]:
-        """The offsets of some partitions, in their order, as of now."""
+        """The current offsets of some partitions, in their order."""
         ...
 
     def all_of(self, connector: str) -> list[SourceOffset]:
-        """Every partition of a connector that has an offset, as of now."""
+        """The current offsets of all partitions of a connector."""
         ...
 
     def save(self, connector: str, offsets: Iterable[SourceOffset]) -> None:
-        """Keep offsets; returns when they are safe."""
+        """Store offsets; returns when they are durable."""
         ...
 
     def send(
         self, connector: str, offsets: Iterable[SourceOffset], producer: Producer
     ) -> Sequence[Delivery]:
-        """Keep offsets through a producer, as part of its transaction if it has one."""
+        """Store offsets through a producer, as part of its transaction if it has one."""
         ...
 
 
@@ -63,7 +63,7 @@ def offset_record(connector: str, offset: SourceOffset) -> tuple[bytes, bytes | 
 
 
 def check_primitive(values: Mapping[str, object] | None) -> Mapping[str, object] | None:
-    """The same mapping; DataError, as Kafka says it, if it has more than primitive values."""
+    """The same mapping; DataError, in Kafka's words, if a value is not primitive."""
     for name, value in (values or {}).items():
         if not isinstance(name, str):
             raise DataError("Offsets may only use String keys")
@@ -78,15 +78,15 @@ def check_primitive(values: Mapping[str, object] | None) -> Mapping[str, object]
 
 
 class _OffsetTable:
-    """Offsets by connector and partition; the order of names in a partition does not matter."""
+    """Offsets by connector and partition; the order of keys in a partition does not matter."""
 
     def __init__(self) -> None:
         self._connectors: dict[str, dict[bytes, SourceOffset]] = {}
-        # A record must meet its predecessor's key, also where another worker spelled it.
+        # A record must have the key of the record it replaces, even one of another worker.
         self._spellings: dict[tuple[str, bytes], bytes] = {}
 
     def apply(self, key: bytes | None, value: bytes | None) -> None:
-        """Read a record; records that are not offsets are ignored."""
+        """Apply a record; records that are not offsets are ignored."""
         try:
             connector, partition = orjson.loads(key or b"")
             offset = None if value is None else orjson.loads(value)
@@ -103,7 +103,7 @@ class _OffsetTable:
             known.pop(name, None)
 
     def record(self, connector: str, offset: SourceOffset) -> tuple[bytes, bytes | None]:
-        """Key and value to write."""
+        """The key and value to write."""
         key, value = offset_record(connector, offset)
         return self._spellings.get((connector, _canonical(offset.partition)), key), value
 
@@ -117,7 +117,7 @@ class _OffsetTable:
         return list(self._connectors.get(connector, {}).values())
 
     def records(self) -> list[tuple[bytes, bytes | None]]:
-        """Everything there is."""
+        """All records."""
         return [
             self.record(connector, offset)
             for connector, offsets in self._connectors.items()
@@ -135,11 +135,11 @@ class TopicOffsets:
 
     @property
     def topic(self) -> str:
-        """The topic's name."""
+        """The name of the topic."""
         return self._topic.name
 
     def open(self) -> None:
-        """Make the topic if it is not there, and read it."""
+        """Create the topic if it does not exist, and read it."""
         self._topic.open(self._apply)
 
     def close(self) -> None:
@@ -147,19 +147,19 @@ class TopicOffsets:
         self._topic.close()
 
     def get(self, connector: str, partitions: Iterable[Partition]) -> list[Offset | None]:
-        """The offsets of some partitions, in their order, as of now."""
+        """The current offsets of some partitions, in their order."""
         self._topic.refresh()
         with self._lock:
             return [self._table.get(connector, partition) for partition in partitions]
 
     def all_of(self, connector: str) -> list[SourceOffset]:
-        """Every partition of a connector that has an offset, as of now."""
+        """The current offsets of all partitions of a connector."""
         self._topic.refresh()
         with self._lock:
             return self._table.all_of(connector)
 
     def save(self, connector: str, offsets: Iterable[SourceOffset]) -> None:
-        """Write the offsets; returns when all replicas in sync have them."""
+        """Write the offsets; returns when all in-sync replicas have them."""
         self._topic.append(self._records(connector, offsets))
 
     def send(
@@ -193,7 +193,7 @@ class FileOffsets:
         self._locked: OpenFile | None = None
 
     def open(self) -> None:
-        """Lock the file against other workers, and read it; there may be none yet."""
+        """Lock the file against other workers, and read it if it exists."""
         self._lock_file()
         try:
             self._read()
@@ -218,11 +218,11 @@ class FileOffsets:
             self._table.apply(key, value)
 
     def close(self) -> None:
-        """Let another worker have the file."""
+        """Unlock the file."""
         self._locked = None
 
     def _lock_file(self) -> None:
-        """The lock is the operating system's: it ends with the process, however that ends."""
+        """Use a lock of the operating system: it ends with the process, even on a crash."""
         path = self._file.with_name(f"{self._file.name}.lock")
         try:
             self._locked = self._files.lock(str(path))
@@ -244,7 +244,7 @@ class FileOffsets:
             return [self._table.get(connector, partition) for partition in partitions]
 
     def all_of(self, connector: str) -> list[SourceOffset]:
-        """Every partition of a connector that has an offset."""
+        """The offsets of all partitions of a connector."""
         with self._lock:
             return self._table.all_of(connector)
 
@@ -264,14 +264,14 @@ class FileOffsets:
     def send(
         self, connector: str, offsets: Iterable[SourceOffset], producer: Producer
     ) -> Sequence[Delivery]:
-        """A file has no part in a transaction: the offsets are saved at once."""
+        """Save the offsets immediately: a file has no transactions."""
         del producer
         self.save(connector, offsets)
         return ()
 
 
 def _json(value: object) -> bytes:
-    """Compact JSON; bytes as base64, as Kafka's JSON converter has them."""
+    """Compact JSON; bytes as base64, as in Kafka's JSON converter."""
     return orjson.dumps(value, default=_encode)
 
 

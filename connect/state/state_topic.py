@@ -1,13 +1,13 @@
-"""StateTopic: a compacted topic that holds part of a worker's state.
+"""StateTopic: a compacted topic with part of a worker's state.
 
-    open     make the topic or check it, then read it to its end
-    append   write records and wait until all replicas in sync have them
-    refresh  read what this worker and others have written since
+    open     create or check the topic, then read it to its end
+    append   write records and wait until all in-sync replicas have them
+    refresh  read the records that any worker has written since
 
-Each record that is read is given to `apply`, in the order of its partition. Records of transactions
-count once they are committed. `refresh` reads to the end of the log, not to the last stable offset:
-committed records may follow an open transaction of another producer, which must end first. Any
-thread may call any method; calls are serialized.
+Each record is passed to `apply`, in the order of its partition; records of transactions once they
+are committed. `refresh` reads to the end of the log, not to the last stable offset: committed
+records may follow an open transaction of another producer, which must end first. Any thread may
+call any method; calls are serialized.
 """
 
 import logging
@@ -30,15 +30,15 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 WRITE_TIMEOUT_MS = 30_000
-POLL_MS = 50  # markers of transactions move the position without waking who polls
+POLL_MS = 50  # transaction markers move the position without ending a poll
 POLL_RECORDS = 10_000
-SILENT_POLLS_MAX = 2_400  # longer than transactions of tasks that died stay open
+SILENT_POLLS_MAX = 2_400  # longer than transactions of dead tasks stay open
 FETCH_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """A topic to keep state in, as it is made if it is not there."""
+    """A topic, with the settings to create it with."""
 
     name: str
     partitions: int
@@ -56,7 +56,7 @@ class StateTopic:
         *,
         options: Mapping[str, object] | None = None,
     ) -> None:
-        """Nothing is asked of the broker yet; `options` are those of all clients."""
+        """`options` are those of all clients; nothing is sent before `open`."""
         self.name = spec.name
         self._target = target
         self._spec = spec
@@ -69,9 +69,9 @@ class StateTopic:
         self._closing = False
 
     def open(self, apply: Callable[[ConsumerRecord], None]) -> None:
-        """Make or check the topic, and read it to its end."""
+        """Create or check the topic, and read it to its end."""
         self._apply, self._closing = apply, False
-        with self._lock, _saying(f'cannot open topic "{self.name}"'):
+        with self._lock, _describing(f'cannot open topic "{self.name}"'):
             self._admin = admin(self._target, **self._options)
             self._prepare(self._admin)
             self._writer = producer(
@@ -92,31 +92,31 @@ class StateTopic:
             partitions = self._reader.partitions_for(self.name)
             self._reader.assign([TopicPartition(self.name, number) for number in partitions])
             self._reader.seek_to_beginning()
-            # Without what lies behind open transactions: those of tasks that died with the last
-            # worker end when the next tasks start, and a worker must not wait a minute for them.
+            # Not beyond open transactions: those of tasks that died with the last worker end
+            # when the next tasks start, and a worker must not wait a minute for that.
             self._read_to(self._reader, self._reader.end_offsets(self._reader.assignment()))
 
     def append(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Write keys with their values, None to delete one; raises if not all were written."""
-        with self._lock, _saying(f'cannot write to topic "{self.name}"'):
+        """Write keys with values, None to delete one; raises if any record was not written."""
+        with self._lock, _describing(f'cannot write to topic "{self.name}"'):
             writer = self._opened(self._writer)
             sent = [writer.send(self.name, value, key) for key, value in records]
             for each in sent:
                 each.result(WRITE_TIMEOUT_MS)
 
     def send(self, key: bytes, value: bytes | None) -> None:
-        """Write a record without waiting; that it failed is logged."""
-        with self._lock, _saying(f'cannot write to topic "{self.name}"'):
+        """Write a record without waiting; failures are logged."""
+        with self._lock, _describing(f'cannot write to topic "{self.name}"'):
             if self._writer is not None:
                 self._writer.send(self.name, value, key, callback=self._sent)
 
     def refresh(self) -> None:
-        """Read what has come since."""
-        with self._lock, _saying(f'cannot read topic "{self.name}"'):
+        """Read the records since the last refresh."""
+        with self._lock, _describing(f'cannot read topic "{self.name}"'):
             self._read_to_end(self._opened(self._reader))
 
     def _opened(self, client: T | None) -> T:
-        """Return a client of the topic; raise Conflict after the worker has closed it."""
+        """Return a client of the topic; raises Conflict once the worker has closed it."""
         if client is None and self._closing:
             raise Conflict("the worker is stopping")
         assert client is not None, "the topic is not open"
@@ -158,7 +158,7 @@ class StateTopic:
             self._check(administration)
 
     def _check(self, administration: Admin) -> None:
-        """A topic that is there must keep the last record of every key."""
+        """Check that an existing topic is compacted."""
         resource = ConfigResource("topic", self.name)
         policy = administration.describe_configs([resource])[resource]["cleanup.policy"].value
         if policy != "compact":
@@ -198,12 +198,12 @@ class StateTopic:
 
 
 def _ignore(record: ConsumerRecord) -> None:
-    """The topic is not read yet."""
+    """The `apply` of a topic that was not opened."""
 
 
 @contextmanager
-def _saying(what: str) -> Iterator[None]:
-    """Says of an error of the clients what was tried."""
+def _describing(what: str) -> Iterator[None]:
+    """Add the failed operation to errors of the clients."""
     try:
         yield
     except ConnectError:

@@ -1,12 +1,12 @@
-"""StatusStore: what connectors and tasks do, as the records of Kafka Connect's status topic.
+"""StatusStore: the states of connectors and tasks, in the format of Kafka Connect's status topic.
 
     status-connector-NAME            {"state","trace","worker_id","generation","version"}
     status-task-NAME-0               the same                                  null: deleted
     status-topic-TOPIC:connector-NAME
-        {"topic":{"name","connector","task","discoverTimestamp"}}              null: forgotten
+        {"topic":{"name","connector","task","discoverTimestamp"}}              null: deleted
 
-A worker knows the states of its own tasks at once; the topic keeps them for its next start and for
-others to see. Losing the last of them does no harm, so writes are not awaited.
+A worker has the states of its own tasks in memory; the topic stores them for its next start and for
+other workers. Losing the last states does no harm, so writes are not awaited.
 """
 
 import enum
@@ -32,11 +32,11 @@ _TOPIC_KEY = re.compile(r"status-topic-([^:]*):connector-(.*)", re.DOTALL)
 
 
 class State(enum.Enum):
-    """What a connector or a task does.
+    """The state of a connector or a task.
 
     UNASSIGNED -> RUNNING <-> PAUSED          UNASSIGNED: no worker runs it, as after a stop
-    RUNNING, PAUSED -> FAILED                 stays so until it is restarted or reconfigured
-    any -> RESTARTING -> RUNNING, FAILED      a restart was asked for
+    RUNNING, PAUSED -> FAILED                 until it is restarted or reconfigured
+    any -> RESTARTING -> RUNNING, FAILED      a restart was requested
     any -> STOPPED                            connectors only
     """
 
@@ -54,7 +54,7 @@ Subject = str | TaskId
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What a connector or a task does, and where."""
+    """The state of a connector or a task, and its worker."""
 
     state: State
     worker_id: str
@@ -64,7 +64,7 @@ class Status:
 
 
 class StatusStore:
-    """Keeps states and the topics that connectors use. Any thread may call any method."""
+    """Stores states and the topics that connectors use. Any thread may call any method."""
 
     def __init__(self, clock: Clock, topic: StateTopic | None = None) -> None:
         self._clock = clock
@@ -74,7 +74,6 @@ class StatusStore:
         self._topics: dict[str, set[str]] = {}
 
     def open(self) -> None:
-        """Read the topic."""
         if self._topic is not None:
             self._topic.open(self._apply)
 
@@ -101,7 +100,6 @@ class StatusStore:
         return dict(sorted(found.items()))
 
     def put(self, subject: Subject, status: Status) -> None:
-        """Keep a status."""
         with self._lock:
             self._statuses[subject] = status
         value = {
@@ -114,14 +112,14 @@ class StatusStore:
         self._send(_key(subject), value)
 
     def remove(self, subject: Subject) -> None:
-        """Forget the status of something that is deleted."""
+        """Delete the status of a deleted connector or task."""
         with self._lock:
             known = self._statuses.pop(subject, None)
         if known is not None:
             self._send(_key(subject), None)
 
     def remove_connector(self, name: str) -> None:
-        """Forget everything about a connector."""
+        """Delete all statuses and topics of a connector."""
         for number in self.tasks(name):
             self.remove(TaskId(name, number))
         self.remove(name)
@@ -130,12 +128,12 @@ class StatusStore:
     # --- topics -----------------------------------------------------------------------------
 
     def topics(self, connector: str) -> list[str]:
-        """The topics that a connector has used since they were last forgotten, sorted."""
+        """The topics that a connector has used since the last reset, sorted."""
         with self._lock:
             return sorted(self._topics.get(connector, ()))
 
     def add_topic(self, task: TaskId, topic: str) -> None:
-        """Remember that a task uses a topic; cheap when that is known."""
+        """Track a topic of a task; cheap for a known topic."""
         if topic in self._topics.get(task.connector, ()):
             return
         with self._lock:
@@ -149,7 +147,7 @@ class StatusStore:
         self._send(f"{TOPIC}{topic}:connector-{task.connector}", {"topic": found})
 
     def forget_topics(self, connector: str) -> None:
-        """Forget the topics of a connector."""
+        """Reset the tracked topics of a connector."""
         with self._lock:
             topics = self._topics.pop(connector, set())
         for topic in sorted(topics):
@@ -165,13 +163,13 @@ class StatusStore:
         try:
             key = (record.key or b"").decode()
             value = None if record.value is None else orjson.loads(record.value)
-            self._take_in(key, value)
+            self._apply_value(key, value)
         except (ValueError, KeyError, TypeError):
             logger.warning(
                 'invalid record in topic "%s" at offset %d is ignored', record.topic, record.offset
             )
 
-    def _take_in(self, key: str, value: dict[str, object] | None) -> None:
+    def _apply_value(self, key: str, value: dict[str, object] | None) -> None:
         if (topic := _TOPIC_KEY.fullmatch(key)) is not None:
             known = self._topics.setdefault(topic[2], set())
             known.discard(topic[1]) if value is None else known.add(topic[1])

@@ -11,12 +11,11 @@ class TaskId(NamedTuple):
     task: int
 
     def __str__(self) -> str:
-        """As logs and traces show it."""
         return f"{self.connector}-{self.task}"
 
 
 class TargetState(Enum):
-    """What the user wants of a connector; the values are those of the config topic."""
+    """The target state of a connector; the values are those of the config topic."""
 
     STARTED = "STARTED"
     PAUSED = "PAUSED"
@@ -27,7 +26,7 @@ class StatusListener(Protocol):
     """Is notified of the states of one connector or task, by the thread that runs it."""
 
     def on_startup(self) -> None:
-        """It has started and is running."""
+        """The connector or task has started and is running."""
         ...
 
     def on_running(self) -> None:
@@ -35,11 +34,11 @@ class StatusListener(Protocol):
         ...
 
     def on_paused(self) -> None:
-        """It does nothing until it is resumed."""
+        """It is paused until it is resumed."""
         ...
 
     def on_stopped(self) -> None:
-        """Only for connectors: the user stopped it, and it has no tasks."""
+        """Only for connectors: it was stopped by the user and has no tasks."""
         ...
 
     def on_failure(self, trace: str) -> None:

@@ -1,4 +1,4 @@
-"""Cast: fields, or a whole key or value, as another type."""
+"""Cast: casts fields, or a whole key or value, to other types."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class _Spec:
-    """What to cast: some fields, or everything."""
+    """The target types: of some fields, or of the whole key or value."""
 
     fields: Mapping[str, Type]
     whole: Type | None
@@ -88,7 +88,7 @@ def _ensure_spec(name: str, value: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What happens to values of one schema: `casters` by the position of their fields."""
+    """How to cast the values of one schema: `casters` by the positions of their fields."""
 
     schema: ConnectSchema
     whole: Caster | None
@@ -96,13 +96,12 @@ class _Plan:
 
 
 class Cast(Transformation):
-    """Casts fields, or everything, to other types."""
+    """Casts fields, or the whole key or value, to other types."""
 
     part: ClassVar[Part]
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """spec, and what nulls become."""
         definition = ConfigDef().define(
             "spec",
             ConfigType.LIST,
@@ -117,16 +116,14 @@ class Cast(Transformation):
         return with_replace_null(definition)
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Takes what to cast."""
         settings = self.config().parse(config)
-        self._spec = _parse(settings.texts("spec"))
+        self._spec = _parse(settings.strings("spec"))
         self._replace_null = settings.boolean("replace.null.with.default")
         self._plans = SchemaPlans(self._plan)
         self._fields = {name: schemaless_caster(to) for name, to in self._spec.fields.items()}
         self._whole = None if self._spec.whole is None else schemaless_caster(self._spec.whole)
 
     def apply(self, record: Record) -> Record:
-        """The record with its values cast."""
         schema, value = self.part.get(record)
         if value is None:
             return record

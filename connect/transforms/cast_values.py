@@ -1,4 +1,4 @@
-"""Values of one type as values of another, narrowed as Java narrows numbers."""
+"""Casts values to other types, narrowing numbers as Java does."""
 
 import datetime
 from collections.abc import Callable
@@ -43,12 +43,12 @@ def caster(schema: ConnectSchema, target: Type) -> Caster:
     encode = _ENCODED.get(schema.name or "")
     if encode is None:
         return _nullable(to_target)
-    # Dates and times are numbers underneath: those are cast.
+    # Dates and times are cast as their underlying numbers.
     return _nullable(lambda value: to_target(encode(value)))
 
 
 def schemaless_caster(target: Type) -> Caster:
-    """The function that casts values whose type only they know."""
+    """The function that casts values without a schema."""
     to_target = text_of_value if target is Type.STRING else _TO[target]
 
     def cast(value: object) -> object:
@@ -85,7 +85,7 @@ def _to_integer(bits: int) -> Caster:
 
     def cast(value: object) -> object:
         match value:
-            case int():  # bools are whole numbers in Python
+            case int():  # bools are ints in Python
                 return narrowed(int(value))
             case float():
                 return narrowed(_saturated(value, 64 if bits == 64 else 32))
@@ -103,7 +103,7 @@ def _to_integer(bits: int) -> Caster:
 
 
 def _saturated(number: float, bits: int) -> int:
-    """As Java casts a double to an int or long: NaN is 0, what is too large is the largest."""
+    """Like the cast of a double to an int or long in Java: NaN becomes 0, others saturate."""
     if isnan(number):
         return 0
     bound = 1 << (bits - 1)
@@ -162,12 +162,12 @@ def _unexpected(value: object) -> DataError:
 
 
 def float_or_text(value: object) -> str:
-    """The text of a value whose schema is FLOAT32: fewer digits tell it from its neighbours."""
+    """A FLOAT32 value as a string: it has fewer digits than a FLOAT64."""
     return float_text(value) if isinstance(value, float) else text_of_value(value)
 
 
 def text_of_value(value: object) -> str:
-    """A value's text: numbers as Java prints them, bytes in base64, times by their size."""
+    """A value as a string: numbers as in Java, bytes in base64, times by their range."""
     match value:
         case datetime.datetime():
             return _moment_text(timestamp_milliseconds(value))

@@ -1,4 +1,4 @@
-"""TransformationChain: the transforms of a connector, each with its predicate, in their order."""
+"""TransformationChain: the transforms of a connector in order, each with its predicate."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from connect.records import Record
 
 @dataclass(frozen=True, slots=True)
 class ChainedTransform:
-    """One transform, by its alias and the name of its class, and which records it is for."""
+    """One transform, with its alias, class name and predicate."""
 
     alias: str
     class_name: str
@@ -22,27 +22,26 @@ class ChainedTransform:
     negate: bool = False
 
     def apply(self, record: Record) -> Record | None:
-        """The record that goes on: transformed, or as it was if it is not for this transform."""
+        """The transformed record, or the unchanged one if the predicate does not match."""
         if self.predicate is not None and self.predicate.test(record) is self.negate:
             return record
         return self.transformation.apply(record)
 
     def close(self) -> None:
-        """Closes the transform and the predicate."""
         self.transformation.close()
         if self.predicate is not None:
             self.predicate.close()
 
 
 class TransformationChain:
-    """What every record of a connector goes through."""
+    """The transforms that every record of a connector passes through."""
 
     def __init__(self, transforms: tuple[ChainedTransform, ...] = ()) -> None:
         self.transforms = transforms
 
     @classmethod
     def build(cls, config: Mapping[str, str], plugins: PluginFinder) -> "TransformationChain":
-        """The transforms that a connector's configuration names; ConfigError if one is wrong."""
+        """The transforms of a connector's configuration; ConfigError if one is invalid."""
         made: list[ChainedTransform] = []
         try:
             for alias in _aliases("transforms", config):
@@ -53,7 +52,7 @@ class TransformationChain:
         return cls(tuple(made))
 
     def apply(self, record: Record) -> Record | None:
-        """The record that goes on; None if one of the transforms drops it."""
+        """The transformed record; None if a transform drops it."""
         for transform in self.transforms:
             changed = transform.apply(record)
             if changed is None:
@@ -62,7 +61,6 @@ class TransformationChain:
         return record
 
     def close(self) -> None:
-        """Closes the transforms and predicates."""
         for transform in self.transforms:
             transform.close()
 

@@ -1,4 +1,4 @@
-"""DropHeaders: records without some headers."""
+"""DropHeaders: removes headers."""
 
 from collections.abc import Mapping
 
@@ -13,11 +13,10 @@ from connect.records import Record
 
 
 class DropHeaders(Transformation):
-    """Leaves headers out."""
+    """Removes headers by name."""
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The names of the headers."""
         return ConfigDef().define(
             "headers",
             ConfigType.LIST,
@@ -27,11 +26,9 @@ class DropHeaders(Transformation):
         )
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Takes the names."""
-        self._names = frozenset(self.config().parse(config).texts("headers"))
+        self._names = frozenset(self.config().parse(config).strings("headers"))
 
     def apply(self, record: Record) -> Record:
-        """The record without those headers."""
         return record.changed(
             headers=[each for each in record.headers if each.key not in self._names]
         )

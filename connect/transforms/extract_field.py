@@ -1,4 +1,4 @@
-"""ExtractField: one field instead of everything."""
+"""ExtractField: replaces a key or value with one of its fields."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -21,13 +21,12 @@ from connect.transforms.parts import (
 
 
 class ExtractField(Transformation):
-    """Makes one field the whole key or value; nulls pass."""
+    """Replaces a key or value with one of its fields; nulls stay null."""
 
     part: ClassVar[Part]
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The path of the field."""
         definition = ConfigDef().define(
             "field",
             ConfigType.STRING,
@@ -37,7 +36,6 @@ class ExtractField(Transformation):
         return with_field_syntax(with_replace_null(definition))
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Takes the field's path."""
         settings = self.config().parse(config)
         self._text = settings.text("field")
         self._path = FieldPath.parse(self._text, settings.text("field.syntax.version"))
@@ -45,7 +43,6 @@ class ExtractField(Transformation):
         self._plans = SchemaPlans(self._extracted)
 
     def apply(self, record: Record) -> Record:
-        """The record with the field alone."""
         schema, value = self.part.get(record)
         purpose = "field extraction"
         if schema is None:

@@ -18,7 +18,7 @@ NESTED = "nested field access"
 
 
 def with_field_syntax(definition: ConfigDef) -> ConfigDef:
-    """Adds the setting that says how paths are written."""
+    """Add the setting for the syntax of field names."""
     return definition.define(
         "field.syntax.version",
         ConfigType.STRING,
@@ -33,14 +33,14 @@ def with_field_syntax(definition: ConfigDef) -> ConfigDef:
 
 @dataclass(frozen=True, slots=True)
 class FieldPath:
-    """The names on the way to a field."""
+    """The names on the path to a field."""
 
     before: tuple[str, ...]
     last: str
 
     @classmethod
     def parse(cls, text: str, version: str) -> "FieldPath":
-        """The path that a text says in one of the two ways of writing."""
+        """Parse a path in one of the two syntaxes."""
         if version.upper() == "V1":
             return cls((), text)
         if not text:
@@ -49,7 +49,7 @@ class FieldPath:
         return cls(tuple(before), last)
 
     def field_of(self, schema: ConnectSchema) -> Field | None:
-        """The field of a struct's schema that the path leads to."""
+        """The field at the path in a struct's schema."""
         for name in self.before:
             field = _field(schema, name)
             if field is None:
@@ -58,7 +58,7 @@ class FieldPath:
         return _field(schema, self.last)
 
     def value_in_struct(self, struct: Struct, *, replace_null: bool) -> object:
-        """The value at the end of the path; null where the way ends before."""
+        """The value at the path; null if the path ends earlier."""
         for name in self.before:
             if name not in struct.schema.positions:
                 return None
@@ -71,7 +71,7 @@ class FieldPath:
         return struct.get(self.last, with_default=replace_null)
 
     def value_in_map(self, mapping: Mapping[str, object]) -> object:
-        """The same in data without a schema."""
+        """The value at the path in data without a schema."""
         for name in self.before:
             inner = mapping.get(name)
             if inner is None:

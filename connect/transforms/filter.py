@@ -1,12 +1,12 @@
-"""Filter: records that do not go on."""
+"""Filter: drops records."""
 
 from connect.api import Transformation
 from connect.records import Record
 
 
 class Filter(Transformation):
-    """Drops every record; with a predicate, those that it chooses."""
+    """Drops every record or, with a predicate, those that match."""
 
     def apply(self, record: Record) -> None:
-        """Nothing."""
+        """None: the record is dropped."""
         return

@@ -1,4 +1,4 @@
-"""Flatten: fields of fields become fields, with the names on the way joined."""
+"""Flatten: nested fields become top-level fields, with joined names."""
 
 from collections.abc import Callable, Mapping
 from typing import ClassVar
@@ -20,21 +20,20 @@ from connect.transforms.parts import (
 )
 
 PURPOSE = "flattening"
-# Values of these types stay what they are when there is no schema.
+# Without a schema, values of these types are kept.
 _LEAVES = (bool, int, float, str, bytes, bytearray, memoryview, list)
 
-# Takes the values of a struct and adds those of the flat one.
+# Reads the values of a struct, and adds those of the flattened struct to the list.
 _Read = Callable[[Struct | None, list[object]], None]
 
 
 class Flatten(Transformation):
-    """Makes a struct of structs, or a dict of dicts, flat."""
+    """Flattens nested structs or dicts."""
 
     part: ClassVar[Part]
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """What is put between names."""
         return ConfigDef().define(
             "delimiter",
             ConfigType.STRING,
@@ -44,12 +43,10 @@ class Flatten(Transformation):
         )
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Takes what is put between names."""
         self._delimiter = self.config().parse(config).text("delimiter")
         self._plans = SchemaPlans(self._plan)
 
     def apply(self, record: Record) -> Record:
-        """The record with flat data."""
         schema, value = self.part.get(record)
         if value is None:
             return record
@@ -99,7 +96,7 @@ class Flatten(Transformation):
         optional: bool,
         parent_default: Struct | None,
     ) -> _Read:
-        """Adds the flat fields, and returns what reads their values out of a struct."""
+        """Add the flattened fields; returns the function that reads their values from a struct."""
         readers: list[_Read] = []
         for field in schema.fields:
             path = self._name(prefix, field.name)

@@ -1,4 +1,4 @@
-"""HeaderFrom: fields as headers."""
+"""HeaderFrom: copies or moves fields to headers."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -34,7 +34,6 @@ class HeaderFrom(Transformation):
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The fields, the headers, and whether the fields stay."""
         definition = (
             ConfigDef()
             .define(
@@ -62,9 +61,8 @@ class HeaderFrom(Transformation):
         return with_replace_null(definition)
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Takes the fields and headers."""
         settings = self.config().parse(config)
-        fields, headers = settings.texts("fields"), settings.texts("headers")
+        fields, headers = settings.strings("fields"), settings.strings("headers")
         if len(fields) != len(headers):
             raise ConfigError(
                 "'fields' config must have the same number of elements as 'headers' config."
@@ -76,7 +74,6 @@ class HeaderFrom(Transformation):
         self._moved = SchemaPlans(self._without_fields)
 
     def apply(self, record: Record) -> Record:
-        """The record with more headers."""
         schema, value = self.part.get(record)
         if schema is None:
             mapping = require_map(value, self._purpose)

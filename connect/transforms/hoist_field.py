@@ -1,4 +1,4 @@
-"""HoistField: a field around everything."""
+"""HoistField: wraps a key or value in a struct of one field."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -17,13 +17,12 @@ from connect.transforms.parts import (
 
 
 class HoistField(Transformation):
-    """Wraps a key or value into a struct of one field; data without a schema into a dict."""
+    """Wraps a key or value in a struct of one field; data without a schema in a dict."""
 
     part: ClassVar[Part]
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The name of the field."""
         return ConfigDef().define(
             "field",
             ConfigType.STRING,
@@ -32,12 +31,10 @@ class HoistField(Transformation):
         )
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Takes the field's name."""
         self._field = self.config().parse(config).text("field")
         self._plans = SchemaPlans(lambda schema: struct(None, {self._field: schema}))
 
     def apply(self, record: Record) -> Record:
-        """The record with everything in one field."""
         schema, value = self.part.get(record)
         if schema is None:
             return self.part.put(record, None, {self._field: value})

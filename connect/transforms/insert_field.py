@@ -1,4 +1,4 @@
-"""InsertField: where a record comes from, or a constant, as a field."""
+"""InsertField: inserts fields with metadata of the record, or a constant."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -69,7 +69,6 @@ class InsertField(Transformation):
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The names of the fields."""
         definition = ConfigDef()
         for what, doc in _DOCS.items():
             definition.define(
@@ -90,7 +89,6 @@ class InsertField(Transformation):
         return with_replace_null(definition)
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Takes the names of the fields."""
         settings = self.config().parse(config)
         found = [_Insertion.of(settings, what) for what in _SCHEMAS]
         self._insertions = [each for each in found if each is not None]
@@ -104,7 +102,6 @@ class InsertField(Transformation):
         self._plans = SchemaPlans(self._inserted)
 
     def apply(self, record: Record) -> Record:
-        """The record with more fields."""
         schema, value = self.part.get(record)
         if value is None:
             return record

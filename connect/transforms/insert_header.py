@@ -1,4 +1,4 @@
-"""InsertHeader: the same header on all records."""
+"""InsertHeader: adds a constant header."""
 
 from collections.abc import Mapping
 
@@ -14,11 +14,10 @@ from connect.value_strings import value_of_text
 
 
 class InsertHeader(Transformation):
-    """Adds a header that is the same for all records."""
+    """Adds the same header to all records."""
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The header's name and value."""
         return (
             ConfigDef()
             .define(
@@ -39,11 +38,9 @@ class InsertHeader(Transformation):
         )
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Takes the header."""
         settings = self.config().parse(config)
         schema, value = value_of_text(settings.text("value.literal"))
         self._header = Header(settings.text("header"), schema, value)
 
     def apply(self, record: Record) -> Record:
-        """The record with one more header."""
         return record.changed(headers=[*record.headers, self._header])

@@ -1,4 +1,4 @@
-"""MaskField: fields without what they say."""
+"""MaskField: replaces the values of fields."""
 
 import datetime
 from collections.abc import Mapping
@@ -39,13 +39,12 @@ _EMPTY: dict[type, object] = {
 
 
 class MaskField(Transformation):
-    """Sets fields to the emptiest value of their type, or to a text or number of the user's."""
+    """Sets fields to the empty value of their type, or to a configured value."""
 
     part: ClassVar[Part]
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The fields, and what they get."""
         definition = ConfigDef().define(
             "fields",
             ConfigType.LIST,
@@ -65,15 +64,13 @@ class MaskField(Transformation):
         return with_replace_null(definition)
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Takes the fields."""
         settings = self.config().parse(config)
-        self._fields = settings.texts("fields")
+        self._fields = settings.strings("fields")
         self._replacement = settings.text_or_none("replacement")
         self._replace_null = settings.boolean("replace.null.with.default")
         self._plans = SchemaPlans(self._masked_positions)
 
     def apply(self, record: Record) -> Record:
-        """The record with masked fields."""
         schema, value = self.part.get(record)
         if schema is None:
             mapping = require_map(value, PURPOSE)

@@ -1,4 +1,4 @@
-"""What transforms share: the part of a record they work on, its fields, and what they refuse."""
+"""Shared code of transforms: the key or value of a record, its fields, and error checks."""
 
 import datetime
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from connect.records import Record, SinkRecord
 
 Plan = TypeVar("Plan")
 
-# As many schemas as one topic may well have at a time; their plans are small.
+# Enough for the schemas of one topic at a time; plans are small.
 PLANS_MAX = 64
 
 
@@ -35,7 +35,7 @@ VALUE = Part(
 
 
 class SchemaPlans(Generic[Plan]):
-    """What a transform does with records of a schema, worked out once for each schema."""
+    """What a transform does with records of a schema, computed once per schema."""
 
     def __init__(self, make: Callable[[ConnectSchema], Plan]) -> None:
         self._make = make
@@ -53,7 +53,7 @@ class SchemaPlans(Generic[Plan]):
 
 
 def with_replace_null(definition: ConfigDef) -> ConfigDef:
-    """Adds the setting that most transforms of fields have."""
+    """Add the setting replace.null.with.default."""
     return definition.define(
         "replace.null.with.default",
         ConfigType.BOOLEAN,
@@ -64,7 +64,7 @@ def with_replace_null(definition: ConfigDef) -> ConfigDef:
 
 
 def field_values(struct: Struct, *, replace_null: bool) -> list[object]:
-    """The values of a struct's fields, not to be changed; nulls take defaults if that is wanted."""
+    """The values of a struct's fields, which must not be modified; optionally with defaults."""
     defaults = _defaults(struct.schema)
     if not defaults:
         return struct.values
@@ -85,7 +85,7 @@ def _defaults(schema: ConnectSchema) -> tuple[tuple[int, Field], ...]:
 
 
 def ensure_not_null(field: Field, value: object) -> None:
-    """DataError if the field must have a value and has none."""
+    """Raise DataError if a required field is null."""
     if value is None and not field.schema.optional:
         raise DataError(
             f'Invalid value: null used for required field: "{field.name}", '
@@ -106,7 +106,7 @@ def plain_struct(schema: ConnectSchema, fields: tuple[Field, ...]) -> ConnectSch
 
 
 def require_map(value: object, purpose: str) -> dict[str, object]:
-    """The value, if it is a dict."""
+    """The value as a dict; DataError if it is not one."""
     if isinstance(value, dict):
         return value
     raise DataError(
@@ -116,14 +116,14 @@ def require_map(value: object, purpose: str) -> dict[str, object]:
 
 
 def require_struct(value: object, purpose: str) -> Struct:
-    """The value, if it is a struct."""
+    """The value as a struct; DataError if it is not one."""
     if isinstance(value, Struct):
         return value
     raise DataError(f"Only Struct objects supported for [{purpose}], found: {java_class(value)}")
 
 
 def require_sink_record(record: Record, purpose: str) -> SinkRecord:
-    """The record, if it comes from a topic."""
+    """The record as a sink record; DataError if it is not one."""
     if isinstance(record, SinkRecord):
         return record
     found = "org.apache.kafka.connect.source.SourceRecord"
@@ -150,5 +150,5 @@ _JAVA_CLASSES: dict[type, str] = {
 
 
 def java_class(value: object) -> str:
-    """The class that such a value has in Kafka Connect, for messages that name it."""
+    """The Java class of a value in Kafka Connect, for error messages."""
     return _JAVA_CLASSES.get(type(value), type(value).__qualname__)

@@ -1,4 +1,4 @@
-"""The predicates: which records a transform is for."""
+"""Predicates: they decide to which records a transform applies."""
 
 from collections.abc import Mapping
 
@@ -9,11 +9,10 @@ from connect.records import Record
 
 
 class TopicNameMatches(Predicate):
-    """Records of topics whose whole name matches a regular expression of Java."""
+    """Records of topics whose whole name matches a Java regular expression."""
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The expression."""
         return ConfigDef().define(
             "pattern",
             ConfigType.STRING,
@@ -23,20 +22,17 @@ class TopicNameMatches(Predicate):
         )
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Takes the expression."""
         self._pattern = compile_pattern(self.config().parse(config).text("pattern"))
 
     def test(self, record: Record) -> bool:
-        """Whether the topic matches."""
         return self._pattern.fullmatch(record.topic) is not None
 
 
 class HasHeaderKey(Predicate):
-    """Records that have a header of some name."""
+    """Records with a header of this name."""
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The name."""
         return ConfigDef().define(
             "name",
             ConfigType.STRING,
@@ -46,11 +42,9 @@ class HasHeaderKey(Predicate):
         )
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Takes the name."""
         self._name = self.config().parse(config).text("name")
 
     def test(self, record: Record) -> bool:
-        """Whether there is such a header."""
         return any(header.key == self._name for header in record.headers)
 
 
@@ -58,5 +52,4 @@ class RecordIsTombstone(Predicate):
     """Records without a value."""
 
     def test(self, record: Record) -> bool:
-        """Whether the value is null."""
         return record.value is None

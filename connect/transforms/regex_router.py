@@ -1,4 +1,4 @@
-"""RegexRouter: topics with other names."""
+"""RegexRouter: renames topics."""
 
 from collections.abc import Mapping
 
@@ -11,11 +11,10 @@ from connect.records import Record
 
 
 class RegexRouter(Transformation):
-    """Gives topics other names by a regular expression of Java."""
+    """Renames topics by a Java regular expression."""
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The expression, and what it becomes."""
         return (
             ConfigDef()
             .define(
@@ -35,18 +34,16 @@ class RegexRouter(Transformation):
         )
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Takes the expression."""
         settings = self.config().parse(config)
         self._text = settings.text("regex")
         self._pattern = compile_pattern(self._text)
         self._replacement = settings.text("replacement")
 
     def apply(self, record: Record) -> Record:
-        """The record in another topic."""
         topic = record.topic
         if self._pattern.fullmatch(topic) is None:
             return record
-        # Java replaces the first match it finds, which need not be the whole name.
+        # Java replaces the first match, which may be shorter than the whole name.
         found = self._pattern.search(topic)
         assert found is not None, "the whole name matches"
         try:

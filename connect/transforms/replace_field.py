@@ -1,4 +1,4 @@
-"""ReplaceField: some fields left out, some renamed."""
+"""ReplaceField: removes and renames fields."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -39,13 +39,12 @@ def _ensure_renames(name: str, value: object) -> None:
 
 
 class ReplaceField(Transformation):
-    """Leaves fields out, or all but some, and gives fields other names."""
+    """Removes fields, or keeps only some, and renames fields."""
 
     part: ClassVar[Part]
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """Which fields go, stay and change their names."""
         definition = (
             ConfigDef()
             .define(
@@ -79,17 +78,15 @@ class ReplaceField(Transformation):
         return with_replace_null(definition)
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Takes the names."""
         settings = self.config().parse(config)
-        self._exclude = frozenset(settings.texts("exclude"))
-        self._include = frozenset(settings.texts("include"))
-        self._renames = _parse_renames(settings.texts("renames"))
+        self._exclude = frozenset(settings.strings("exclude"))
+        self._include = frozenset(settings.strings("include"))
+        self._renames = _parse_renames(settings.strings("renames"))
         self._sources = {new: old for old, new in self._renames.items()}
         self._replace_null = settings.boolean("replace.null.with.default")
         self._plans = SchemaPlans(self._plan)
 
     def apply(self, record: Record) -> Record:
-        """The record with other fields."""
         schema, value = self.part.get(record)
         if value is None:
             return record

@@ -1,4 +1,4 @@
-"""SetSchemaMetadata: another name or version of the schema."""
+"""SetSchemaMetadata: sets the name or version of a schema."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -25,7 +25,6 @@ class SetSchemaMetadata(Transformation):
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The name and the version."""
         definition = (
             ConfigDef()
             .define(
@@ -46,7 +45,6 @@ class SetSchemaMetadata(Transformation):
         return with_replace_null(definition)
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Takes the name and the version."""
         settings = self.config().parse(config)
         self._name = settings.text_or_none("schema.name")
         self._version = settings.integer_or_none("schema.version")
@@ -56,7 +54,6 @@ class SetSchemaMetadata(Transformation):
         self._plans = SchemaPlans(self._renamed)
 
     def apply(self, record: Record) -> Record:
-        """The record with another schema."""
         schema, value = self.part.get(record)
         if schema is None:
             if value is None:

@@ -53,14 +53,14 @@ _TARGETS: dict[str, ConnectSchema] = {
     "Time": time(),
     "Timestamp": timestamp(),
 }
-# How many of a unit a millisecond has, or how many milliseconds a unit has.
+# Units per millisecond, or milliseconds per unit.
 _UNITS = {"nanoseconds": 1_000_000, "microseconds": 1000, "milliseconds": 1}
 _SECOND_MS = 1000
 _LONG_MAX = (1 << 63) - 1
 
 
 class TimestampConverter(Transformation):
-    """Converts a field, or a whole key or value, from one form of time to another."""
+    """Converts a field, or a whole key or value, from one time format to another."""
 
     part: ClassVar[Part]
 
@@ -69,7 +69,6 @@ class TimestampConverter(Transformation):
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The field, and what it becomes."""
         definition = (
             ConfigDef()
             .define(
@@ -107,7 +106,6 @@ class TimestampConverter(Transformation):
         return with_replace_null(definition)
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Takes the field and its new form."""
         settings = self.config().parse(config)
         self._field = settings.text("field")
         self._target = settings.text("target.type")
@@ -135,7 +133,6 @@ class TimestampConverter(Transformation):
             ) from None
 
     def apply(self, record: Record) -> Record:
-        """The record with the time in another form."""
         schema, value = self.part.get(record)
         if schema is None:
             return self.part.put(record, None, self._convert_schemaless(value))
@@ -172,7 +169,7 @@ class TimestampConverter(Transformation):
     def _plan(
         self, schema: ConnectSchema
     ) -> tuple[ConnectSchema, Callable[[object], object], int | None]:
-        """The schema it becomes, what converts a value, and where in a struct the value is."""
+        """The new schema, the function that converts a value, and its position in a struct."""
         target = _TARGETS[self._target]
         if not self._field:
             return target.with_(optional=schema.optional), self._converter(schema), None

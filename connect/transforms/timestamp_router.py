@@ -1,4 +1,4 @@
-"""TimestampRouter: topics with the date in their names."""
+"""TimestampRouter: topic names with the record's date."""
 
 from collections.abc import Mapping
 
@@ -11,14 +11,13 @@ from connect.records import Record
 
 
 class TimestampRouter(Transformation):
-    """Gives topics names with the record's date in them."""
+    """Adds the record's date to the topic name."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The formats."""
         return (
             ConfigDef()
             .define(
@@ -39,7 +38,6 @@ class TimestampRouter(Transformation):
         )
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Takes the formats."""
         settings = self.config().parse(config)
         self._topic_format = settings.text("topic.format")
         try:
@@ -50,7 +48,6 @@ class TimestampRouter(Transformation):
             ) from None
 
     def apply(self, record: Record) -> Record:
-        """The record in another topic."""
         if record.timestamp_ms is None:
             raise DataError(f"Timestamp missing on record: {record}")
         date = self._format.format(record.timestamp_ms)

@@ -1,4 +1,4 @@
-"""ValueToKey: a key made of fields of the value."""
+"""ValueToKey: a key from fields of the value."""
 
 from collections.abc import Mapping
 
@@ -17,11 +17,10 @@ from connect.transforms.parts import (
 
 
 class ValueToKey(Transformation):
-    """Makes a key of some fields of the value."""
+    """Replaces the key with fields of the value."""
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The fields."""
         definition = ConfigDef().define(
             "fields",
             ConfigType.LIST,
@@ -32,14 +31,12 @@ class ValueToKey(Transformation):
         return with_replace_null(definition)
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Takes the fields."""
         settings = self.config().parse(config)
-        self._fields = settings.texts("fields")
+        self._fields = settings.strings("fields")
         self._replace_null = settings.boolean("replace.null.with.default")
         self._plans = SchemaPlans(self._plan)
 
     def apply(self, record: Record) -> Record:
-        """The record with another key."""
         purpose = "copying fields from value to key"
         if record.value_schema is None:
             mapping = require_map(record.value, purpose)

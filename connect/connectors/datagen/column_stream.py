@@ -1,4 +1,4 @@
-"""ColumnStream: the endless stream of rows of a seed, read from any position."""
+"""ColumnStream: the endless stream of rows of a seed, from any position."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Lateness:
 
 
 class ColumnStream:
-    """Rows by their number, as columns; the same seed and number give the same row."""
+    """Rows by number, as columns; the same seed and number give the same row."""
 
     def __init__(
         self, generator: RecordGenerator, seed: int, task: TaskNumber, lateness: Lateness
@@ -43,7 +43,7 @@ class ColumnStream:
         self._late_ms: Sequence[int] = []
 
     def columns(self, first: int, count: int) -> tuple[list[Sequence[object]], Sequence[int]]:
-        """Columns of rows from `first` on, and by how much each is late; to the end of a run."""
+        """Columns of rows from `first` on, and the lateness of each row; up to the end of a run."""
         number, start = divmod(first, RUN_ROWS)
         if number != self._number:
             self._make_run(number)

@@ -1,7 +1,7 @@
-"""Columns of random values: each makes the values of one field for a run of records at once.
+"""Columns of random values: each generates the values of one field for a run of records.
 
-A column is a function of a `Run`. The same run gives the same values, so that a task that starts
-again in the middle of a run makes it once more and skips what it has already sent.
+A column is a function of a `Run`. The same run gives the same values: a task that restarts within a
+run generates it again and skips the rows that it has already sent.
 """
 
 import string
@@ -23,7 +23,7 @@ _LETTERS_AND_DIGITS = string.ascii_letters + string.digits
 
 
 class Run(NamedTuple):
-    """Some records in a row: their numbers in the stream, and the chance they are made of."""
+    """Consecutive records: their numbers in the stream, and the random generator."""
 
     random: Random
     indexes: range
@@ -39,7 +39,7 @@ def constant(value: object) -> Column:
 
 
 def one_of(options: Sequence[object]) -> Column:
-    """One of some values."""
+    """A random choice from some values."""
     return lambda run: run.random.choices(options, k=len(run.indexes))
 
 
@@ -68,7 +68,7 @@ def numbers(low: float, end: float) -> Column:
 
 
 def flags(odds: float) -> Column:
-    """True with these odds."""
+    """True with this probability."""
 
     def column(run: Run) -> list[object]:
         chance = run.random.random
@@ -78,7 +78,7 @@ def flags(odds: float) -> Column:
 
 
 def iteration(start: float, step: float, *, length: int, ahead: int) -> Column:
-    """Values that go up or down with every record; after `length` of them they start again."""
+    """Values that change by `step` with every record; after `length` values they restart."""
     return lambda run: [start + step * ((index + ahead) % length) for index in run.indexes]
 
 
@@ -154,7 +154,7 @@ def maps(keys: Column, values: Column, least: int, end: int) -> Column:
 
 
 def structs(schema: ConnectSchema, fields: Sequence[Column]) -> Column:
-    """Structs of other columns' values."""
+    """Structs of values of other columns."""
 
     def column(run: Run) -> list[object]:
         if not fields:

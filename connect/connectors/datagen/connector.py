@@ -12,20 +12,19 @@ from connect.errors import ConfigError
 
 
 class DatagenConnector(SourceConnector):
-    """Generates records; every task makes a stream of its own."""
+    """Generates records; each task generates its own stream."""
 
     def __init__(self) -> None:
         self._config: dict[str, str] = {}
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The settings."""
         return DEFINITION
 
     def validate(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-        """Finds wrong schemas, keys and times before anything starts."""
+        """Finds invalid schemas, keys and times before the start."""
         if any(found.errors for found in DEFINITION.validate(config)):
-            return {}  # the definition says what is wrong
+            return {}  # the definition reports the errors
         try:
             self.start(config)
         except ConfigError as error:
@@ -41,7 +40,7 @@ class DatagenConnector(SourceConnector):
         self._config = dict(config)
 
     def local_paths(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-        """The file of the schema, and the files that a schema takes values from."""
+        """The schema file, and the files of values that the schema uses."""
         file, text = config.get("schema.filename", "").strip(), config.get("schema.string", "")
         found = {"schema.filename": [file, *files_of_schema_file(file)]} if file else {}
         if files := files_of_schema(text):
@@ -49,16 +48,15 @@ class DatagenConnector(SourceConnector):
         return found
 
     def task_class(self) -> type[SourceTask]:
-        """The task that generates."""
         return DatagenTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """As many tasks as are allowed, each knowing its number."""
+        """As many tasks as allowed, each with its number."""
         return [
             {**self._config, TASK_ID: str(task), TASK_COUNT: str(max_tasks)}
             for task in range(max_tasks)
         ]
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
-        """Offsets tell exactly which record is next."""
+        """Supported: the offset determines the next record exactly."""
         return ExactlyOnceSupport.SUPPORTED

@@ -1,4 +1,4 @@
-"""Which files a schema of generated records takes values from: "options": {"file": "a.json"}."""
+"""The files of values in a schema of generated records: "options": {"file": "a.json"}."""
 
 import json
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def files_of_schema(text: str) -> list[str]:
-    """The files that a schema names; none, if it is not JSON, which is found out elsewhere."""
+    """The files that a schema uses; none if it is not JSON, which is reported elsewhere."""
     try:
         return list(dict.fromkeys(_files(json.loads(text))))
     except (ValueError, RecursionError):
@@ -14,7 +14,7 @@ def files_of_schema(text: str) -> list[str]:
 
 
 def files_of_schema_file(path: str) -> list[str]:
-    """Those that a file with a schema names."""
+    """The files that the schema in a file uses."""
     try:
         return files_of_schema(Path(path).read_text())
     except (OSError, ValueError):
@@ -22,7 +22,7 @@ def files_of_schema_file(path: str) -> list[str]:
 
 
 def _files(node: object) -> Iterator[str]:
-    """Every "file" of "options", wherever it stands."""
+    """Every "file" of "options", at any depth."""
     if isinstance(node, list):
         for each in node:
             yield from _files(each)

@@ -12,10 +12,10 @@ from connect.connectors.datagen.properties import Properties
 from connect.data import ConnectSchema
 from connect.logical_values import DAY_MS, date_of, time_of, timestamp_of
 
-# Up to the end of the year 9999, which is as far as Python's dates go.
+# Up to the end of the year 9999, the maximum of Python's dates.
 _MILLISECONDS_END = 253_402_300_800_000
 _DAYS_END = 2_932_897
-_FLOAT_WHOLE_END = 1 << 53  # beyond it, floats are no longer one apart
+_FLOAT_WHOLE_END = 1 << 53  # above it, floats do not represent all integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Generated:
 
 
 def primitive(kind: str, node: Mapping[str, object], properties: Properties) -> Generated:
-    """A type without parts; the node may say that numbers are days, times or decimals."""
+    """A primitive type, or the logical type of the node: days, times or decimals."""
     made = _logical(kind, node, properties)
     if made is not None:
         return made
@@ -74,7 +74,7 @@ def _flags(properties: Properties) -> Column:
 def _iteration(given: Properties, bound: int) -> Column:
     start = given.number("start")
     step = given.number("step", -1 if given.number("restart", start) < start else 1)
-    # Without a restart it starts again before the type has no more numbers.
+    # Without a restart, it restarts at the bounds of the type.
     restart = given.number("restart", -bound if step < 0 else bound)
     if restart == start:
         raise given.error("an iteration cannot restart at its start")

@@ -1,58 +1,58 @@
-"""Paces: how many records are due by now, and how long until there are more."""
+"""Pace: the number of records that are due, and the time until the next one."""
 
 from random import Random
 from typing import Protocol
 
-# Records are sent in groups rather than one by one when there are many in a second.
+# At a high rate, records are sent in groups rather than one by one.
 GROUP_MS = 20
-# After a pause only this much is made up for: a connector that was paused for an hour goes on at
-# its pace instead of sending an hour's records at once.
+# The maximum to catch up after a pause: a connector that was paused for an hour does not send the
+# records of that hour at once.
 CATCH_UP_MS = 1_000
 UNBOUNDED_RECORDS = 5_000
 
 
 class Pace(Protocol):
-    """Says when records are due."""
+    """Decides when records are due."""
 
     def due(self, now_ms: int) -> int:
-        """How many records are due and not yet sent."""
+        """The number of records that are due and not yet sent."""
         ...
 
     def sent(self, count: int) -> None:
-        """Takes note of records that were sent."""
+        """Count sent records."""
         ...
 
     def wait_ms(self, now_ms: int) -> int:
-        """How long to wait for the next ones when none are due."""
+        """The time until the next record is due, when none is."""
         ...
 
 
 class Unbounded:
-    """As fast as they are taken."""
+    """No limit."""
 
     def due(self, now_ms: int) -> int:
         """Always some."""
         return UNBOUNDED_RECORDS
 
     def sent(self, count: int) -> None:
-        """It does not matter."""
+        """Do nothing."""
 
     def wait_ms(self, now_ms: int) -> int:
-        """Never."""
+        """Never wait."""
         return 0
 
 
 class FixedRate:
-    """So many records in a second."""
+    """A number of records per second."""
 
     def __init__(self, per_second: float, now_ms: int) -> None:
-        """The first record is due at once."""
+        """The first record is due immediately."""
         self._per_ms = per_second / 1_000
         self._started_ms = float(now_ms)
         self._sent = 0
 
     def due(self, now_ms: int) -> int:
-        """What the rate has brought since the start, less what was sent."""
+        """The records that are due since the start, minus the sent ones."""
         behind = (now_ms - self._started_ms) * self._per_ms + 1 - self._sent
         most = max(1.0, CATCH_UP_MS * self._per_ms)
         if behind > most:
@@ -61,11 +61,10 @@ class FixedRate:
         return max(0, int(behind))
 
     def sent(self, count: int) -> None:
-        """Takes note of records that were sent."""
         self._sent += count
 
     def wait_ms(self, now_ms: int) -> int:
-        """Until the next record, or the next group of them."""
+        """The time until the next record or group of records."""
         next_ms = self._started_ms + self._sent / self._per_ms
         return max(GROUP_MS, int(next_ms - now_ms) + 1)
 
@@ -81,7 +80,7 @@ class RandomIntervals:
         self._next_ms = now_ms + self._interval()
 
     def due(self, now_ms: int) -> int:
-        """The intervals that are over."""
+        """The number of intervals that are over."""
         self._next_ms = max(self._next_ms, now_ms - CATCH_UP_MS)
         while self._next_ms <= now_ms:
             self._next_ms += self._interval()
@@ -89,11 +88,10 @@ class RandomIntervals:
         return self._due
 
     def sent(self, count: int) -> None:
-        """Takes note of records that were sent."""
         self._due -= count
 
     def wait_ms(self, now_ms: int) -> int:
-        """Until the running interval is over."""
+        """The rest of the current interval."""
         return max(1, int(self._next_ms - now_ms) + 1)
 
     def _interval(self) -> float:

@@ -1,8 +1,8 @@
-"""Generates random strings that match a regular expression.
+r"""Generates random strings that match a regular expression.
 
-Supported are literals, `.`, `\\d` `\\w` `\\s` and escaped characters, classes such as `[a-z_]` and
+Supported are literals, `.`, `\d` `\w` `\s` and escaped characters, classes such as `[a-z_]` and
 `[^0-9]`, groups, `|`, and the repetitions `?` `*` `+` `{2}` `{2,}` `{2,5}`. Open-ended repetitions
-stop after 16. Anything else is refused when the pattern is read, never while records are made.
+stop after 16. Anything else is refused when the pattern is parsed.
 """
 
 import math
@@ -28,12 +28,12 @@ _UNSUPPORTED_ESCAPES = set("bBAZzGDWSpPk") | set(string.digits)
 class Choice:
     """One character of a set."""
 
-    signs: str
+    characters: str
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Parts, one after the other."""
+    """Several parts in a row."""
 
     parts: tuple["Part", ...]
 
@@ -47,7 +47,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A part, some times."""
+    """A repeated part."""
 
     part: "Part"
     least: int
@@ -58,15 +58,15 @@ Part = Choice | Sequence | Either | Repeat
 
 
 def read_pattern(text: str) -> Part:
-    """The tree of a pattern; ConfigError if it is not supported."""
+    """Parse a pattern; ConfigError if it is not supported."""
     return _Reader(text).read()
 
 
 def count_strings(part: Part) -> int:
-    """How many strings the part can generate; one that can be generated twice counts twice."""
+    """The number of strings that the part can generate; repeated ones count several times."""
     match part:
-        case Choice(signs):
-            return len(signs)
+        case Choice(characters):
+            return len(characters)
         case Sequence(parts):
             return math.prod(map(count_strings, parts))
         case Either(options):
@@ -79,24 +79,24 @@ def count_strings(part: Part) -> int:
 def all_strings(part: Part) -> Iterator[str]:
     """Every string that the part can generate, in a fixed order."""
     match part:
-        case Choice(signs):
-            yield from signs
+        case Choice(characters):
+            yield from characters
         case Sequence(parts):
             yield from map("".join, product(*[list(all_strings(inner)) for inner in parts]))
         case Either(options):
             for option in options:
                 yield from all_strings(option)
         case Repeat(inner, least, most):
-            texts = list(all_strings(inner))
+            strings = list(all_strings(inner))
             for times in range(least, most + 1):
-                yield from map("".join, product(texts, repeat=times))
+                yield from map("".join, product(strings, repeat=times))
 
 
 def string_generator(part: Part) -> Callable[[Random], str]:
     """A function that generates a random string of the part."""
     match part:
-        case Choice(signs):
-            return lambda random: random.choice(signs)
+        case Choice(characters):
+            return lambda random: random.choice(characters)
         case Sequence(parts):
             makers = [string_generator(inner) for inner in parts]
             return lambda random: "".join([make(random) for make in makers])
@@ -113,8 +113,8 @@ def string_generator(part: Part) -> Callable[[Random], str]:
 def literal_prefix(part: Part) -> str:
     """The literal prefix of all strings of the part."""
     match part:
-        case Choice(signs) if len(signs) == 1:
-            return signs
+        case Choice(characters) if len(characters) == 1:
+            return characters
         case Sequence(parts):
             prefix = ""
             for inner in parts:
@@ -143,11 +143,11 @@ class _Reader:
         return self._text[self._position : self._position + 1]
 
     def _take(self) -> str:
-        sign = self._peek()
-        if not sign:
+        character = self._peek()
+        if not character:
             raise self._error("it ends too early")
         self._position += 1
-        return sign
+        return character
 
     def _error(self, why: str) -> ConfigError:
         return ConfigError(
@@ -166,25 +166,25 @@ class _Reader:
     def _sequence(self) -> Part:
         parts: list[Part] = []
         while self._peek() not in ("", "|", ")"):
-            if self._peek() in "^$":  # anchors: a text is always matched as a whole
+            if self._peek() in "^$":  # anchors have no effect: the whole string always matches
                 self._take()
                 continue
             parts.append(self._repeated(self._single()))
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
     def _single(self) -> Part:
-        sign = self._take()
-        if sign == "(":
+        character = self._take()
+        if character == "(":
             return self._group()
-        if sign == "[":
+        if character == "[":
             return self._class()
-        if sign == ".":
+        if character == ".":
             return Choice(_PRINTABLE)
-        if sign == "\\":
+        if character == "\\":
             return Choice(self._escaped())
-        if sign in "*+?{":
-            raise self._error(f'there is nothing to repeat before "{sign}"')
-        return Choice(sign)
+        if character in "*+?{":
+            raise self._error(f'there is nothing to repeat before "{character}"')
+        return Choice(character)
 
     def _group(self) -> Part:
         if self._peek() == "?":
@@ -198,26 +198,30 @@ class _Reader:
         return part
 
     def _escaped(self) -> str:
-        sign = self._take()
-        if sign in _UNSUPPORTED_ESCAPES:
-            raise self._error(f"\\{sign} is not supported")
-        return _ESCAPED_SETS.get(sign) or {"t": "\t", "n": "\n", "r": "\r"}.get(sign, sign)
+        character = self._take()
+        if character in _UNSUPPORTED_ESCAPES:
+            raise self._error(f"\\{character} is not supported")
+        return _ESCAPED_SETS.get(character) or {"t": "\t", "n": "\n", "r": "\r"}.get(
+            character, character
+        )
 
     def _class(self) -> Part:
         negated = self._peek() == "^"
         if negated:
             self._take()
-        signs: list[str] = []
-        while self._peek() != "]" or not signs:
-            sign = self._take()
-            if sign == "\\":
-                signs.extend(self._escaped())
-            elif sign == "-" and signs and self._peek() not in ("]", ""):
-                signs.extend(self._rest_of_range(signs[-1]))
+        characters: list[str] = []
+        while self._peek() != "]" or not characters:
+            character = self._take()
+            if character == "\\":
+                characters.extend(self._escaped())
+            elif character == "-" and characters and self._peek() not in ("]", ""):
+                characters.extend(self._rest_of_range(characters[-1]))
             else:
-                signs.append(sign)
+                characters.append(character)
         self._take()
-        kept = [sign for sign in _PRINTABLE if sign not in signs] if negated else signs
+        kept = characters
+        if negated:
+            kept = [each for each in _PRINTABLE if each not in characters]
         if not kept:
             raise self._error("the character class is empty")
         return Choice("".join(dict.fromkeys(kept)))
@@ -231,15 +235,15 @@ class _Reader:
         return [chr(code) for code in range(ord(first) + 1, ord(last) + 1)]
 
     def _repeated(self, part: Part) -> Part:
-        sign = self._peek()
-        if sign == "" or sign not in "?*+{":
+        character = self._peek()
+        if character == "" or character not in "?*+{":
             return part
         self._take()
-        if sign == "{":
+        if character == "{":
             least, most = self._counts()
         else:
-            least, most = {"?": (0, 1), "*": (0, REPEATS_MAX), "+": (1, 1 + REPEATS_MAX)}[sign]
-        if self._peek() == "?":  # "as few as possible" says nothing about what can match
+            least, most = {"?": (0, 1), "*": (0, REPEATS_MAX), "+": (1, 1 + REPEATS_MAX)}[character]
+        if self._peek() == "?":  # a lazy quantifier matches the same strings
             self._take()
         return Repeat(part, least, most)
 

@@ -1,4 +1,4 @@
-"""Plan: what a configuration of the datagen connector says to make, and when."""
+"""Plan: the records that a configuration of the datagen connector defines, and their times."""
 
 import datetime
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _KEY_TYPES = (data.Type.STRING, data.Type.INT32, data.Type.INT64)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to make records, and which of their fields is the key."""
+    """The generator of records, and the position of their key."""
 
     generator: RecordGenerator
     key_position: int | None
@@ -32,7 +32,7 @@ class Plan:
 
 
 def read_plan(settings: Settings) -> Plan:
-    """What to make; ConfigError for a schema, key field or number of keys that is wrong."""
+    """Read the plan; ConfigError for an invalid schema, key field or number of keys."""
     generator, key_field = _generator(settings)
     key_field = settings.text("schema.keyfield") or key_field
     keys = settings.integer("keys")
@@ -74,7 +74,7 @@ def _generator(settings: Settings) -> tuple[RecordGenerator, str]:
 
 
 def _with_keys(generator: RecordGenerator, position: int, keys: int) -> RecordGenerator:
-    """The same records with this many different values of the key field."""
+    """The generator with this number of distinct keys."""
     field = generator.schema.fields[position]
     is_time = any(time.position == position for time in generator.time_fields)
     if is_time or field.schema.type not in _KEY_TYPES or field.schema.name is not None:
@@ -95,18 +95,18 @@ def _with_keys(generator: RecordGenerator, position: int, keys: int) -> RecordGe
 
 @dataclass(frozen=True, slots=True)
 class EventTime:
-    """Timestamps that start at some time and go on in even steps."""
+    """Evenly spaced timestamps from a start time on."""
 
     start_ms: int
     step_ms: float
 
     def at(self, number: int) -> int:
-        """The timestamp of a record, by its number."""
+        """The timestamp of a record by its number."""
         return self.start_ms + int(number * self.step_ms)
 
 
 def read_event_time(settings: Settings, tasks: int) -> EventTime | None:
-    """The timestamps of one task; None when they are the time of the clock."""
+    """The timestamps of one task; None to use the clock."""
     text = settings.text("start.time")
     if not text:
         return None
@@ -132,7 +132,7 @@ def _milliseconds(text: str) -> int:
 
 
 def read_pace(settings: Settings, task: TaskNumber, now_ms: int) -> Pace:
-    """When the records of one task are due."""
+    """The pace of one task."""
     rate, max_interval_ms = settings.number("rate"), settings.integer("max.interval")
     if rate > 0:
         return FixedRate(rate / task.tasks, now_ms)
@@ -142,7 +142,7 @@ def read_pace(settings: Settings, task: TaskNumber, now_ms: int) -> Pace:
 
 
 def read_seed(settings: Settings, stored: Mapping[str, object]) -> int:
-    """The seed that is set, or that of the stored offset, or a new one."""
+    """The configured seed, or that of the stored offset, or a new one."""
     for seed in (settings.integer_or_none(RANDOM_SEED), settings.integer_or_none("seed")):
         if seed is not None:
             return seed

@@ -1,4 +1,4 @@
-"""Properties: a JSON object of a schema that says what values to make, read with clear errors."""
+"""Properties: a JSON object in a schema that defines the values, with clear errors."""
 
 import json
 from collections.abc import Mapping
@@ -24,12 +24,12 @@ _LENGTHS = (8, 16)
 
 
 class Properties:
-    """A JSON object, and the place in the schema that errors name."""
+    """A JSON object, and its location in the schema for error messages."""
 
     __slots__ = ("at", "given")
 
     def __init__(self, given: object, at: str) -> None:
-        """Refuses properties that are not a JSON object."""
+        """Raises ConfigError if the properties are not a JSON object."""
         if not isinstance(given, dict):
             raise ConfigError(f"{given!r} is not a JSON object", at=at)
         self.given: Mapping[str, object] = given
@@ -50,15 +50,15 @@ class Properties:
         return name in self.given
 
     def error(self, message: str, *, hint: str = "") -> ConfigError:
-        """An error that says where in the schema it is."""
+        """An error with the location in the schema."""
         return ConfigError(message, at=self.at, hint=hint)
 
     def inner(self, name: str) -> "Properties":
-        """A property that is a JSON object; an empty one if it is not given."""
+        """A property that is a JSON object; empty if it is not given."""
         return Properties(self.given.get(name, {}), self.at)
 
     def text(self, name: str) -> str:
-        """A property that is a text; empty if it is not given."""
+        """A property that is a string; empty if it is not given."""
         value = self.given.get(name, "")
         if not isinstance(value, str):
             raise self.error(f'"{name}" is not a string: {value!r}')
@@ -79,7 +79,7 @@ class Properties:
         return value
 
     def range(self, low: float, end: float) -> tuple[float, float]:
-        """The given range inside of the full one."""
+        """The given range within the full one."""
         given = self.inner("range")
         low, end = given.number("min", low), given.number("max", end)
         if end <= low:
@@ -87,7 +87,7 @@ class Properties:
         return low, end
 
     def lengths(self) -> tuple[int, int]:
-        """The least length, and the one just above the most."""
+        """The minimum length, and the maximum length plus one."""
         given = self.given.get("length")
         if given is None:
             return _LENGTHS

@@ -1,7 +1,6 @@
-"""Quickstarts: ready-made kinds of records, with the names and fields Confluent's have.
+"""Quickstarts: predefined kinds of records, with the names and fields of Confluent's.
 
-Unlike there, fields that tell the time hold the record's own timestamp, so that windows over them
-mean something.
+Unlike there, time fields have the record's own timestamp, so that windows over them are meaningful.
 """
 
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ _PAGES = [
 
 @dataclass(frozen=True, slots=True)
 class Quickstart:
-    """The Avro schema of one kind of records, and the field that is their key."""
+    """The Avro schema of one kind of record, and its key field."""
 
     schema: dict[str, object]
     key_field: str

@@ -1,4 +1,4 @@
-"""Avro schemas with `arg.properties`: what values to make, read once when a task starts.
+"""Avro schemas with `arg.properties`, which define the generated values.
 
     {"type": "string", "arg.properties": {"regex": "User_[1-9]"}}
 
@@ -11,7 +11,7 @@ string            regex, length (number, or {min, max}), prefix, suffix
 bytes             length
 array             length
 map               length, keys {properties of a string}
-of our own        numbered {prefix, count} for strings: "User_1" to "User_9";
+our extensions    numbered {prefix, count} for strings: "User_1" to "User_9";
                   time for top-level longs and strings: the record's timestamp
 """
 
@@ -33,7 +33,7 @@ _NULL_ODDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class TimeField:
-    """A top-level field whose value is the record's timestamp, written in its own way."""
+    """A top-level field whose value is the record's timestamp."""
 
     position: int
     of_milliseconds: Callable[[int], object]
@@ -41,7 +41,7 @@ class TimeField:
 
 @dataclass(frozen=True, slots=True)
 class RecordGenerator:
-    """How to make records: their schema, a column per field, and the fields that tell the time."""
+    """The schema of generated records, a column per field, and the time fields."""
 
     schema: ConnectSchema
     fields: tuple[Generated, ...]
@@ -49,7 +49,7 @@ class RecordGenerator:
 
 
 def read_schema(text: str) -> RecordGenerator:
-    """The generator of an Avro record schema; ConfigError says what is wrong with it."""
+    """The generator of an Avro record schema; ConfigError if it is invalid."""
     try:
         node = json.loads(text)
     except ValueError as error:
@@ -58,7 +58,7 @@ def read_schema(text: str) -> RecordGenerator:
 
 
 def read_record(node: object) -> RecordGenerator:
-    """The same from the schema's JSON."""
+    """The generator of a record schema as parsed JSON."""
     if not isinstance(node, dict) or node.get("type") != "record":
         raise ConfigError(
             "the schema of generated records is not a record schema",
@@ -69,7 +69,7 @@ def read_record(node: object) -> RecordGenerator:
     times: list[TimeField] = []
     entries = _entries(node)
     for position, entry in enumerate(entries):
-        way = _time_way(entry.get("type"), _at(entry))
+        way = _time_format(entry.get("type"), _at(entry))
         if way is None:
             fields.append(reader.read(entry.get("type"), _at(entry), _namespace(node, "")))
         else:
@@ -81,13 +81,13 @@ def read_record(node: object) -> RecordGenerator:
 
 
 class _Reader:
-    """Reads types, and remembers those that have names."""
+    """Reads types, and remembers named types."""
 
     def __init__(self) -> None:
         self._named: dict[str, Generated] = {}
 
     def read(self, node: object, at: str, namespace: str) -> Generated:
-        """A type as schema and column."""
+        """The schema and the column of a type."""
         if isinstance(node, list):
             return self._union(node, at, namespace)
         if isinstance(node, str):
@@ -189,8 +189,8 @@ def _struct(
     return data.struct(_full_name(node, namespace), parts)
 
 
-def _time_way(node: object, at: str) -> tuple[ConnectSchema, Callable[[int], object]] | None:
-    """How a field marked as time is written; None for any other field."""
+def _time_format(node: object, at: str) -> tuple[ConnectSchema, Callable[[int], object]] | None:
+    """The schema and conversion of a time field; None for any other field."""
     if not isinstance(node, dict) or not Properties.of_node(node, at).given.get("time"):
         return None
     if node.get("logicalType") == "timestamp-millis":
@@ -206,9 +206,9 @@ def _log_text_of(milliseconds: int) -> str:
     return _log_text_of_second(milliseconds // 1_000)
 
 
-@lru_cache(maxsize=1_024)  # many records fall into the same second
+@lru_cache(maxsize=1_024)  # many records have the same second
 def _log_text_of_second(second: int) -> str:
-    # As web servers write it into their logs.
+    # The format of web server logs.
     return timestamp_of(second * 1_000).strftime("%d/%b/%Y:%H:%M:%S +0000")
 
 

@@ -1,7 +1,7 @@
-"""DatagenTask: makes one stream of records at its pace.
+"""DatagenTask: generates one stream of records at its pace.
 
-Its offsets are {"current.iteration": number of the next record, "random.seed": seed}, so that a
-task that starts again goes on with the next record of the same stream.
+Its offsets are {"current.iteration": number of the next record, "random.seed": seed}: after a
+restart, the task continues with the next record of the same stream.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,15 +29,15 @@ IDLE_MS = 500
 
 
 class DatagenTask(SourceTask):
-    """Makes one stream of records at its pace."""
+    """Generates one stream of records at its pace."""
 
     def __init__(self, clock: Clock | None = None) -> None:
-        """Waits and timestamps go by the clock."""
+        """The clock is used for waits and timestamps."""
         self._clock = clock or SystemClock()
         self._stop = StopSignal(self._clock)
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Goes on after the last record whose offset is stored."""
+        """Continues after the last record whose offset is stored."""
         settings = DEFINITION.parse(config)
         task = TaskNumber(int(config.get(TASK_ID, 0)), int(config.get(TASK_COUNT, 1)))
         self._partition = {TASK_ID: task.task}
@@ -54,7 +54,7 @@ class DatagenTask(SourceTask):
         self._pace = read_pace(settings, task, self._clock.monotonic_ms())
 
     def poll(self) -> Sequence[SourceRecord] | None:
-        """The records that are due, or a wait for them."""
+        """The records that are due, or none after a wait."""
         left = self._iterations - self._next if self._iterations > 0 else None
         if left is not None and left <= 0:
             self._stop.wait(IDLE_MS)
@@ -69,7 +69,7 @@ class DatagenTask(SourceTask):
         return records
 
     def stop(self) -> None:
-        """Wakes `poll`."""
+        """Ends a wait of `poll`."""
         self._stop.set()
 
     def _make(self, wanted: int) -> list[SourceRecord]:

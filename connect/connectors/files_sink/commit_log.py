@@ -1,17 +1,17 @@
-"""CommitLog: makes several files of one partition appear together, exactly once.
+"""CommitLog: commits several files of one partition atomically.
 
     <directory>/.unfinished/<topic>/<partition>/
         1200.part       a file that is being written, named after its first offset
         commit.json     {"next": 1200, "files": [["800.part", "t/partition=0/t+0+0000000800.json"]]}
 
-A cut has three steps, and may be interrupted between any two of them:
+A commit has three steps, and may be interrupted between any two of them:
 
     1  all parts are complete and on disk
-    2  commit.json replaces the old one               from here on the cut is committed
+    2  commit.json replaces the old one               from here on the files are committed
     3  the parts are renamed to the names it lists
 
-The next task that opens the partition finishes step 3, deletes parts that are not listed, and reads
-on from `next`. Names of parts are unique: a later part starts at a later offset.
+The next task that opens the partition finishes step 3, deletes parts that are not listed, and
+continues reading at `next`. Names of parts are unique: a later part starts at a later offset.
 """
 
 import json
@@ -30,14 +30,14 @@ _PART = ".part"
 
 @dataclass(frozen=True, slots=True)
 class FinishedPart:
-    """A complete part, and the name it gets, below the directory."""
+    """A complete part, and its final name relative to the directory."""
 
     part: Path
     name: str
 
 
 class CommitLog:
-    """What is finished of one partition, and what is not."""
+    """The committed and uncommitted files of one partition."""
 
     def __init__(self, directory: Path, partition: TopicPartition) -> None:
         self._directory = directory
@@ -45,7 +45,7 @@ class CommitLog:
         self._folder = directory / UNFINISHED / partition.topic / str(partition.partition)
 
     def recover(self) -> int | None:
-        """Finishes or throws away what was under way; the offset to read on from, if known."""
+        """Finishes or discards an interrupted commit; returns the offset to continue from."""
         _make_folders(self._folder)
         next_offset, files = self._read()
         for part, name in files:
@@ -61,13 +61,13 @@ class CommitLog:
         return self._folder / f"{first_offset}{_PART}"
 
     def commit(self, parts: Sequence[FinishedPart], next_offset: int) -> None:
-        """Makes all parts appear under their names; the partition is read on from `next_offset`."""
+        """Commits all parts; the partition is then read from `next_offset` on."""
         self._write(next_offset, [(finished.part.name, finished.name) for finished in parts])
         for finished in parts:
             self._rename(finished.part, finished.name)
 
     def move(self, next_offset: int | None) -> None:
-        """Reads on from elsewhere the next time; None is as if nothing had ever been written."""
+        """Sets the offset to continue from; None resets the log."""
         self.recover()
         if next_offset is not None:
             self._write(next_offset, [])
@@ -123,7 +123,7 @@ def _sync(path: Path, flags: int) -> None:
 
 
 def _make_folders(folder: Path) -> None:
-    """Makes a folder and those above it; a new name counts when the folder above is on the disk."""
+    """Creates a folder and its parents, and syncs each parent to disk."""
     if not folder.is_dir():
         if folder.parent != folder:
             _make_folders(folder.parent)

@@ -1,4 +1,4 @@
-"""FilesSink: records as files of JSON lines or Parquet, each record in exactly one of them."""
+"""FilesSink: writes records to files of JSON lines or Parquet, each record to exactly one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -20,20 +20,19 @@ ORIGIN = attrgetter("original_topic", "original_partition")
 
 
 class FilesSinkConnector(SinkConnector):
-    """Writes to one directory, with as many tasks as are allowed."""
+    """Writes to one directory, with as many tasks as allowed."""
 
     def __init__(self) -> None:
         self._config: dict[str, str] = {}
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The settings."""
         return DEFINITION
 
     def validate(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-        """Finds wrong partitioners and missing libraries before anything starts."""
+        """Finds invalid partitioners and missing libraries before the start."""
         if any(found.errors for found in DEFINITION.validate(config)):
-            return {}  # the definition says what is wrong
+            return {}  # the definition reports the errors
         try:
             self.start(config)
         except ConfigError as error:
@@ -52,17 +51,16 @@ class FilesSinkConnector(SinkConnector):
         return {"directory": [directory]} if directory else {}
 
     def task_class(self) -> type[SinkTask]:
-        """The task that writes."""
         return FilesSinkTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """Tasks share the directory: each has partitions of its own."""
+        """Tasks share the directory: each has its own partitions."""
         return [self._config] * max_tasks
 
     def alter_offsets(
         self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]
     ) -> bool:
-        """Has the directory agree with the offsets; finished files stay as they are."""
+        """Updates the offsets in the directory; committed files remain."""
         directory = Path(DEFINITION.parse(config).text("directory"))
         for partition, offset in offsets.items():
             CommitLog(directory, partition).move(offset)
@@ -72,18 +70,17 @@ class FilesSinkConnector(SinkConnector):
 class FilesSinkTask(SinkTask):
     """Writes the files of its partitions.
 
-    Where to read on is kept beside the files, so that it changes together with them; the offsets of
-    the consumer group follow behind.
+    The offset to continue from is stored beside the files and committed together with them; the
+    offsets of the consumer group lag behind.
     """
 
     def __init__(self, clock: Clock | None = None) -> None:
-        """Files are finished on schedule by the clock."""
+        """The clock is used for the rotation schedule."""
         self._clock = clock or SystemClock()
-        # By topic and partition; a TopicPartition is such a tuple, but takes long to make.
+        # By topic and partition; plain tuples are faster to create than TopicPartition.
         self._open: dict[tuple[str, int], PartitionFiles] = {}
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Reads the settings; nothing is written yet."""
         settings = DEFINITION.parse(config)
         self._layout = read_layout(settings)
         self._schedule_ms = settings.integer("rotate.schedule.interval.ms")
@@ -91,7 +88,7 @@ class FilesSinkTask(SinkTask):
         self._due_ms = self._next_due_ms()
 
     def open(self, partitions: Iterable[TopicPartition]) -> None:
-        """Finishes what was under way, and reads on after the last finished file."""
+        """Finishes interrupted commits, and continues after the last committed file."""
         for partition in partitions:
             try:
                 files = PartitionFiles(self._layout, partition)
@@ -102,7 +99,7 @@ class FilesSinkTask(SinkTask):
                 self.context.offset(partition, files.committed)
 
     def put(self, records: Sequence[SinkRecord]) -> None:
-        """Adds the records to files, and finishes those that are due."""
+        """Writes the records, and commits files that are due."""
         now_ms = self._clock.now_ms()
         try:
             for place, run in groupby(records, ORIGIN):
@@ -114,7 +111,7 @@ class FilesSinkTask(SinkTask):
             raise self._disk_error(error) from error
 
     def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        """Only what is in finished files; everything, where no file is open."""
+        """The offsets in committed files; all offsets if no file is open."""
         committable: dict[TopicPartition, int] = {}
         for partition, offset in offsets.items():
             files = self._open.get(partition)
@@ -143,7 +140,7 @@ class FilesSinkTask(SinkTask):
                 files.finish()
 
     def _write_run(self, files: PartitionFiles, run: Sequence[SinkRecord], now_ms: int) -> None:
-        """Records of one partition: many at once, as long as nothing is special about them."""
+        """Write records of one partition, many at once where possible."""
         start = 0
         while start < len(run):
             taken = files.write_many(run, start)

@@ -1,4 +1,4 @@
-"""Formats of files: how records become bytes, and what the files are called."""
+"""File formats: how records are encoded, and the extensions of files."""
 
 import gzip
 from collections.abc import Sequence
@@ -20,15 +20,15 @@ class FileWriter(Protocol):
     """A file that is being written."""
 
     def write(self, record: SinkRecord) -> None:
-        """Takes a record; DataError when it cannot be written, and nothing of it is."""
+        """Writes a record; DataError if it cannot be written, without a partial write."""
         ...
 
     def write_many(self, records: Sequence[SinkRecord]) -> None:
-        """Takes records of one schema; DataError when one cannot be written, and none is."""
+        """Writes records of one schema; DataError if one cannot be written: then none is."""
         ...
 
     def close(self) -> None:
-        """Syncs everything to disk."""
+        """Closes the file and syncs it to disk."""
         ...
 
     def discard(self) -> None:
@@ -37,7 +37,7 @@ class FileWriter(Protocol):
 
 
 class FileFormat(Protocol):
-    """Opens files of one kind."""
+    """Opens files of one format."""
 
     extension: str
 
@@ -47,10 +47,10 @@ class FileFormat(Protocol):
 
 
 def file_format(name: str, compression: str) -> FileFormat:
-    """A format by its name; ConfigError when something it needs is not there."""
+    """A format by name; ConfigError if a required library is missing."""
     if name == "json":
         return JsonLines(compression or "none")
-    # Parquet needs a large library that not everyone has.
+    # Parquet needs a large optional library.
     try:
         from connect.connectors.files_sink.parquet_format import Parquet
     except ImportError as error:
@@ -62,10 +62,9 @@ def file_format(name: str, compression: str) -> FileFormat:
 
 
 class JsonLines:
-    """One JSON value in a line."""
+    """One JSON value per line."""
 
     def __init__(self, compression: str) -> None:
-        """Compressed or not."""
         if compression not in _JSON_EXTENSIONS:
             raise ConfigError(
                 f'JSON files cannot have compression.type "{compression}"',
@@ -75,7 +74,7 @@ class JsonLines:
         self._compression = compression
 
     def open(self, path: Path, schema: ConnectSchema | None) -> FileWriter:
-        """A new file; the schema does not matter."""
+        """A new file; the schema is ignored."""
         return _LinesWriter(path, self._compression)
 
 
@@ -90,7 +89,7 @@ class _LinesWriter:
         self._file = path.open("wb", buffering=256 * 1024)
         self._out: _Out = self._file
         if compression == "gzip":
-            # Without name and time, the same records are the same bytes.
+            # Without name and time, the same records give the same bytes.
             self._out = gzip.GzipFile("", "wb", 6, self._file, mtime=0)
         elif compression == "zstd":
             compressor = zstandard.ZstdCompressor()

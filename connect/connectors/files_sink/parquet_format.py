@@ -1,4 +1,4 @@
-"""Parquet: rows in columns; the only importer of pyarrow in connect."""
+"""Parquet files; the only importer of pyarrow in connect."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ from connect.errors import ConfigError, ConnectError, DataError
 from connect.logical_values import logical_name, scale_of
 from connect.records import SinkRecord
 
-# Rows that are held in memory before they are written as one row group.
+# Rows that are buffered before they are written as one row group.
 ROW_GROUP_ROWS = 10_000
 CODECS = ("none", "snappy", "gzip", "zstd", "lz4", "brotli")
 _DECIMAL_DIGITS = 38
@@ -40,12 +40,11 @@ Convert = Callable[[object], object]
 
 
 class Parquet:
-    """Rows of structs, each file with one schema."""
+    """Rows of structs, with one schema per file."""
 
     extension = ".parquet"
 
     def __init__(self, codec: str) -> None:
-        """Compressed by the codec."""
         if codec not in CODECS:
             raise ConfigError(
                 f'Parquet files cannot have compression.type "{codec}"',
@@ -109,7 +108,7 @@ class _RowsWriter:
             return pyarrow.array(values, self._schema.field(position).type)
         except (pyarrow.ArrowException, TypeError) as error:
             name = self._fields[position].name
-            # No DataError: it would be taken for one of the record that is written just now.
+            # Not a DataError: that would be reported for the record being written now.
             raise ConnectError(
                 f'values of field "{name}" do not match their schema: {error}', at=str(self._path)
             ) from None
@@ -142,7 +141,7 @@ def _type(schema: ConnectSchema) -> pyarrow.DataType:
 
 
 def _converter(schema: ConnectSchema) -> Convert | None:
-    """What makes a value one of pyarrow's; None when it is one already."""
+    """The function that converts a value for pyarrow; None if no conversion is needed."""
     inner = _inner_converter(schema)
     default = schema.default
     if default is None:

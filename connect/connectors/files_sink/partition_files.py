@@ -1,11 +1,11 @@
 """PartitionFiles: the open files of one partition, and when they are committed.
 
-All files of a partition are committed together, in a cut. A cut is made
+All files of a partition are committed together, in a cut. A cut happens
 
     after   flush.size records
     before  a record whose schema is not that of the file it goes to
     before  a record that is rotate.interval.ms or more after the first one since the last cut
-    before  a record that needs one file more than may be open
+    before  a record that would exceed the maximum number of open files
     when    rotate.schedule.interval.ms has passed
 
 All but the last depend only on the records: a task that reads the same records again writes the
@@ -40,7 +40,7 @@ DEAD_LETTER_WAIT_S = 10
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the settings say of files: where they are, what is in them, when they are finished."""
+    """The settings of files: location, format, and when they are committed."""
 
     directory: Path
     format: FileFormat
@@ -49,11 +49,11 @@ class Layout:
     flush_size: int
     rotate_interval_ms: int
     offset_digits: int
-    one_file: bool  # for all records between two cuts, whatever they hold
+    one_file: bool  # for all records between two cuts
 
 
 def read_layout(settings: Settings) -> Layout:
-    """The layout; ConfigError for what is wrong or missing."""
+    """The layout; ConfigError for invalid or missing settings."""
     name = partitioner_name(settings.text("partitioner.class"))
     rotate_interval_ms = settings.integer("rotate.interval.ms")
     return Layout(
@@ -78,7 +78,7 @@ class _OpenFile:
 
 @dataclass(slots=True)
 class _Cut:
-    """What has come since the last cut."""
+    """The files and records since the last cut."""
 
     files: dict[str, _OpenFile] = field(default_factory=dict)
     records: int = 0
@@ -86,26 +86,26 @@ class _Cut:
 
 
 class PartitionFiles:
-    """Takes the records of one partition, in the order of their offsets."""
+    """Writes the records of one partition, in the order of their offsets."""
 
     def __init__(self, layout: Layout, partition: TopicPartition) -> None:
-        """Finishes what was under way when the partition was left."""
+        """Finishes or discards an interrupted commit."""
         self._layout = layout
         self._partition = partition
         self._log = CommitLog(layout.directory, partition)
         self._cut = _Cut()
-        # Everything before it is in finished files; None when nothing is known.
+        # All records before it are in committed files; None if unknown.
         self.committed = self._log.recover()
         self._next: int | None = None  # the offset after the last record taken
         self._reported: list[Future[None]] = []  # dead letters since the last cut
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to finish."""
+        """Whether there is nothing to commit."""
         return self._cut.records == 0
 
     def write(self, record: SinkRecord, now_ms: int) -> None:
-        """Takes one record; DataError when it cannot be written, and nothing of it is."""
+        """Writes a record; DataError if it cannot be written, without a partial write."""
         if not self.is_new(record):
             return
         layout = self._layout
@@ -130,7 +130,7 @@ class PartitionFiles:
             self.finish()
 
     def write_many(self, records: Sequence[SinkRecord], start: int) -> int:
-        """Takes the next records at once if they are alike; how many, 0 if each must be seen."""
+        """Writes records at once if they are alike; returns how many, 0 if one by one."""
         layout, first = self._layout, records[start]
         if not layout.one_file or first.value is None or not self.is_new(first):
             return 0
@@ -156,26 +156,26 @@ class PartitionFiles:
         return len(some)
 
     def skip(self, record: SinkRecord, reported: Future[None] | None = None) -> None:
-        """Takes note of a record that is in no file, and of its dead letter."""
+        """Skips a record that is in no file, and remembers its dead letter."""
         if reported is not None:
             self._reported.append(reported)
         if self.is_new(record):
             self._next = record.original_offset + 1
 
     def finish(self) -> None:
-        """Makes all open files appear under their names."""
+        """Commits all open files."""
         assert self._next is not None, "there are files to commit"
         self._wait_for_dead_letters()
         files = self._cut.files.values()
         for opened in files:
             opened.writer.close()
         self._log.commit([FinishedPart(opened.part, opened.name) for opened in files], self._next)
-        # Only now: what failed before it is not finished, and its offsets are not committed.
+        # Only now: after an earlier failure, no offsets may be committed.
         self._cut = _Cut()
         self.committed = self._next
 
     def is_new(self, record: SinkRecord) -> bool:
-        """Whether the record has not come before; one that cannot have come before is an error."""
+        """Whether the record is not committed yet; ConnectError if that is impossible."""
         offset = record.original_offset
         if self._next is not None:
             return offset >= self._next
@@ -189,7 +189,7 @@ class PartitionFiles:
         return True
 
     def _wait_for_dead_letters(self) -> None:
-        """The next offset may not pass a record that is neither in a file nor a dead letter."""
+        """Waits until every skipped record is in the dead letter queue."""
         while self._reported:
             try:
                 self._reported[-1].result(DEAD_LETTER_WAIT_S)

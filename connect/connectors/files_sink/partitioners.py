@@ -1,4 +1,4 @@
-"""Partitioners: in which folder below its topic a record's file is.
+"""Partitioners: the folder of a record's file, below its topic.
 
 default     partition=0
 field       country=CH/kind=retail
@@ -22,10 +22,10 @@ HOURLY = "'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH"
 DAILY = "'year'=YYYY/'month'=MM/'day'=dd"
 DEFAULT = "default"
 NAMES = (DEFAULT, "field", "time", "hourly", "daily")
-# A text in quotes, a run of one letter, or any other sign.
+# A quoted string, a run of one letter, or any other character.
 _TOKEN = re.compile(r"'([^']*)'|([A-Za-z])\2*|[^A-Za-z']")
 _DIRECTIVES = {"Y": "%Y", "y": "%Y", "M": "%m", "d": "%d", "H": "%H", "m": "%M", "s": "%S"}
-# What names of folders may hold unescaped; "/" would open another one.
+# Characters that folder names may contain unescaped; "/" would create a subfolder.
 _SAFE_IN_NAMES = " !#$&'()+,;=@[]{}~"
 
 Folder: TypeAlias = Callable[[SinkRecord, int], str]
@@ -33,13 +33,13 @@ Time: TypeAlias = Callable[[SinkRecord, int], int]
 
 
 def read_folder(settings: Settings) -> Folder:
-    """Which folder a record goes to, given it and its time."""
+    """The function that returns the folder of a record, given its time."""
     name = partitioner_name(settings.text("partitioner.class"))
     if name == DEFAULT:
         return lambda record, time_ms: f"partition={record.original_partition}"
     match name:
         case "field":
-            return _by_fields(settings.texts("partition.field.name"))
+            return _by_fields(settings.strings("partition.field.name"))
         case "hourly":
             return _by_time(settings, HOURLY)
         case "daily":
@@ -49,13 +49,13 @@ def read_folder(settings: Settings) -> Folder:
 
 
 def partitioner_name(text: str) -> str:
-    """A partitioner by its name, or by the name of Confluent's class."""
+    """The name of a partitioner, also for the name of Confluent's class."""
     name = text.rpartition(".")[2].removesuffix("Partitioner").lower()
     return "time" if name == "timebased" else name
 
 
 def read_time(settings: Settings) -> Time:
-    """Which time a record has, given it and the time of the clock."""
+    """The function that returns the time of a record, given the current time."""
     if reads_field(settings):
         name = settings.text("timestamp.field")
         if not name:
@@ -67,12 +67,12 @@ def read_time(settings: Settings) -> Time:
 
 
 def reads_field(settings: Settings) -> bool:
-    """Whether the time of a record is in its value, where it may be missing or wrong."""
+    """Whether the time of a record is in its value, where it may be missing or invalid."""
     return settings.text("timestamp.extractor").lower() == "recordfield"
 
 
 def value_of(record: SinkRecord, name: str) -> object:
-    """A field of the record's value; DataError when it has no such field."""
+    """A field of the record's value; DataError if it is missing."""
     value = record.value
     if isinstance(value, Struct):
         return value[name]
@@ -114,7 +114,7 @@ def _by_time(settings: Settings, path_format: str) -> Folder:
 
 
 def _directives(path_format: str) -> str:
-    """A format of Java's as one of Python's."""
+    """A Java date format as one of Python's."""
     parts: list[str] = []
     position = 0
     while position < len(path_format):

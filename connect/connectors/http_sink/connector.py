@@ -1,8 +1,8 @@
-"""HttpSink: sends records to an HTTP service, in order, again when that may help.
+"""HttpSink: sends records to an HTTP service, in order, with retries.
 
-A request that fails for now is sent again by having the worker put the same records once more;
-what was delivered before it in the same put is not repeated. Delivery is at least once: after a
-crash the service can tell repeated requests by their idempotency key.
+A failed request is retried by a RetriableError, after which the worker puts the same records again;
+requests of the same put that succeeded are not repeated. Delivery is at least once: after a crash,
+the service can detect repeated requests by their idempotency key.
 """
 
 import logging
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RequestFailure:
-    """Why a request failed, whether another try may help, and how long the service is busy."""
+    """Why a request failed, whether it may be retried, and the wait before that."""
 
     error: ConnectError
     is_retriable: bool
@@ -43,28 +43,27 @@ class RequestFailure:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a put has come that the worker repeats after a RetriableError."""
+    """The progress of a put that the worker repeats after a RetriableError."""
 
     put: object = None
-    delivered: int = 0  # so many of its records
-    failures: int = 0  # of the request after them
+    delivered: int = 0  # records
+    failures: int = 0  # of the next request
 
 
 class HttpSinkConnector(SinkConnector):
-    """Sends to one service, with as many tasks as are allowed."""
+    """Sends to one service, with as many tasks as allowed."""
 
     def __init__(self) -> None:
         self._config: dict[str, str] = {}
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The settings."""
         return DEFINITION
 
     def validate(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-        """Finds a wrong URL, wrong headers and missing secrets before anything starts."""
+        """Finds invalid URLs and headers and missing credentials before the start."""
         if any(found.errors for found in DEFINITION.validate(config)):
-            return {}  # the definition says what is wrong
+            return {}  # the definition reports the errors
         try:
             self.start(config)
         except ConfigError as error:
@@ -79,7 +78,6 @@ class HttpSinkConnector(SinkConnector):
         self._config = dict(config)
 
     def task_class(self) -> type[SinkTask]:
-        """The task that sends."""
         return HttpSinkTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
@@ -89,7 +87,7 @@ class HttpSinkConnector(SinkConnector):
     def alter_offsets(
         self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]
     ) -> bool:
-        """The worker keeps the offsets, and any are fine."""
+        """Accepts any offsets: the worker stores them."""
         return True
 
 
@@ -97,7 +95,7 @@ class HttpSinkTask(SinkTask):
     """Sends records, one request after the other."""
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Reads the settings; connections are made when they are needed."""
+        """Creates the HTTP client; it connects on demand."""
         settings = DEFINITION.parse(config)
         self._maker = RequestMaker(config)
         self._retry_codes = StatusCodes(settings.text("retry.on.status.codes"))
@@ -110,18 +108,18 @@ class HttpSinkTask(SinkTask):
         self._client = httpx.Client(
             auth=_auth(settings),
             timeout=httpx.Timeout(request_s, connect=connect_s),
-            # To read the certificates of the machine takes long, and plain HTTP needs none.
+            # Loading the machine's certificates is slow, and plain HTTP needs none.
             verify=settings.text("http.api.url").startswith("https:"),
-            trust_env=False,  # what a worker does depends on its settings only
+            trust_env=False,  # environment variables must not affect a worker
         )
         self._progress = Progress()
 
     def open(self, partitions: Iterable[TopicPartition]) -> None:
-        """Nothing of an earlier put counts any more."""
+        """Resets the progress: the assignment has changed."""
         self._progress = Progress()
 
     def put(self, records: Sequence[SinkRecord]) -> None:
-        """Sends the records; RetriableError when the rest of them may go through later."""
+        """Sends the records; RetriableError if the rest may succeed later."""
         if not records:
             return
         put = (len(records), records[0].topic, records[0].partition, records[0].offset)
@@ -145,7 +143,6 @@ class HttpSinkTask(SinkTask):
         self._progress = Progress()
 
     def stop(self) -> None:
-        """Closes the connections."""
         if hasattr(self, "_client"):
             self._client.close()
 
@@ -183,7 +180,7 @@ class HttpSinkTask(SinkTask):
         )
 
     def _give_up(self, records: Sequence[SinkRecord], error: ConnectError) -> None:
-        """Does what is set for records that cannot be delivered."""
+        """Apply behavior.on.error to records that cannot be delivered."""
         reporter = self.context.errant_record_reporter
         if self._on_error == "log":
             _log.error(

@@ -1,4 +1,4 @@
-"""Requests: what the HTTP sink sends for records, without sending anything."""
+"""RequestMaker: the requests of the HTTP sink for records; sends nothing."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Undeliverable:
-    """A record for which there is no request, and why."""
+    """A record that cannot be sent, and why."""
 
     record: SinkRecord
     error: ConnectError
@@ -38,7 +38,7 @@ class Undeliverable:
 
 @dataclass(frozen=True, slots=True)
 class SkippedRecord:
-    """A record that is passed over, because that is set."""
+    """A record that the settings skip."""
 
     record: SinkRecord
 
@@ -47,10 +47,10 @@ Step = Request | Undeliverable | SkippedRecord
 
 
 class RequestMaker:
-    """Cuts records into requests; the same records always give the same requests."""
+    """Groups records into requests; the same records always give the same requests."""
 
     def __init__(self, config: Mapping[str, str]) -> None:
-        """Reads what requests look like; ConfigError for what is wrong."""
+        """Reads the settings; ConfigError for invalid ones."""
         settings = DEFINITION.parse(config)
         self._url = _checked_url(settings.text("http.api.url"))
         self._method = settings.text("request.method").upper()
@@ -70,12 +70,12 @@ class RequestMaker:
         )
 
     def steps(self, records: Sequence[SinkRecord]) -> Iterator[Step]:
-        """What to do for the records, in their order."""
+        """The requests for the records and the skipped ones, in order."""
         batch: list[SinkRecord] = []
         bodies: list[bytes] = []
         place: object = None
         for record in records:
-            step = self._alone(record)
+            step = self._null_step(record)
             if step is None:
                 try:
                     url, body = self.url_of(record), self._body_of(record)
@@ -98,7 +98,7 @@ class RequestMaker:
             yield self._request(batch, bodies)
 
     def url_of(self, record: SinkRecord) -> str:
-        """The URL with the record's topic and key in it."""
+        """The URL with the record's topic and key."""
 
         def filled(found: re.Match[str]) -> str:
             if found[1] == "topic":
@@ -109,8 +109,8 @@ class RequestMaker:
 
         return _PLACEHOLDER.sub(filled, self._url)
 
-    def _alone(self, record: SinkRecord) -> Step | None:
-        """What to do with a record without a value; None for any other."""
+    def _null_step(self, record: SinkRecord) -> Step | None:
+        """The step for a record without a value; None for others."""
         if record.value is not None:
             return None
         if self._on_null == "fail":
@@ -170,7 +170,7 @@ def _headers(settings: Settings, is_json: bool) -> dict[str, str]:
                 f'"{entry}" in headers is not a valid header',
                 hint="use the form name:value|name:value",
             )
-        # Names of headers have no case.
+        # Header names are case-insensitive.
         headers = {key: one for key, one in headers.items() if key.lower() != name.strip().lower()}
         headers[name.strip()] = value.strip()
     if settings.text("auth.type").upper() == "BEARER":

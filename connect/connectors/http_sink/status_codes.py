@@ -11,12 +11,11 @@ class StatusCodes:
     __slots__ = ("_ranges",)
 
     def __init__(self, text: str) -> None:
-        """Reads them; ConfigError says which entry is wrong."""
+        """Parse the codes; ConfigError names an invalid entry."""
         entries = [entry.strip() for entry in text.split(",")]
         self._ranges = [_range_of(entry) for entry in entries if entry]
 
     def __contains__(self, code: int) -> bool:
-        """Whether a code is one of them."""
         return any(code in codes for codes in self._ranges)
 
 

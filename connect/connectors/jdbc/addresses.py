@@ -1,4 +1,4 @@
-"""Address: what `connection.url` says, as JDBC or as SQLAlchemy writes it.
+"""Address: the database of `connection.url`, in the syntax of JDBC or of SQLAlchemy.
 
 jdbc:postgresql://host:5432/db?sslmode=require      postgresql+psycopg://user:secret@host/db
 jdbc:mysql://host:3306/db, jdbc:mariadb://host/db   mysql://..., mariadb+pymysql://...
@@ -30,7 +30,7 @@ _JDBC = "jdbc:"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """One database: a server and a name in it, or a file."""
+    """One database: a server and a database name, or a file."""
 
     dialect: str
     database: str
@@ -41,14 +41,14 @@ class Address:
     password: str = ""
 
     def __str__(self) -> str:
-        """For messages: without the password."""
+        """Without the password."""
         if self.dialect == SQLITE:
             return f"sqlite:{self.database}"
         return f"{self.dialect}://{self.host}:{self.port}/{self.database}"
 
 
 def parse_address(url: str) -> Address:
-    """Reads a URL; ConfigError when it names no database that we know."""
+    """Parse a URL; ConfigError if the database is not supported."""
     is_jdbc = url.startswith(_JDBC)
     text = url.removeprefix(_JDBC)
     scheme, colon, rest = text.partition(":")

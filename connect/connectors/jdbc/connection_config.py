@@ -1,4 +1,4 @@
-"""Settings that source and sink share: where the database is and how to speak to it."""
+"""Settings of the database connection, which source and sink share."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,13 +24,13 @@ from connect.errors import ConfigError
 
 _GROUP = "Database"
 _PREFIX = "connection."
-# Settings of ours that begin like those which go to the driver.
+# Our own settings with the prefix of driver options.
 _OWN = {"url", "user", "password", "attempts", "backoff.ms"}
 _UTC_NAMES = ("UTC", "Etc/UTC", "Z", "GMT")
 
 
 def zone_of(name: str) -> tzinfo:
-    """A time zone by its name; UTC is always the same object."""
+    """A time zone by name; always the same object for UTC."""
     if name in _UTC_NAMES:
         return UTC
     try:
@@ -40,7 +40,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def _check_url(name: str, value: object) -> None:
-    # A missing URL is complained about by its definition.
+    # The definition reports a missing URL.
     if isinstance(value, str):
         parse_address(value)
 
@@ -138,7 +138,6 @@ CONNECTION_KEYS: Final = (
 
 
 def table_types_key(doc: str) -> ConfigKey:
-    """The setting table.types."""
     return ConfigKey(
         "table.types",
         ConfigType.LIST,
@@ -156,7 +155,7 @@ def _password(settings: Settings) -> str | None:
 
 
 def address_of(settings: Settings, config: Mapping[str, str]) -> Address:
-    """The database that a configuration names; connection.* go to the driver as options."""
+    """The database of a configuration; connection.* settings are options of the driver."""
     address = parse_address(settings.text("connection.url"))
     options = {
         name.removeprefix(_PREFIX): value
@@ -173,7 +172,7 @@ def address_of(settings: Settings, config: Mapping[str, str]) -> Address:
 
 
 def local_paths(settings: ConfigDef, config: Mapping[str, str]) -> dict[str, list[str]]:
-    """The file of a database that is one; a configuration that cannot be read names none."""
+    """The file of a file database; none for an invalid configuration."""
     try:
         address = address_of(settings.parse(config), config)
     except ConfigError:

@@ -1,4 +1,4 @@
-"""Database: one database as connectors see it; opens connections and describes tables."""
+"""Database: opens connections to a database and describes its tables."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,41 +33,40 @@ _ISOLATION_DEFAULT = "DEFAULT"
 
 @dataclass(frozen=True, slots=True)
 class DescribedTable:
-    """What the database says of a table or view."""
+    """The description of a table or view."""
 
     columns: list[TableColumn]
     is_view: bool
 
 
 class Database:
-    """A database with its dialect; holds no connection itself."""
+    """A database with its dialect; it holds no connection."""
 
     def __init__(
         self, settings: Settings, config: Mapping[str, str], *, isolation: str | None = None
     ) -> None:
-        """Reads the settings of the connection; ConfigError when the driver is missing."""
+        """Reads the connection settings; ConfigError if the driver is missing."""
         address = address_of(settings, config)
         self.dialect: Dialect = load_dialect(address.dialect)
         self.session = SessionSettings(
             address, zone_of(settings.text("db.timezone")), _isolation_level(isolation)
         )
         self.quoting = Quoting(
-            self.dialect.quote_sign, settings.text("quote.sql.identifiers").upper() == "ALWAYS"
+            self.dialect.quote_character, settings.text("quote.sql.identifiers").upper() == "ALWAYS"
         )
         self.attempts = settings.integer("connection.attempts")
         self.backoff_ms = settings.integer("connection.backoff.ms")
         self._engine: Engine | None = None
 
     def __str__(self) -> str:
-        """For messages: without the password."""
         return str(self.session.address)
 
     def connect(self) -> Connection:
-        """Opens a connection; RetriableError when the database is not there."""
+        """Opens a connection; RetriableError if the database is unavailable."""
         return self.attempt("cannot connect", lambda: self.dialect.connect(self.session))
 
     def attempt(self, complaint: str, action: Callable[[], T]) -> T:
-        """Does something; an error of the driver becomes a RetriableError."""
+        """Runs an action; an error of the driver becomes a RetriableError."""
         try:
             return action()
         except Exception as error:
@@ -77,7 +76,7 @@ class Database:
             raise found from error
 
     def attempt_with_retries(self, action: Callable[[], T], stopping: concurrency.Event) -> T:
-        """Does something that needs the database, with as many attempts as are configured."""
+        """Runs an action with as many attempts as configured."""
         for attempt in range(1, self.attempts + 1):
             try:
                 return action()
@@ -90,7 +89,7 @@ class Database:
         raise ConnectError("stopped before the database responded", at=str(self))
 
     def translated(self, complaint: str, error: Exception) -> RetriableError | None:
-        """An error of the driver, as one of ours; None for others."""
+        """An error of the driver as one of Connect; None for other errors."""
         failure = self.dialect.failure(error)
         if failure is None or isinstance(error, ConnectError):
             return None
@@ -101,11 +100,11 @@ class Database:
         return RetriableError(message, at=str(self), hint=hint)
 
     def table_named(self, parts: Sequence[str]) -> TableName:
-        """The table that a name with one to three parts means."""
+        """The table with a name of one to three parts."""
         return self.dialect.table_name(self.session, parts)
 
     def engine(self) -> "Engine":
-        """SQLAlchemy on the same driver: for reflection and DDL, not for data."""
+        """SQLAlchemy with the same driver: for reflection and DDL, not for data."""
         from sqlalchemy import create_engine
         from sqlalchemy.pool import NullPool
 
@@ -119,7 +118,7 @@ class Database:
 
     @contextmanager
     def sqlalchemy(self, complaint: str) -> Iterator["SqlConnection"]:
-        """A transaction of SQLAlchemy; its errors are translated like the driver's own."""
+        """A transaction of SQLAlchemy; its errors are translated like those of the driver."""
         from sqlalchemy.exc import DBAPIError
 
         try:
@@ -133,7 +132,7 @@ class Database:
             raise found from inner
 
     def describe(self, table: TableName) -> DescribedTable | None:
-        """The columns of a table or view; None when it does not exist."""
+        """The columns of a table or view; None if it does not exist."""
         from sqlalchemy import inspect
         from sqlalchemy.exc import NoSuchTableError
 
@@ -153,7 +152,7 @@ class Database:
 
     def _column(self, column: "ReflectedColumn", key_names: Sequence[str]) -> TableColumn:
         name, is_key = column["name"], column["name"] in key_names
-        # SQLite counts a key up that is one INTEGER, and says so nowhere.
+        # In SQLite, a key of one INTEGER is always autoincremented.
         counts = is_key and len(key_names) == 1 and str(column["type"]) == "INTEGER"
         return TableColumn(
             name,
@@ -165,13 +164,13 @@ class Database:
         )
 
     def list_tables(self) -> list[tuple[TableName, str]]:
-        """All tables with their kinds, on a connection of its own."""
+        """All tables with their kinds, on a separate connection."""
         with closing(self.connect()) as connection:
             return self.attempt("cannot list tables", lambda: self.dialect.tables(connection))
 
 
 def given_up(error: RetriableError, hint: str) -> ConnectError:
-    """The same error once more, as one that is not tried again."""
+    """The same error as one that is not retried."""
     return ConnectError(error.message, at=error.at, hint=error.hint or hint)
 
 

@@ -1,4 +1,4 @@
-"""numeric.mapping: which schema a NUMERIC column gets, and how its values are read."""
+"""numeric.mapping: the schemas of NUMERIC columns and the conversion of their values."""
 
 import enum
 from collections.abc import Callable
@@ -7,9 +7,9 @@ from typing import Final
 
 from connect.data import FLOAT64, INT8, INT16, INT32, INT64, ConnectSchema, decimal
 
-# The largest precision whose integers all fit 64 bits.
+# The largest precision of integers that fit 64 bits.
 _INTEGER_DIGITS_MAX = 18
-# The scale of columns that fix none.
+# The scale of columns that do not define one.
 UNLIMITED_SCALE: Final = 127
 
 
@@ -25,7 +25,7 @@ class NumericMapping(enum.Enum):
 def numeric_schema(
     mapping: NumericMapping, precision: int | None, scale: int | None
 ) -> ConnectSchema:
-    """The schema of a NUMERIC(precision, scale); None is for columns that do not fix them."""
+    """The schema of a NUMERIC(precision, scale); None if the column does not define them."""
     if precision is not None and scale is not None:
         fits = precision <= _INTEGER_DIGITS_MAX
         whole = scale == 0 if mapping is NumericMapping.PRECISION_ONLY else scale < 1
@@ -47,7 +47,7 @@ def _integer_schema(precision: int) -> ConnectSchema:
 
 
 def numeric_reader(schema: ConnectSchema) -> Callable[[Decimal], object] | None:
-    """How a driver's Decimal becomes a value of the schema; None when it is one already."""
+    """The conversion of a driver's Decimal to the schema; None if it is the value."""
     if schema.name is None:
         return float if schema is FLOAT64 else int
     assert schema.parameters is not None
@@ -61,7 +61,7 @@ def _with_unlimited_scale(value: Decimal) -> Decimal:
 
 
 def with_scale(value: Decimal, scale: int) -> Decimal:
-    """The same number with exactly this many digits after the point."""
+    """The same number with exactly this scale."""
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int), "infinity and NaN have no schema"
     missing = exponent + scale

@@ -1,4 +1,4 @@
-"""RowPlan: which columns a record's schemas give, and how its values are taken."""
+"""RowPlan: the columns for a record's schemas, and how to get their values."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class SinkField:
 
 @dataclass(frozen=True, slots=True)
 class RowPlan:
-    """What records with one pair of schemas have: the key's fields first."""
+    """The fields of records with one pair of schemas; key fields come first."""
 
     fields: tuple[SinkField, ...]
     key_count: int
@@ -35,7 +35,7 @@ class RowPlan:
 def plan_rows(
     mapping: RowMapping, key_schema: ConnectSchema | None, value_schema: ConnectSchema | None
 ) -> RowPlan:
-    """The plan for records with these schemas; DataError when they lack what is needed."""
+    """The plan for records with these schemas; DataError if required parts are missing."""
     if value_schema is not None and value_schema.type is not Type.STRUCT:
         raise DataError(f"a record's value must be a struct, not {value_schema.type.name}")
     keys, key = _key_part(mapping, key_schema, value_schema)
@@ -52,9 +52,9 @@ def plan_rows(
     if value_schema is None:
         row = key
     elif not keys or mapping.key_mode is KeyMode.RECORD_VALUE:
-        row = _taker(value_schema, fields, mapping, _value_of)
+        row = _value_getter(value_schema, fields, mapping, _value_of)
     else:
-        row = _both(key, _taker(value_schema, others, mapping, _value_of))
+        row = _both(key, _value_getter(value_schema, others, mapping, _value_of))
     return RowPlan(fields, len(keys), row, key)
 
 
@@ -89,12 +89,12 @@ def _key_part(
             if key_schema.type is not Type.STRUCT:
                 return _primitive_key(mapping, key_schema)
             fields = _named_fields(mapping, key_schema, "key")
-            return fields, _taker(key_schema, fields, mapping, _key_of)
+            return fields, _value_getter(key_schema, fields, mapping, _key_of)
         case KeyMode.RECORD_VALUE:
             if value_schema is None:
                 raise DataError("pk.mode record_value needs records with a value and its schema")
             fields = _named_fields(mapping, value_schema, "value")
-            return fields, _taker(value_schema, fields, mapping, _value_of)
+            return fields, _value_getter(value_schema, fields, mapping, _value_of)
 
 
 def _place_of(record: SinkRecord) -> Values:
@@ -130,13 +130,13 @@ def _named_fields(mapping: RowMapping, schema: ConnectSchema, part: str) -> list
     return fields
 
 
-def _taker(
+def _value_getter(
     schema: ConnectSchema | None,
     fields: Sequence[SinkField],
     mapping: RowMapping,
     part_of: Callable[[SinkRecord], object],
 ) -> Take:
-    """A function that takes the fields' values out of a record."""
+    """A function that returns the fields' values of a record."""
     if schema is None or not fields:
         return lambda record: ()
     names = [field.name for field in fields]

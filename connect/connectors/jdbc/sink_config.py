@@ -1,4 +1,4 @@
-"""Settings of the JDBC sink, and what they mean together."""
+"""Settings of the JDBC sink, and checks of their combinations."""
 
 import enum
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ KAFKA_FIELDS: Final = ("__connect_topic", "__connect_partition", "__connect_offs
 
 
 class KeyMode(enum.Enum):
-    """The values of pk.mode: where the columns of the primary key come from."""
+    """The values of pk.mode: the source of the primary key."""
 
     NONE = "none"
     KAFKA = "kafka"
@@ -163,7 +163,7 @@ SINK_DEFINITION: Final = ConfigDef((*CONNECTION_KEYS, *_KEYS))
 
 @dataclass(frozen=True, slots=True)
 class RowMapping:
-    """How records become rows."""
+    """How records are mapped to rows."""
 
     action: Action
     key_mode: KeyMode
@@ -174,12 +174,12 @@ class RowMapping:
 
 
 def mapping_of(settings: Settings) -> RowMapping:
-    """What a configuration says about rows."""
+    """The row mapping of a configuration."""
     return RowMapping(
         Action(settings.text("insert.mode").lower()),
         KeyMode(settings.text("pk.mode").lower()),
-        tuple(settings.texts("pk.fields")),
-        frozenset(settings.texts("fields.whitelist")),
+        tuple(settings.strings("pk.fields")),
+        frozenset(settings.strings("fields.whitelist")),
         settings.boolean("delete.enabled"),
         settings.boolean("replace.null.with.default"),
     )

@@ -14,22 +14,20 @@ from connect.errors import ConfigError
 
 
 class JdbcSinkConnector(SinkConnector):
-    """Writes with as many tasks as are allowed."""
+    """Writes with as many tasks as allowed."""
 
     def __init__(self) -> None:
         self._config: dict[str, str] = {}
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The settings."""
         return SINK_DEFINITION
 
     def validate(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]] | None:
-        """Checks for contradicting settings, and for a driver that is not installed."""
+        """Checks for contradicting settings and a missing driver."""
         return validated(SINK_DEFINITION, config, contradictions)
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Checks the configuration."""
         settings = SINK_DEFINITION.parse(config)
         for complaints in contradictions(settings).values():
             raise ConfigError(complaints[0])
@@ -41,15 +39,14 @@ class JdbcSinkConnector(SinkConnector):
         return local_paths(SINK_DEFINITION, config)
 
     def task_class(self) -> type[SinkTask]:
-        """The task that writes."""
         return JdbcSinkTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """The same for every task: the consumer group divides the topics."""
+        """The same configuration for every task: the consumer group assigns partitions."""
         return [self._config] * max_tasks
 
     def alter_offsets(
         self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]
     ) -> bool:
-        """Offsets are the worker's alone."""
+        """Accepts any offsets: the worker stores them."""
         return True

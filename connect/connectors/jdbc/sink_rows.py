@@ -1,8 +1,8 @@
-"""From records to operations: what one transaction does, with the last row of a key only.
+"""Operations of a transaction: the rows to write, only the last one per key.
 
-Rows of different keys may be written in any order, so a chunk of records becomes one DELETE and one
-UPSERT for each kind of row: deletes come first, and the last record of a key decides whether it has
-a row afterwards. Only INSERT keeps every record and their order.
+Rows with different keys may be written in any order, so a chunk of records becomes one DELETE and
+one UPSERT for each kind of row: deletes come first, and the last record of a key decides whether it
+has a row afterwards. Only INSERT keeps every record and their order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,15 +16,15 @@ from connect.records import SinkRecord
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TablePlan:
-    """How records with one pair of schemas get into one table."""
+    """How records with one pair of schemas are written to one table."""
 
     plan: RowPlan
     target: Target
-    conversions: tuple[tuple[int, Conversion], ...]  # of columns whose values the driver takes not
+    conversions: tuple[tuple[int, Conversion], ...]  # of columns that need them
 
 
 class PreparedRow(NamedTuple):
-    """A record and its row, which is the key alone when the row is to be deleted."""
+    """A record and its row; if the row is to be deleted, only its key."""
 
     record: SinkRecord
     table_plan: TablePlan
@@ -42,7 +42,7 @@ class Operation:
 
 
 def operations(action: Action, rows: Sequence[PreparedRow]) -> Iterator[Operation]:
-    """What to do, in order."""
+    """The operations for the rows, in order."""
     made = _in_order(rows) if action is Action.INSERT else _by_key(action, rows)
     for operation_action, table_plan, values in made:
         yield Operation(operation_action, table_plan.target, _converted(table_plan, values))
@@ -66,7 +66,7 @@ def _in_order(rows: Sequence[PreparedRow]) -> Iterator[_Made]:
 
 @dataclass(slots=True)
 class _Pending:
-    """What is to do for each key, once."""
+    """The last row or delete of each key."""
 
     deletes: dict[Row, TablePlan] = field(default_factory=dict)
     rows: dict[Row, tuple[TablePlan, Row]] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class _Pending:
 def _by_key(action: Action, rows: Sequence[PreparedRow]) -> Iterator[_Made]:
     first = rows[0].table_plan
     if all(table_plan is first and not is_delete for _, table_plan, _, is_delete in rows):
-        # Nearly always: rows of one kind, of which the last of each key is kept.
+        # The common case: rows of one kind; the last one of each key is kept.
         key_count = first.plan.key_count
         latest = {row[:key_count]: row for _, _, row, _ in rows}
         yield action, first, list(latest.values())
@@ -88,7 +88,7 @@ def _by_key(action: Action, rows: Sequence[PreparedRow]) -> Iterator[_Made]:
             pending.deletes[key] = table_plan
             continue
         if before is not None and before[0] is not table_plan:
-            # The earlier row has columns that the later one leaves as they are.
+            # The earlier row has columns that the later one does not set.
             pending.rows[key] = before
             yield from _flushed(action, pending)
             pending = _Pending()
@@ -110,7 +110,7 @@ def _flushed(action: Action, pending: _Pending) -> Iterator[_Made]:
 
 
 def _converted(table_plan: TablePlan, rows: list[Row]) -> Sequence[Row]:
-    """Rows as the driver takes them: whole columns are converted at once."""
+    """Rows as the driver accepts them: whole columns are converted at once."""
     if not table_plan.conversions or not rows:
         return rows
     columns: list[Sequence[object]] = list(zip(*rows, strict=True))

@@ -1,4 +1,4 @@
-"""SinkTables: the tables that are written, created and widened when that is allowed."""
+"""SinkTables: the target tables, which may be created and extended."""
 
 import dataclasses
 import logging
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SinkTables:
-    """The structure of tables, as the database has it."""
+    """The structure of the tables in the database."""
 
     database: Database
     create: bool
@@ -32,25 +32,25 @@ class SinkTables:
     views: set[TableName] = dataclasses.field(default_factory=set)
 
     def forget(self) -> None:
-        """Forgets all tables, so that they are read again: they may have changed."""
+        """Drops the cached structures: tables may have changed."""
         self.known.clear()
         self.views.clear()
 
     def columns(self, table: TableName) -> dict[str, TableColumn] | None:
-        """The columns of a table by name; None when it does not exist."""
+        """The columns of a table by name; None if it does not exist."""
         found = self.known.get(table)
         if found is None:
             described = self.database.describe(table)
             if described is None:
                 return None
             if described.is_view:
-                self._check_views_are_wanted(table)
+                self._check_views_are_allowed(table)
                 self.views.add(table)
             found = {column.name: column for column in described.columns}
             self.known[table] = found
         return found
 
-    def _check_views_are_wanted(self, table: TableName) -> None:
+    def _check_views_are_allowed(self, table: TableName) -> None:
         if "VIEW" not in self.kinds:
             raise ConnectError(
                 f"{table} is a view",
@@ -59,18 +59,18 @@ class SinkTables:
             )
 
     def is_view(self, table: TableName) -> bool:
-        """Whether a table whose columns were asked for is a view."""
+        """Whether a table is a view; after `columns` was called."""
         return table in self.views
 
     def columns_for(self, table: TableName, fields: Sequence[SinkField]) -> list[TableColumn]:
-        """The column of every field; the table is created or widened first if need be."""
+        """The column of every field; creates or extends the table if necessary."""
         columns = self.columns(table)
         if columns is None:
             columns = self._create(table, fields)
         matched = _matched(columns, fields)
         missing = [field for field in fields if field.name not in matched]
         if missing:
-            columns = self._widen(table, missing)
+            columns = self._extend(table, missing)
             matched = _matched(columns, fields)
         return [matched[field.name] for field in fields]
 
@@ -90,7 +90,7 @@ class SinkTables:
             raise ConnectError(f"table {table} does not exist after it was created")
         return columns
 
-    def _widen(self, table: TableName, missing: Sequence[SinkField]) -> dict[str, TableColumn]:
+    def _extend(self, table: TableName, missing: Sequence[SinkField]) -> dict[str, TableColumn]:
         names = ", ".join(field.name for field in missing)
         if not self.evolve:
             raise ConnectError(
@@ -117,7 +117,7 @@ class SinkTables:
         self._run(statements, table)
         self.known.pop(table, None)
         columns = self.columns(table)
-        assert columns is not None, "a table that was widened exists"
+        assert columns is not None, "a table that was extended exists"
         return columns
 
     # Any: SQLAlchemy's Table, whose module is imported when it is needed.
@@ -151,7 +151,7 @@ class SinkTables:
         )
 
     def _run(self, statements: Sequence[str], table: TableName) -> None:
-        """Runs DDL; when another task was faster, the same records find the table as it is."""
+        """Run DDL; if another task was faster, a retry of the records uses its table."""
         for statement in statements:
             _log.info("%s: %s", self.database, statement.strip())
             with self.database.sqlalchemy(f"cannot change table {table}") as connection:
@@ -165,7 +165,7 @@ def _without_catalog_of_postgres(table: TableName) -> TableName:
 def _matched(
     columns: dict[str, TableColumn], fields: Sequence[SinkField]
 ) -> dict[str, TableColumn]:
-    """Columns by the names of fields; a column in other letters will do when only one has them."""
+    """Columns by the names of fields; case is ignored if only one column matches."""
     found = {}
     for field in fields:
         similar = [name for name in columns if name.lower() == field.name.lower()]

@@ -1,4 +1,4 @@
-"""JdbcSinkTask: writes records, again when the database fails, and finds the ones that are bad."""
+"""JdbcSinkTask: writes records with retries, and isolates records that the table refuses."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NoReturn
@@ -37,12 +37,12 @@ class JdbcSinkTask(SinkTask):
             self._database,
             create=settings.boolean("auto.create"),
             evolve=settings.boolean("auto.evolve"),
-            kinds=frozenset(kind.upper() for kind in settings.texts("table.types")),
+            kinds=frozenset(kind.upper() for kind in settings.strings("table.types")),
         )
         self._writer = SinkWriter(self._database, tables, mapping_of(settings))
 
     def put(self, records: Sequence[SinkRecord]) -> None:
-        """Writes records, table by table; what fails for now is asked for again."""
+        """Writes records table by table; retriable errors make the worker put them again."""
         if not records:
             return
         try:
@@ -53,7 +53,6 @@ class JdbcSinkTask(SinkTask):
         self._failures = 0
 
     def stop(self) -> None:
-        """Closes the connection."""
         if self._writer is not None:
             self._writer.close()
 
@@ -86,7 +85,7 @@ class JdbcSinkTask(SinkTask):
                 yield row
 
     def _write(self, rows: Sequence[PreparedRow]) -> None:
-        """Writes rows; halves them until those that do not fit stand alone."""
+        """Write rows; on a bad value, halve them until the bad rows are isolated."""
         assert self._writer is not None
         try:
             self._writer.write(rows)
@@ -108,7 +107,7 @@ class JdbcSinkTask(SinkTask):
         return self._database.dialect.failure(error) is FailureKind.BAD_VALUE
 
     def _refuse(self, record: SinkRecord, error: Exception) -> None:
-        """Gives a record to the dead letters, or fails with it."""
+        """Report a record to the dead letter queue, or fail."""
         reporter = self.context.errant_record_reporter
         if reporter is None:
             message = error.message if isinstance(error, ConnectError) else str(error)
@@ -128,7 +127,7 @@ class JdbcSinkTask(SinkTask):
         )
 
     def _fail(self, error: Exception) -> NoReturn:
-        """Raises RetriableError as long as the records may be put again."""
+        """Raise RetriableError until the retries are exhausted."""
         assert self._writer is not None
         self._writer.forget()
         found = self._database.translated("cannot write", error)

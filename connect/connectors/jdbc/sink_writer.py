@@ -1,4 +1,4 @@
-"""SinkWriter: rows into tables, one transaction at a time."""
+"""SinkWriter: writes rows to tables, one transaction at a time."""
 
 import logging
 import operator
@@ -21,7 +21,7 @@ _Schemas = tuple[TableName, ConnectSchema | None, ConnectSchema | None]
 
 
 class SinkWriter:
-    """Knows the tables and holds the connection, until something fails."""
+    """Caches the tables and the connection until an error."""
 
     def __init__(self, database: Database, tables: SinkTables, mapping: RowMapping) -> None:
         self._database = database
@@ -30,11 +30,11 @@ class SinkWriter:
         self._connection: Connection | None = None
         self._prepared: set[tuple[Action, Target]] = set()
         self._table_plans: dict[_Schemas, TablePlan] = {}
-        # Of the last record: most have the very same schemas, which needs no look at their parts.
+        # Of the last record: most records have identical schemas.
         self._last: tuple[_Schemas, TablePlan] | None = None
 
     def row(self, table: TableName, record: SinkRecord) -> PreparedRow | None:
-        """A record as a row; None when there is nothing to do, DataError when it is none."""
+        """The row of a record; None if there is nothing to do, DataError if it is invalid."""
         is_delete = record.value is None
         if is_delete and not self._mapping.deletes:
             raise DataError(
@@ -62,7 +62,7 @@ class SinkWriter:
         return PreparedRow(record, table_plan, row, is_delete)
 
     def write(self, rows: Sequence[PreparedRow]) -> None:
-        """Writes rows and commits; after an error nothing of them is written."""
+        """Writes rows and commits; after an error nothing is written."""
         if self._connection is None:
             self._connection = self._database.connect()
         connection, dialect, quoting = (
@@ -85,21 +85,20 @@ class SinkWriter:
             raise
 
     def forget(self) -> None:
-        """Reconnects later: connection and tables may have changed."""
+        """Reconnects later: the connection may be broken and tables may have changed."""
         self.close()
         self._table_plans.clear()
         self._last = None
         self._tables.forget()
 
     def close(self) -> None:
-        """Closes the connection."""
         connection, self._connection = self._connection, None
         self._prepared.clear()
         if connection is not None:
             try:
                 connection.close()
             except Exception as error:
-                # A connection that is broken already cannot be closed in order; nothing is lost.
+                # A broken connection cannot be closed properly; nothing is lost.
                 _log.debug("closing a connection to %s: %s", self._database, error)
 
     def _roll_back(self, connection: Connection) -> None:
@@ -108,7 +107,7 @@ class SinkWriter:
         except Exception as error:
             _log.debug("rolling back on %s: %s", self._database, error)
             self.close()
-        # What was prepared inside of the transaction is gone.
+        # The rollback removed what was prepared in the transaction.
         self._prepared.clear()
 
     def _find_table_plan(
@@ -119,7 +118,7 @@ class SinkWriter:
     ) -> TablePlan | None:
         plan = plan_rows(self._mapping, key_schema, value_schema)
         if value_schema is None and self._tables.create and self._tables.columns(table) is None:
-            return None  # a table that will be made by the first row has nothing to delete
+            return None  # a missing table has nothing to delete
         return self._plan_table(table, plan)
 
     def _plan_table(self, table: TableName, plan: RowPlan) -> TablePlan:

@@ -1,4 +1,4 @@
-"""Settings of the JDBC source, and what they mean together."""
+"""Settings of the JDBC source, and checks of their combinations."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,6 @@ class _OptionalString(ValidString):
     """One of several strings, case-insensitive, or null."""
 
     def ensure_valid(self, name: str, value: object) -> None:
-        """Accepts only these strings."""
         if value is not None:
             CaseInsensitiveValidString(*self.strings).ensure_valid(name, value)
 
@@ -273,7 +272,7 @@ SOURCE_DEFINITION: Final = ConfigDef((*CONNECTION_KEYS, *_KEYS))
 
 @dataclass(frozen=True, slots=True)
 class TableChoice:
-    """Which tables are copied."""
+    """The tables to copy."""
 
     whitelist: frozenset[str]
     blacklist: frozenset[str]
@@ -283,8 +282,8 @@ class TableChoice:
     catalog: Pattern | None
     schema: Pattern | None
 
-    def takes(self, table: TableName, kind: str, *, home_catalog: str | None) -> bool:
-        """Whether a table is copied; without a catalog pattern, only those of the home catalog."""
+    def includes(self, table: TableName, kind: str, *, home_catalog: str | None) -> bool:
+        """Whether to copy a table; without a catalog pattern, only of the home catalog."""
         if kind.upper() not in self.kinds or not self._is_in_place(table, home_catalog):
             return False
         names = _names_of(table)
@@ -306,19 +305,19 @@ class TableChoice:
 
 
 def _names_of(table: TableName) -> list[str]:
-    """The table's own name, and with everything around it that a user may write."""
+    """The names of a table that users may write: with and without schema and catalog."""
     parts = table.parts
     return [".".join(parts[start:]) for start in range(len(parts))]
 
 
 def table_choice(settings: Settings) -> TableChoice:
-    """The choice that a configuration makes."""
+    """The tables that a configuration selects."""
     return TableChoice(
-        frozenset(settings.texts("table.whitelist")),
-        frozenset(settings.texts("table.blacklist")),
+        frozenset(settings.strings("table.whitelist")),
+        frozenset(settings.strings("table.blacklist")),
         _patterns(settings, "table.include.list"),
         _patterns(settings, "table.exclude.list"),
-        frozenset(kind.upper() for kind in settings.texts("table.types")),
+        frozenset(kind.upper() for kind in settings.strings("table.types")),
         _like(settings.text_or_none("catalog.pattern")),
         _like(settings.text_or_none("schema.pattern")),
     )
@@ -326,7 +325,7 @@ def table_choice(settings: Settings) -> TableChoice:
 
 def _patterns(settings: Settings, name: str) -> tuple[Pattern, ...]:
     try:
-        return tuple(compile_pattern(text) for text in settings.texts(name))
+        return tuple(compile_pattern(text) for text in settings.strings(name))
     except re.error as error:
         raise ConfigError(f"Invalid value for configuration {name}: {error}") from None
 
@@ -334,8 +333,8 @@ def _patterns(settings: Settings, name: str) -> tuple[Pattern, ...]:
 def _like(text: str | None) -> Pattern | None:
     if not text:
         return None
-    signs = {"%": ".*", "_": "."}
-    return compile_pattern("".join(signs.get(sign) or re.escape(sign) for sign in text))
+    wildcards = {"%": ".*", "_": "."}
+    return compile_pattern("".join(wildcards.get(each) or re.escape(each) for each in text))
 
 
 def numeric_mapping(settings: Settings) -> NumericMapping:
@@ -348,7 +347,7 @@ def numeric_mapping(settings: Settings) -> NumericMapping:
 
 
 def initial_timestamp(settings: Settings, now: datetime) -> datetime:
-    """Where a table without an offset begins."""
+    """The start of a table without an offset."""
     initial_ms = settings.integer_or_none("timestamp.initial")
     if initial_ms is None:
         return datetime.fromtimestamp(0, UTC)
@@ -365,7 +364,7 @@ def contradictions(settings: Settings) -> Mapping[str, Sequence[str]]:
         found.setdefault(name, []).append(why)
 
     lists = ("table.whitelist", "table.blacklist", "table.include.list", "table.exclude.list")
-    given = [name for name in lists if settings.texts(name)]
+    given = [name for name in lists if settings.strings(name)]
     if len(given) > 1:
         for name in given:
             others = ", ".join(other for other in given if other != name)
@@ -374,7 +373,9 @@ def contradictions(settings: Settings) -> Mapping[str, Sequence[str]]:
         for name in given:
             complain(name, f"{name} cannot be set together with query")
     mode = settings.text("mode")
-    if mode in (TIMESTAMP, TIMESTAMP_INCREMENTING) and not settings.texts("timestamp.column.name"):
+    if mode in (TIMESTAMP, TIMESTAMP_INCREMENTING) and not settings.strings(
+        "timestamp.column.name"
+    ):
         complain("timestamp.column.name", f"mode {mode} requires timestamp.column.name")
     growing = mode in (INCREMENTING, TIMESTAMP_INCREMENTING)
     if growing and settings.text("query") and not settings.text("incrementing.column.name"):

@@ -21,12 +21,12 @@ from connect.connectors.jdbc.tables import TableName, list_tables
 from connect.connectors.jdbc.validation import validated
 from connect.errors import ConfigError, ConnectError
 
-# How long tasks wait for the first list of tables; it may come later, as a change.
+# How long to wait for the first list of tables; a later list reconfigures the tasks.
 _FIRST_TABLES_WAIT_S = 3.0
 
 
 class JdbcSourceConnector(SourceConnector):
-    """Finds the tables and divides them over tasks."""
+    """Finds the tables and assigns them to tasks."""
 
     def __init__(self) -> None:
         self._config: dict[str, str] = {}
@@ -34,15 +34,14 @@ class JdbcSourceConnector(SourceConnector):
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The settings."""
         return SOURCE_DEFINITION
 
     def validate(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]] | None:
-        """Checks for contradicting settings, and for a driver that is not installed."""
+        """Checks for contradicting settings and a missing driver."""
         return validated(SOURCE_DEFINITION, config, contradictions)
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Begins to look for tables; a query needs none."""
+        """Starts the table monitor, unless a query is configured."""
         settings = SOURCE_DEFINITION.parse(config)
         for complaints in contradictions(settings).values():
             raise ConfigError(complaints[0])
@@ -64,11 +63,10 @@ class JdbcSourceConnector(SourceConnector):
         return local_paths(SOURCE_DEFINITION, config)
 
     def task_class(self) -> type[SourceTask]:
-        """The task that reads."""
         return JdbcSourceTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """The tables in as many groups as there are tasks; none while no table is known."""
+        """The tables in as many groups as there are tasks; none while tables are unknown."""
         if self._monitor is None:
             return [self._config]
         tables = self._monitor.tables(_FIRST_TABLES_WAIT_S)
@@ -77,17 +75,17 @@ class JdbcSourceConnector(SourceConnector):
         ]
 
     def stop(self) -> None:
-        """Ends the search for tables."""
+        """Stops the table monitor."""
         if self._monitor is not None:
             self._monitor.stop()
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
-        """Whether no row is read twice, and none is missed.
+        """Whether rows are neither read twice nor missed.
 
-        Only with an incrementing column does an offset tell every row from its neighbours. Numbers
-        are given when a row is inserted, not when its transaction commits: where transactions run
-        side by side, a lower number may appear after a higher one was read, and is missed. SQLite
-        runs one after another; elsewhere only a delay gives transactions time to commit.
+        Only with an incrementing column, an offset identifies a single row. Numbers are assigned on
+        insert, not on commit: with concurrent transactions, a lower number may appear after a
+        higher one was read, and is missed. SQLite serializes transactions; elsewhere, only a delay
+        gives them time to commit.
         """
         settings = SOURCE_DEFINITION.parse(config)
         mode, in_order = settings.text("mode"), False
@@ -105,7 +103,7 @@ class JdbcSourceConnector(SourceConnector):
         """Refuses partitions and offsets that no task would read."""
         for partition, offset in offsets:
             if offset is None:
-                continue  # anything may be reset
+                continue  # any partition may be reset
             is_table = set(partition) == {"protocol", "table"} and partition["protocol"] == "1"
             if not is_table and dict(partition) != QUERY_PARTITION:
                 raise ConnectError(
@@ -117,7 +115,7 @@ class JdbcSourceConnector(SourceConnector):
 
 
 def _groups(tables: list[TableName], max_tasks: int) -> list[list[TableName]]:
-    """Neighbouring tables together; sizes differ by one at most."""
+    """Groups of neighbouring tables, whose sizes differ by at most one."""
     count = min(max_tasks, len(tables))
     if not count:
         return []

@@ -1,4 +1,4 @@
-"""JdbcSourceTask: asks its tables in turn for rows that are new."""
+"""JdbcSourceTask: polls its tables in turn for new rows."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -31,9 +31,9 @@ from connect.errors import ConnectError, RetriableError
 from connect.records import SourceRecord
 from connect.stop_signal import StopSignal
 
-# In the configuration of a task: its tables, as `list_tables` writes them.
+# The setting of a task with its tables, in the format of `list_tables`.
 TABLES = "tables"
-# A poll without rows returns after this time, so that the worker can do other things.
+# A poll without rows returns after this time, so that the worker can do other work.
 _WAIT_MS_MAX = 500
 
 _log = logging.getLogger(__name__)
@@ -43,17 +43,17 @@ class JdbcSourceTask(SourceTask):
     """Reads some tables, or one query."""
 
     def __init__(self, clock: Clock | None = None) -> None:
-        """Waits go by the clock."""
+        """The clock is used for waits."""
         self._clock = clock or SystemClock()
         self._stop = StopSignal(self._clock)
-        # Held while the connection is used: stopping closes it from another thread.
+        # Held while the connection is used: `stop` closes it from another thread.
         self._lock = concurrency.Lock()
         self._connection: Connection | None = None
         self._readers: list[TableReader] = []
         self._failures = 0
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Connects, checks the tables and finds out where to go on."""
+        """Connects, checks the tables and restores the offsets."""
         settings = SOURCE_DEFINITION.parse(config)
         self._settings = settings
         self._database = Database(
@@ -65,11 +65,11 @@ class JdbcSourceTask(SourceTask):
         self._database.attempt_with_retries(lambda: self._open(config), self.context.stopping())
 
     def poll(self) -> Sequence[SourceRecord] | None:
-        """The next rows of the table whose turn it is."""
+        """The next rows of the table that is due."""
         if not self._readers:
             self._stop.wait(_WAIT_MS_MAX)
             return None
-        # A query that is running goes on: only one can run on a connection.
+        # A running query continues: only one can run on a connection.
         reader = min(self._readers, key=lambda each: (not each.is_running, each.due_ms))
         wait_ms = reader.due_ms - self._clock.monotonic_ms()
         if not reader.is_running and wait_ms > 0:
@@ -82,7 +82,7 @@ class JdbcSourceTask(SourceTask):
             return self._read(reader) or None
 
     def stop(self) -> None:
-        """Ends a wait at once, and a query as soon as it has given its rows."""
+        """Ends a wait immediately, and a query after its current rows."""
         self._stop.set()
         with self._lock:
             self._disconnect()
@@ -100,7 +100,7 @@ class JdbcSourceTask(SourceTask):
         return records
 
     def _fail(self, reader: TableReader, error: Exception) -> NoReturn:
-        """Raises RetriableError as long as the query may be tried again."""
+        """Raise RetriableError until the retries are exhausted."""
         self._disconnect()
         found = self._database.translated(f"cannot read {reader}", error)
         if found is None:
@@ -125,7 +125,7 @@ class JdbcSourceTask(SourceTask):
         try:
             connection.close()
         except Exception as error:
-            # A connection that is broken already cannot be closed in order; nothing is lost.
+            # A broken connection cannot be closed properly; nothing is lost.
             _log.debug("closing a connection to %s: %s", self._database, error)
 
     def _open(self, config: Mapping[str, str]) -> None:
@@ -159,11 +159,11 @@ class JdbcSourceTask(SourceTask):
         settings, database = self._settings, self._database
         described = database.describe(table)
         if described is None:
-            raise ConnectError(f"there is no table {table}", at=str(database))
+            raise ConnectError(f"table {table} does not exist", at=str(database))
         columns = described.columns
         incrementing = _incrementing_column(settings, table, columns) if self._grows else None
         if settings.boolean("validate.non.null"):
-            timestamps = settings.texts("timestamp.column.name") if self._has_times else []
+            timestamps = settings.strings("timestamp.column.name") if self._has_times else []
             _check_not_null(table, columns, incrementing, timestamps)
         origin = Origin(
             table.name,
@@ -182,7 +182,7 @@ class JdbcSourceTask(SourceTask):
             select,
             settings.text("query.suffix"),
             incrementing,
-            tuple(settings.texts("timestamp.column.name")) if self._has_times else (),
+            tuple(settings.strings("timestamp.column.name")) if self._has_times else (),
             database.dialect,
             database.quoting,
             database.session.zone,
@@ -213,7 +213,7 @@ class JdbcSourceTask(SourceTask):
 def _incrementing_column(
     settings: Settings, table: TableName, columns: Sequence[TableColumn]
 ) -> str:
-    """The column that is named, or the only one that the database itself counts up."""
+    """The configured column, or the only autoincrement column of the table."""
     name = settings.text("incrementing.column.name")
     if name:
         return name

@@ -1,4 +1,4 @@
-"""TableMonitor: a thread that looks which tables there are, and says when they change."""
+"""TableMonitor: a thread that watches the list of tables and reports changes."""
 
 import logging
 from collections.abc import Callable
@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 
 class TableMonitor:
-    """Keeps the list of tables that a connector copies."""
+    """Watches the list of tables that a connector copies."""
 
     def __init__(
         self,
@@ -24,10 +24,11 @@ class TableMonitor:
         changed: Callable[[], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        """Calls `changed` when the list is another one, `failed` when it cannot be had.
+        """`changed` is called when the list has changed, `failed` when it cannot be read.
 
-        A database that is away later on is waited for; the tasks fail if it stays away. Any other
-        error fails the connector: a monitor that ended unseen would miss all new tables.
+        When the database becomes unavailable later, the monitor waits; the tasks fail if it stays
+        unavailable. Any other error fails the connector: a monitor that ended unnoticed would miss
+        all new tables.
         """
         self._database = database
         self._choice = choice
@@ -38,48 +39,48 @@ class TableMonitor:
         self._known = concurrency.Event()
         self._lock = concurrency.Lock()
         self._tables: list[TableName] = []
-        self._was_asked = False  # written under the lock, like the tables
+        self._was_returned = False  # written under the lock, like the tables
         self._thread = concurrency.Thread(target=self._run, name="jdbc-tables", daemon=True)
 
     def start(self) -> None:
-        """Begins to look."""
+        """Starts the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread, unless the database holds it."""
+        """Ends the thread, unless the database blocks it."""
         self._stopping.set()
         self._thread.join(timeout=1.0)
 
     def tables(self, wait_s: float) -> list[TableName]:
-        """The tables; empty as long as they are not known, which a change will tell."""
+        """The tables; empty while they are unknown: `changed` is called later."""
         self._known.wait(wait_s)
         with self._lock:
-            self._was_asked = True
+            self._was_returned = True
             return list(self._tables)
 
     def _run(self) -> None:
         try:
-            self._database.attempt_with_retries(self._look, self._stopping)
+            self._database.attempt_with_retries(self._check, self._stopping)
             while not self._stopping.wait(self._interval_ms / 1000):
                 try:
-                    self._look()
+                    self._check()
                 except RetriableError as error:
                     _log.warning("%s", error)
         except Exception as error:
             if not self._stopping.is_set():
                 self._failed(error)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         database = self._database
         home = database.session.address.database
         found = sorted(
             table
             for table, kind in database.list_tables()
-            if self._choice.takes(table, kind, home_catalog=home)
+            if self._choice.includes(table, kind, home_catalog=home)
         )
         self._check_names(found)
         with self._lock:
-            is_new = self._was_asked and found != self._tables
+            is_new = self._was_returned and found != self._tables
             self._tables = found
         self._known.set()
         if is_new:
@@ -87,7 +88,7 @@ class TableMonitor:
             self._changed()
 
     def _check_names(self, tables: list[TableName]) -> None:
-        """Two tables of one name would share a topic."""
+        """Refuse tables of the same name, which would share a topic."""
         names = [table.name for table in tables]
         twice = sorted({str(table) for table in tables if names.count(table.name) > 1})
         if twice:

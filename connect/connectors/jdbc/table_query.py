@@ -31,14 +31,14 @@ _INCREMENTING_START = -1
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """The last row that was read; parts that the mode does not use are None."""
+    """The position after the last row; parts that the mode does not use are None."""
 
     incrementing: int | None = None
     timestamp: datetime | None = None
 
     @staticmethod
     def from_map(stored: Mapping[str, object] | None) -> "Offset":
-        """What the worker stored; parts that are not there are None."""
+        """A stored offset; missing parts are None."""
         stored = stored or {}
         incrementing = stored.get(INCREMENTING_KEY)
         timestamp_ms = stored.get(TIMESTAMP_KEY)
@@ -69,13 +69,13 @@ def timestamp_offset(instant: datetime) -> dict[str, object]:
 
 
 def table_partition(table: TableName) -> dict[str, object]:
-    """The partition that a table's offsets belong to."""
+    """The partition of a table's offsets."""
     return {"protocol": "1", "table": table.full_name}
 
 
 @dataclass(frozen=True, slots=True)
 class TableQuery:
-    """What to ask for, in one mode."""
+    """The query of a table, in one mode."""
 
     select: str
     suffix: str

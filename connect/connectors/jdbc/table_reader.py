@@ -1,9 +1,9 @@
 """TableReader: the rows of one table or query as records, from an offset on.
 
-A query runs until its last row was given out; then the next one begins where it ended. While it
-runs, `read` gives out rows in order, and every record carries the offset to go on from after it.
-In mode timestamp several rows may have the same time: a record's offset is the time before, until
-the last of them was given out, so that a restart repeats some rows but never skips one.
+A query runs until its last row is returned; the next one starts at its end. `read` returns rows in
+order, and every record has the offset to continue from after it. In mode timestamp, several rows
+may have the same time: their records have the offset of the previous time, except the last one, so
+that a restart may repeat rows but never skips one.
 """
 
 import itertools
@@ -32,7 +32,7 @@ from connect.data import ConnectSchema, Field, Struct, struct
 from connect.errors import ConnectError
 from connect.records import SourceRecord
 
-# Rows that are asked of a driver at once: more than a batch, which may be small.
+# Rows per fetch: more than a batch, which may be small.
 _FETCH_ROWS = 2000
 
 # Integers, or a Decimal without digits after the point. Any: whatever the column has.
@@ -43,7 +43,7 @@ OffsetOf = Callable[[Row, Row | None], dict[str, object]]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a table or query is called everywhere."""
+    """The names of a table or query."""
 
     name: str | None  # of the schema
     topic: str
@@ -53,7 +53,7 @@ class Origin:
 
 @dataclass(slots=True)
 class _Shape:
-    """How a row of the running query becomes a record."""
+    """How rows of the running query are converted to records."""
 
     schema: ConnectSchema
     positions: Sequence[int] | None  # of the columns that are read; None: all
@@ -62,7 +62,7 @@ class _Shape:
 
 
 class TableReader:
-    """Reads one table or query again and again."""
+    """Reads one table or query repeatedly."""
 
     def __init__(
         self,
@@ -74,7 +74,6 @@ class TableReader:
         start: Offset,
         delay_ms: int,
     ) -> None:
-        """Begins after an offset."""
         self.due_ms = 0
         self._database = database
         self._query = query
@@ -89,12 +88,11 @@ class TableReader:
         self._is_last_fetch = False
 
     def __str__(self) -> str:
-        """For messages."""
         return f"table {self._origin.name}" if self._origin.name else "the query"
 
     @property
     def is_running(self) -> bool:
-        """Whether a query has rows that were not given out."""
+        """Whether a query has rows that were not returned yet."""
         return self._cursor is not None
 
     def read(self, connection: Connection, rows_max: int) -> list[SourceRecord]:
@@ -102,7 +100,7 @@ class TableReader:
         if self._cursor is None:
             self._start(connection)
         assert self._cursor is not None
-        # One row more than the batch: it shows whether the last row's time is complete.
+        # One row more than the batch shows whether there are more rows with the last row's time.
         while len(self._rows) <= rows_max and not self._is_last_fetch:
             fetched = self._cursor.fetchmany(_FETCH_ROWS)
             self._is_last_fetch = len(fetched) < _FETCH_ROWS
@@ -112,13 +110,13 @@ class TableReader:
         records = self._records(batch, following)
         if not self._rows and self._is_last_fetch:
             self._finish(connection)
-        # Only now: what is not given out because ending the query failed is read again.
+        # Only now: if ending the query failed, these rows are read again.
         if records:
             self._offset = Offset.from_map(records[-1].source_offset)
         return records
 
     def reset(self) -> None:
-        """Ends a running query: the next one begins after the last record that was given out."""
+        """Ends a running query: the next one starts after the last returned record."""
         cursor, self._cursor = self._cursor, None
         self._rows = ()
         self._passed = self._offset.timestamp
@@ -183,11 +181,11 @@ class TableReader:
         if not query.timestamps:
             if query.incrementing is None:
                 return lambda row, following: {}
-            place = _place(columns, query.incrementing)
+            place = _index_of(columns, query.incrementing)
             return lambda row, following: {INCREMENTING_KEY: _number(row[place])}
         instant_of = self._instant_of(columns)
         if query.incrementing is not None:
-            place = _place(columns, query.incrementing)
+            place = _index_of(columns, query.incrementing)
             return lambda row, following: {
                 **timestamp_offset(instant_of(row)),
                 INCREMENTING_KEY: _number(row[place]),
@@ -203,8 +201,8 @@ class TableReader:
         return passed
 
     def _instant_of(self, columns: list[ReadColumn]) -> Callable[[Row], datetime]:
-        """The time of a row: that of the first timestamp column which is not null."""
-        places = [_place(columns, name) for name in self._query.timestamps]
+        """The time of a row: that of the first timestamp column that is not null."""
+        places = [_index_of(columns, name) for name in self._query.timestamps]
         readers: list[tuple[int, Conversion]] = []
         for place in places:
             convert = columns[place].instant
@@ -227,7 +225,7 @@ class TableReader:
 
 
 def _values(shape: _Shape, batch: Sequence[Row]) -> Iterable[list[object]]:
-    """The values of rows, as records have them: whole columns are converted at once."""
+    """The values of rows as in records: whole columns are converted at once."""
     if shape.positions is None and not shape.conversions:
         return map(list, batch)
     columns: list[Sequence[object]] = list(zip(*batch, strict=True))
@@ -249,14 +247,14 @@ def _converted(column: ReadColumn, values: Sequence[object]) -> Sequence[object]
     return list(map(read, values))
 
 
-def _place(columns: list[ReadColumn], name: str) -> int:
-    """Where a column is in a row; a name in other letters will do when only one has it."""
+def _index_of(columns: list[ReadColumn], name: str) -> int:
+    """The index of a column in a row; case is ignored if only one column matches."""
     names = [column.name for column in columns]
     if name in names:
         return names.index(name)
     similar = [index for index, other in enumerate(names) if other.lower() == name.lower()]
     if len(similar) != 1:
         raise ConnectError(
-            f'there is no column "{name}"', hint=f"the columns are {', '.join(names)}"
+            f'column "{name}" does not exist', hint=f"the columns are {', '.join(names)}"
         )
     return similar[0]

@@ -1,4 +1,4 @@
-"""TableName: where a table is, how it is quoted, and lists of tables in a task's configuration."""
+"""TableName: the qualified name of a table, its quoting, and lists of tables in task settings."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ _QUOTED = re.compile(r'"((?:[^"]|"")*)"([.,]?)')
 
 @dataclass(frozen=True, slots=True, order=True)
 class TableName:
-    """A table; MariaDB has catalogs and no schemas, SQLite has neither."""
+    """A table; MariaDB has catalogs but no schemas, SQLite has neither."""
 
     catalog: str | None
     schema: str | None
@@ -22,7 +22,7 @@ class TableName:
 
     @property
     def full_name(self) -> str:
-        """As offsets name it: db.schema.table, without quotes."""
+        """The name in offsets: db.schema.table, without quotes."""
         return ".".join(self.parts)
 
     def __str__(self) -> str:
@@ -31,7 +31,7 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class Quoting:
-    """How identifiers are written into statements."""
+    """How identifiers are quoted in statements."""
 
     sign: str
     always: bool = True
@@ -43,22 +43,22 @@ class Quoting:
         return f"{self.sign}{name.replace(self.sign, self.sign * 2)}{self.sign}"
 
     def table(self, table: TableName) -> str:
-        """A table with its catalog and schema, as far as it has them."""
+        """A table with its catalog and schema, if it has them."""
         return ".".join(map(self.name, table.parts))
 
     def names(self, names: Iterable[str]) -> str:
-        """Several identifiers with commas between them."""
+        """Several identifiers, separated by commas."""
         return ", ".join(map(self.name, names))
 
 
 def list_tables(tables: Sequence[TableName]) -> str:
-    """Tables as one text, for the configuration of a task."""
+    """Tables as one string, for a task's configuration."""
     quoting = Quoting('"')
     return ",".join(".".join(quoting.name(part or "") for part in _all_parts(t)) for t in tables)
 
 
 def read_table_list(text: str) -> list[TableName]:
-    """What `list_tables` wrote."""
+    """Parse the string of `list_tables`."""
     tables, parts = [], []
     for quoted, separator in _QUOTED.findall(text):
         parts.append(quoted.replace('""', '"'))

@@ -1,4 +1,4 @@
-"""timestamp.granularity: what a point in time becomes in a record."""
+"""timestamp.granularity: the conversion of points in time to values of records."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -29,7 +29,7 @@ def _iso(instant: datetime, digits: int) -> str:
     return f"{local:%Y-%m-%dT%H:%M:%S}.{fraction}"
 
 
-# What the schema of a timestamp is, and how to make its values; None: a datetime is the value.
+# The schema of a timestamp, and the conversion of its values; None: datetimes are not converted.
 GRANULARITIES: Final[dict[str, tuple[ConnectSchema, Shown | None]]] = {
     "connect_logical": (timestamp(), None),
     "micros_long": (INT64, microseconds_of),

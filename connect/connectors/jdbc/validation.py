@@ -1,4 +1,4 @@
-"""What the connectors say of a configuration before it is used."""
+"""Validation of configurations of the JDBC connectors."""
 
 from collections.abc import Callable, Mapping, Sequence
 

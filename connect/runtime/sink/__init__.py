@@ -1,1 +1,1 @@
-"""Sink tasks: consume, convert, transform, put, and commit what the task has delivered."""
+"""Sink tasks: consume, convert, transform, put, and commit offsets."""

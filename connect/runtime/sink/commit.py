@@ -1,10 +1,10 @@
-"""SinkCommit: commits what a sink task says it has delivered.
+"""SinkCommit: commits the offsets that a sink task allows.
 
-    every offset.flush.interval.ms, or when the task asks     without waiting for the answer
-    before partitions are given up, and at the end            waits, for offset.flush.timeout.ms
+    every offset.flush.interval.ms, or on request of the task   asynchronously
+    before partitions are revoked, and at the end               waits, for offset.flush.timeout.ms
 
-Dead letters are acknowledged before offsets are committed: a record is in the target, in the dead
-letter topic, or read again. When a letter is refused, the task fails and commits nothing.
+Dead letters are acknowledged before offsets are committed: each record is in the target, in the
+dead letter topic, or read again. When a letter is refused, the task fails and commits nothing.
 """
 
 import logging
@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 
 
 class SinkCommit:
-    """Of one task; only its thread calls it."""
+    """The commits of one task; only its thread calls it."""
 
     def __init__(self, setup: SinkSetup, offsets: SinkOffsets) -> None:
-        """The first commit comes after an interval."""
+        """The first commit is due after an interval."""
         self._setup = setup
         self._offsets = offsets
         self._clock = setup.clock
@@ -33,14 +33,14 @@ class SinkCommit:
         self._under_way = False
 
     def due_in_ms(self) -> int:
-        """When `step` has something to do; 0 is now. While a commit is under way, none begins."""
+        """The time until `step` has something to do; 0: now. One commit is under way at a time."""
         at_ms = self._next_ms
         if self._under_way:
             at_ms = self._started_ms + self._setup.flush_timeout_ms
         return max(0, at_ms - self._clock.monotonic_ms())
 
     def step(self, *, requested: bool) -> bool:
-        """Commit if it is time or requested, and none is under way; whether it was begun."""
+        """Commit if it is due or requested, and none is under way; whether one was started."""
         now_ms = self._clock.monotonic_ms()
         if self._under_way:
             if now_ms - self._started_ms >= self._setup.flush_timeout_ms:
@@ -61,7 +61,7 @@ class SinkCommit:
             offered = self._offered(partitions)
         except DeadLetterRefused:
             self._setup.metrics.commit_failed()
-            raise  # reading the record again would end the same way
+            raise  # reading the record again would fail in the same way
         except Exception:
             logger.exception(
                 "task %s cannot commit: it rewinds to the last committed offsets",
@@ -84,9 +84,9 @@ class SinkCommit:
         )
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
-        """The last commit of partitions that are given up; closes them in the task, too."""
+        """Commit partitions that are revoked for the last time, and close them in the task."""
         number = self._start()
-        self._under_way = False  # an answer that comes later is of no use
+        self._under_way = False  # a late response is ignored
         offered: Mapping[TopicPartition, int] | None = None
         try:
             offered = self._offered(partitions)
@@ -113,7 +113,7 @@ class SinkCommit:
     def _offered(
         self, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, int] | None:
-        """What the task lets be committed; None when dead letters are not safe yet."""
+        """The offsets that the task allows to commit; None while dead letters are pending."""
         setup = self._setup
         put = self._offsets.put_of(partitions)
         if not put:
@@ -135,7 +135,7 @@ class SinkCommit:
             self._offsets.committed_now(found)
             metrics.commit_completed(self._taken_ms())
         else:
-            # The offsets are tried again with the next commit; till then records may come twice.
+            # The next commit includes the offsets; until then records may be read again.
             logger.warning("task %s could not commit offsets: %s", self._setup.task_id, error)
             metrics.commit_failed()
 

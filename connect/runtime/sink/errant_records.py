@@ -1,4 +1,4 @@
-"""ErrantRecords: single records that a sink task could not deliver, reported by the task itself."""
+"""ErrantRecords: reports of single records that a sink task could not deliver."""
 
 from concurrent.futures import Future
 
@@ -14,16 +14,16 @@ from connect.runtime.sink.pipeline import NO_TIMESTAMP, ReportableRecord
 
 
 class ErrantRecords:
-    """The ErrantRecordReporter of a task; any of the task's threads may report."""
+    """The ErrantRecordReporter of a task; any of its threads may report."""
 
     def __init__(self, handler: ErrorHandler, converters: Converters) -> None:
-        """Records go where the handler's reporters write them."""
+        """The handler's reporters receive the records."""
         self._handler = handler
         self._converters = converters
         self._lock = concurrency.Lock()
 
     def report(self, record: SinkRecord, error: Exception) -> Future[None]:
-        """Write a record down; ConnectError when errors are not tolerated."""
+        """Report a record; ConnectError if errors are not tolerated."""
         failure = RecordFailure(Stage.TASK_PUT, class_name(SinkTask), error, self._consumed(record))
         handler = self._handler
         with self._lock:
@@ -39,7 +39,7 @@ class ErrantRecords:
         return logged
 
     def _consumed(self, record: SinkRecord) -> ConsumerRecord:
-        """The record as it was read, or, if the task has changed it, as it is now."""
+        """The record as it was consumed or, if the task has changed it, its current state."""
         if isinstance(record, ReportableRecord):
             return record.consumed
         topic, converters = record.topic, self._converters

@@ -1,9 +1,9 @@
-"""SinkOffsets: how far a sink task has read, put and committed each of its partitions.
+"""SinkOffsets: the offsets that a sink task has read, put and committed in each partition.
 
     read ──put──► put ──pre_commit──► offered by the task ──commit──► committed
 
-All offsets are those of the next record. Offsets count in the partition a record was read from,
-wherever a transform sends it. Pure bookkeeping: nothing here asks the broker.
+All offsets are those of the next record, in the original partition, even if a transform changes it.
+Nothing here calls the broker.
 """
 
 import logging
@@ -22,7 +22,7 @@ Offsets = dict[TopicPartition, int]
 def partition_runs(
     records: Sequence[ConsumerRecord],
 ) -> Iterator[tuple[TopicPartition, Sequence[ConsumerRecord]]]:
-    """Records of each partition; a poll gives those of one after the other."""
+    """The records of each partition: a poll returns them one partition after the other."""
     first, last = records[0], records[-1]
     if first[:2] == last[:2]:
         yield TopicPartition(*first[:2]), records
@@ -32,7 +32,7 @@ def partition_runs(
 
 
 class SinkOffsets:
-    """Of one task; a partition is known from its first record on."""
+    """The offsets of one task; a partition is known from its first record on."""
 
     def __init__(self) -> None:
         self._read: Offsets = {}  # of the batch that is being put
@@ -40,48 +40,48 @@ class SinkOffsets:
         self.committed: Offsets = {}
 
     def read(self, tp: TopicPartition, *, first: int, last: int) -> None:
-        """Records of a partition are about to be put, or dropped on the way."""
-        # Where a partition begins is as good as committed: that is where one would go back to.
+        """Records of a partition are about to be put or dropped."""
+        # The first offset counts as committed: a rewind goes back to it.
         self.committed.setdefault(tp, first)
         self._read[tp] = last + 1
 
     def batch_done(self) -> None:
-        """What was read is put."""
+        """The records that were read have been put."""
         self.put.update(self._read)
         self._read = {}
 
     def committed_now(self, offsets: Offsets) -> None:
-        """The broker has these; partitions given up in the meantime do not count."""
+        """Offsets were committed; those of partitions revoked in the meantime are ignored."""
         for tp, offset in offsets.items():
             if tp in self.committed:
                 self.committed[tp] = offset
 
     def rewind(self, tp: TopicPartition, offset: int) -> None:
-        """The task wants to read on from here, whatever it has put."""
+        """The task seeks to this offset, whatever it has put."""
         self.put[tp] = offset
         self.committed[tp] = offset
         self._read.pop(tp, None)
 
     def back_to_committed(self) -> Offsets:
-        """Forget what was put since the last commit; returns where to read on."""
+        """Reset to the committed offsets; returns them."""
         self.put = dict(self.committed)
         self._read = {}
         return dict(self.committed)
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """Others have these partitions now."""
+        """Partitions were revoked."""
         for tp in partitions:
             for offsets in (self._read, self.put, self.committed):
                 offsets.pop(tp, None)
 
     def put_of(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """How far some partitions are put, those of which anything was read."""
+        """The offsets that were put of some partitions, if anything of them was read."""
         return {tp: self.put[tp] for tp in partitions if tp in self.put}
 
     def committable(
         self, offered: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]
     ) -> Offsets:
-        """What to commit of the offsets that the task offered; empty when nothing is new."""
+        """The new offsets to commit of those that the task offered; empty if there are none."""
         mine = set(partitions)
         found: Offsets = {}
         for tp, offset in offered.items():

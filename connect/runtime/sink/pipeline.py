@@ -1,11 +1,11 @@
-"""SinkPipeline: records of topics become what a sink task takes.
+"""SinkPipeline: converts and transforms consumed records for a sink task.
 
     key converter -> value converter -> header converter -> transforms
 
-Operations are numbered in this order. A record without errors goes through them in one function
-without any detour; when one of them raises, the record goes on from there with retries. Records of
-one partition that have no headers and no transforms go through by columns, where their converters
-can do that; when anything is wrong with one of them, they go one by one.
+Operations are numbered in this order. A record without errors goes through them in one function;
+when one of them raises, the record continues from there with retries. Records of one partition
+without headers and transforms are converted by columns, if their converters support it; on any
+error they are converted one by one.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from connect.runtime.conversion import (
     Operation,
     Transform,
     bulk_converters,
-    go_on,
+    recover_record,
     transform_operations,
 )
 from connect.runtime.error_handling import ErrorHandler, Stage
@@ -32,23 +32,23 @@ SchemaAndValue = tuple[ConnectSchema | None, object]
 
 
 class ReportableRecord(SinkRecord):
-    """A record that remembers its bytes, for the dead letter topic."""
+    """A record with its original bytes, for the dead letter topic."""
 
     __slots__ = ()
 
     @property
     def consumed(self) -> ConsumerRecord:
-        """The record as it was read, which comes after its other parts."""
+        """The original record, the last element of the tuple."""
         return cast("tuple[ConsumerRecord, ...]", self)[-1]
 
     def __repr__(self) -> str:
-        """The record without its bytes."""
+        """The record without its original bytes."""
         return repr(self.changed())
 
 
 @dataclass(slots=True)
 class _Progress:
-    """A record on its way, after some operations."""
+    """The results of the operations so far."""
 
     key: SchemaAndValue = (None, None)
     value: SchemaAndValue = (None, None)
@@ -67,7 +67,7 @@ class SinkPipeline:
         *,
         reportable: bool,
     ) -> None:
-        """Functions are looked up once; `reportable` records remember their bytes."""
+        """With `reportable`, records keep their original bytes."""
         self._transforms = transforms
         self._applied = [transform.apply for transform in transforms]
         self._converters = converters
@@ -84,7 +84,7 @@ class SinkPipeline:
         timestamp_type: TimestampType,
         batch: list[SinkRecord],
     ) -> None:
-        """Add what to put for records of one partition; raises what is not tolerated."""
+        """Add the converted records of one partition to the batch; raises errors not tolerated."""
         made = self._records_by_columns(consumed, timestamp_type)
         if made is not None:
             batch += made
@@ -97,7 +97,7 @@ class SinkPipeline:
     def _records_by_columns(
         self, consumed: Sequence[ConsumerRecord], timestamp_type: TimestampType
     ) -> Sequence[SinkRecord] | None:
-        """What to put for all of them; None when they must go one by one."""
+        """All records, converted by columns; None if they must be converted one by one."""
         if self._by_columns is None:
             return None
         key, value = self._by_columns
@@ -115,12 +115,12 @@ class SinkPipeline:
                 return ReportableRecord.of_columns(topics, partitions, *converted, *read, consumed)
             return SinkRecord.of_columns(topics, partitions, *converted, *read)
         except Exception:
-            # Whose it is, and what becomes of it, is found one by one; so are the records of a
-            # converter that has returned too few values or too many.
+            # Converting one by one finds the failed record, and handles its error; also after a
+            # converter that returned too few values or too many.
             return None
 
     def record(self, consumed: ConsumerRecord, timestamp_type: TimestampType) -> SinkRecord | None:
-        """What to put for a record; None drops it. Raises what is not tolerated."""
+        """A converted record; None if it is dropped. Raises errors that are not tolerated."""
         at = 0
         topic, _, _, _, key_bytes, value_bytes, raw = consumed
         given = [Header(name, None, data) for name, data in raw] if raw else ()
@@ -146,7 +146,7 @@ class SinkPipeline:
         except Exception as error:
             progress = _Progress(key, value, headers, record)
             operations = self._operations(consumed, timestamp_type, progress)[at:]
-            if not go_on(self._handler, consumed, operations, error):
+            if not recover_record(self._handler, consumed, operations, error):
                 return None
             record = progress.record or self._made(consumed, timestamp_type, progress)
         return _reportable(record, consumed) if self._reportable else record
@@ -165,7 +165,7 @@ class SinkPipeline:
     def _operations(
         self, consumed: ConsumerRecord, timestamp_type: TimestampType, progress: _Progress
     ) -> list[Operation]:
-        """All operations on one record, which keep what they have done in its progress."""
+        """All operations on a record, which store their results in its progress."""
         topic = consumed.topic
         given = [Header(name, None, data) for name, data in consumed.headers]
 

@@ -5,8 +5,8 @@
           put: RetriableError
     ┌────────────────────────────┐
     ▼                            │
-  DELIVERING ──► all partitions paused, polls go on (heartbeats, rebalances, commits of what was
-                 put before); after the task's timeout the same batch is put again
+  DELIVERING ──► all partitions paused, polls continue (heartbeats, rebalances, commits of earlier
+                 batches); after the task's timeout the same batch is put again
 
 See README.md for the life of a record.
 """
@@ -32,7 +32,7 @@ from connect.runtime.sink.setup import SinkContext, SinkSetup
 
 logger = logging.getLogger(__name__)
 
-# Longer polls would not see a stop, a pause or a commit that the task asks for.
+# Longer polls would delay a stop, a pause or a commit that the task requests.
 POLL_MS_MAX = 500
 REDELIVERY_FIRST_MS = 300
 REDELIVERY_LONGEST_MS = 60_000
@@ -47,7 +47,7 @@ class SinkRunner:
     has_steps = False
 
     def __init__(self, setup: SinkSetup, close_others: Callable[[], None]) -> None:
-        """`close_others` closes the task's other resources, besides its consumer."""
+        """`close_others` closes the task's other resources, except its consumer."""
         self._setup = setup
         self._close_others = close_others
         self._consumer = setup.consumer
@@ -56,22 +56,21 @@ class SinkRunner:
         self._commit = SinkCommit(setup, self._offsets)
         self._context = SinkContext(setup.config, setup.consumer, setup.errant_records)
         self._batch: list[SinkRecord] = []
-        self._redeliveries = 0  # of the batch in hand
+        self._redeliveries = 0  # of the current batch
         self._redeliver_at_ms = 0
         self._paused = False
         self._started = False
         self._held: set[TopicPartition] = set()  # opened in the task
         self._topics: set[str] = set()
 
-    # --- the life of the task ------------------------------------------------------------------
+    # --- the TaskBody --------------------------------------------------------------------------
 
     @property
     def metrics(self) -> TaskMetrics:
-        """What the task counts."""
         return self._setup.metrics
 
     def start(self) -> None:
-        """Subscribe, and start the task; partitions come with the first polls."""
+        """Subscribe, and start the task; the first polls assign partitions."""
         listener = RebalanceListener(self._assigned, self._revoked, self._lost)
         self._consumer.subscribe(self._setup.topics, listener)
         self._task.context = self._context
@@ -79,7 +78,7 @@ class SinkRunner:
         self._task.start(self._setup.config)
 
     def turn(self) -> None:
-        """One poll, and all that follows from it."""
+        """Poll once, and process the records."""
         context = self._context
         self._check_dead_letters()
         if self._commit.step(requested=context.commit_requested):
@@ -96,19 +95,19 @@ class SinkRunner:
         self._deliver()
 
     def pause(self) -> None:
-        """Give out nothing, stay in the group, and commit what was put."""
+        """Pause all partitions, stay in the group, and commit what was put."""
         self._paused = True
         self._context.hold_all(hold=True)
         self._context.request_commit()
 
     def resume(self) -> None:
-        """Give out records again."""
+        """Resume the partitions."""
         self._paused = False
         if not self._redeliveries:
             self._context.hold_all(hold=False)
 
     def finish(self, *, failed: bool) -> None:
-        """Close all partitions, with a last commit of what was put."""
+        """Close all partitions, with a last commit."""
         self._close_partitions(self._held, lost=False)
 
     def close(self) -> None:
@@ -127,13 +126,13 @@ class SinkRunner:
         self._consumer.wakeup()
 
     def ask_to_stop(self) -> None:
-        """The task is stopped by its own thread, after its last commit."""
+        """Do nothing: the task's own thread stops it, after its last commit."""
 
     def step(self) -> None:
-        """Turns do not wait for long."""
+        """Do nothing: turns do not wait for long."""
 
     def abandon(self) -> None:
-        """Leave the group; otherwise its partitions would be unread until the session ends."""
+        """Leave the group; otherwise its partitions are not read until the session times out."""
         try:
             self._setup.leave_group(self._consumer.group_metadata())
         except MillstreamError:
@@ -164,11 +163,11 @@ class SinkRunner:
             if not is_retriable(error):
                 raise
             logger.warning("task %s cannot poll, will retry: %s", self._setup.task_id, error)
-            self._setup.stop.wait(RETRY_MS)  # back off, also when the broker refuses at once
+            self._setup.stop.wait(RETRY_MS)  # back off, even if the broker fails immediately
             return []
 
     def _skip_batch(self, error: CorruptBatchError) -> None:
-        """Go on after a batch that cannot be read, if errors are tolerated; it is reported."""
+        """Skip a batch that cannot be read, if errors are tolerated; it is reported."""
         handler, tp = self._setup.handler, TopicPartition(error.topic, error.partition)
         if not handler.settings.tolerates_all:
             raise ConnectError(
@@ -213,25 +212,25 @@ class SinkRunner:
             self._setup.pipeline.add_records(run, kind, self._batch)
 
     def _check_dead_letters(self) -> None:
-        """Fail when a letter was refused: a task that went on would commit past its record."""
+        """Raise if a letter was refused: the task must not commit past its record."""
         if self._setup.dead_letters is not None:
             self._setup.dead_letters.raise_refused()
 
     def _settle_dead_letters(self) -> None:
-        """Wait for dead letters: a task with its own offsets may go past them in put."""
+        """Wait for dead letters: a task that stores offsets itself may go past them in `put`."""
         letters = self._setup.dead_letters
         if letters is not None and not letters.settle(self._setup.flush_timeout_ms):
             raise RetriableError("dead letters are not acknowledged yet")
 
     def _deliver(self) -> None:
-        """Put the batch in hand; an empty one, too: tasks do by the way what time asks for."""
+        """Put the batch, even an empty one: tasks do timed work in `put`."""
         clock = self._setup.clock
         started_ms = clock.monotonic_ms()
         try:
             self._settle_dead_letters()
             self._task.put(self._batch)
         except RetriableError as error:
-            self._put_off(error)
+            self._retry_later(error)
             return
         except DeadLetterRefused:
             raise
@@ -250,8 +249,8 @@ class SinkRunner:
             if not self._paused:
                 self._context.hold_all(hold=False)
 
-    def _put_off(self, error: RetriableError) -> None:
-        """Keep the batch, take no other records, and try again later."""
+    def _retry_later(self, error: RetriableError) -> None:
+        """Keep the batch, accept no other records, and retry later."""
         delay_ms = min(REDELIVERY_FIRST_MS << min(self._redeliveries, 20), REDELIVERY_LONGEST_MS)
         asked_ms, self._context.timeout_ms = self._context.timeout_ms, None
         self._redeliveries += 1
@@ -273,7 +272,7 @@ class SinkRunner:
         metrics.partition_count = len(assigned)
         metrics.lag_max = max(lags, default=0)
 
-    # --- partitions come and go, inside of poll ------------------------------------------------
+    # --- rebalances, called inside poll --------------------------------------------------------
 
     def _assigned(self, partitions: frozenset[TopicPartition]) -> None:
         if self._paused or self._redeliveries:
@@ -290,7 +289,7 @@ class SinkRunner:
         self._close_partitions(partitions, lost=True)
 
     def _close_partitions(self, partitions: Iterable[TopicPartition], *, lost: bool) -> None:
-        """Give partitions up; what is lost may be others' already, and is not committed."""
+        """Close revoked partitions; lost ones are not committed: others may own them already."""
         given_up = self._held & set(partitions)
         if not given_up:
             return

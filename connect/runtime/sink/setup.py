@@ -1,4 +1,4 @@
-"""SinkSetup: all that belongs to one sink task; SinkContext: what the task may ask for."""
+"""SinkSetup: the parts of one sink task; SinkContext: the context of the task."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from connect.stop_signal import StopSignal
 
 @dataclass(frozen=True, slots=True)
 class SinkSetup:
-    """One sink task, the way its records come, and whom it serves."""
+    """The parts of one sink task."""
 
     task_id: TaskId
     task: SinkTask
@@ -32,7 +32,7 @@ class SinkSetup:
     stop: StopSignal
     clock: Clock
     on_topic: Callable[[str], None]
-    leave_group: Callable[[GroupMetadata], None]  # for another thread than the consumer's
+    leave_group: Callable[[GroupMetadata], None]  # called by another thread than the consumer's
     dead_letters: DeadLetters | None = None
     errant_records: ErrantRecords | None = None
     flush_interval_ms: int = 60_000
@@ -41,7 +41,7 @@ class SinkSetup:
 
 @dataclass(slots=True)
 class SinkContext:
-    """The SinkTaskContext of a task. What the task asks for is done by the runner's next turn."""
+    """The SinkTaskContext of a task. The runner's next turn executes the requests of the task."""
 
     config: Mapping[str, str]
     consumer: Consumer
@@ -53,15 +53,14 @@ class SinkContext:
     holds_all: bool = False  # the user has paused the connector, or a batch waits to be put again
 
     def configs(self) -> Mapping[str, str]:
-        """The task's configuration."""
         return self.config
 
     def offset(self, partition: TopicPartition, offset: int) -> None:
-        """Read on from this offset."""
+        """Continue reading at this offset."""
         self.wanted_offsets[partition] = offset
 
     def timeout(self, timeout_ms: int) -> None:
-        """How long to wait before `put` is called again."""
+        """Set how long to wait before the next `put`."""
         self.timeout_ms = timeout_ms
 
     def assignment(self) -> set[TopicPartition]:
@@ -69,13 +68,13 @@ class SinkContext:
         return self.consumer.assignment()
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Give no records of these partitions until they are resumed."""
+        """Pause these partitions until they are resumed."""
         given = list(partitions)
         self.consumer.pause(given)
         self.paused.update(given)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Give records of these partitions again."""
+        """Resume these partitions."""
         given = list(partitions)
         self.paused.difference_update(given)
         if not self.holds_all:
@@ -86,7 +85,7 @@ class SinkContext:
         self.commit_requested = True
 
     def hold_all(self, *, hold: bool) -> None:
-        """Pause everything the task has, or resume what it has not paused itself."""
+        """Pause all partitions of the task, or resume those that it has not paused itself."""
         self.holds_all = hold
         assigned = self.consumer.assignment()
         if hold:

@@ -1,1 +1,1 @@
-"""Source tasks: poll, transform, convert, produce, and keep the offsets of what is written."""
+"""Source tasks: poll, transform, convert, produce, and store offsets."""

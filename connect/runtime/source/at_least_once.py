@@ -1,9 +1,9 @@
-"""AtLeastOnce: records are sent as they come, and the offsets of those that are written follow.
+"""AtLeastOnce: sends records, and stores the offsets of acknowledged ones.
 
     poll -> send -> (acknowledged) -> offset pending -> every offset.flush.interval.ms: stored
 
-The task's thread sends, and does the rest between two polls. A poll may wait for long, so another
-thread of the task calls `step` now and then: offsets are stored in time all the same.
+The task's thread sends, and does the rest between two polls. As a poll may wait for long, another
+thread of the task calls `step` regularly, so that offsets are stored in time.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,9 @@ class AtLeastOnce:
     """The SourceDelivery of a task without transactions."""
 
     def __init__(self, setup: SourceSetup, sender: RecordSender) -> None:
-        """Nothing was sent yet."""
         self._setup = setup
         self._sender = sender
-        self._lock = concurrency.Lock()  # what follows belongs to who holds it
+        self._lock = concurrency.Lock()  # guards the fields below
         self._submitted = SubmittedRecords(self._refused, keep_records=setup.wants_commit_record)
         self._flush = OffsetFlush(
             setup.task_id.connector, setup.offsets, setup.producer, setup.metrics, setup.clock
@@ -43,16 +42,16 @@ class AtLeastOnce:
         self._error: BaseException | None = None
 
     def begin(self) -> None:
-        """There is nothing to get ready."""
+        """Do nothing."""
 
     def before_poll(self) -> None:
-        """Tell the task what was written and stored; raise what the broker refused."""
+        """Notify the task of written records and stored offsets; raise errors of the broker."""
         self.step()
-        self._tell_task()
+        self._notify_task()
         self._raise_refusal()
 
     def send(self, records: Sequence[SourceRecord]) -> None:
-        """Send the records; those before one that fails are sent and remembered."""
+        """Send the records; if one fails, those before it are sent and remembered."""
         rows: list[Row | None] = []
         try:
             self._setup.pipeline.add_rows(records, rows)
@@ -76,15 +75,15 @@ class AtLeastOnce:
                 self._submitted.submit(sent, deliveries)
 
     def batch_done(self) -> None:
-        """Nothing ends with a batch."""
+        """Do nothing."""
 
     def pause(self) -> None:
-        """Offsets are stored by `step`."""
+        """Do nothing: `step` stores offsets."""
 
     def step(self) -> None:
-        """Take in what was acknowledged and store offsets when it is time; from any thread."""
+        """Process acknowledgements, and store offsets when it is due; any thread may call it."""
         with self._lock:
-            self._take_acknowledged()
+            self._process_acknowledged()
             if self._flushing and not self._flush.is_under_way():
                 self._flushing = False
                 self._stored = True
@@ -97,35 +96,35 @@ class AtLeastOnce:
                 self._flushing = True
 
     def finish(self, *, failed: bool) -> None:
-        """Wait for what is under way, as long as a flush may take, and store its offsets."""
+        """Wait for pending records, for offset.flush.timeout.ms, and store their offsets."""
         deadline_ms = self._setup.clock.monotonic_ms() + self._setup.flush_timeout_ms
         self._wait_for_deliveries(deadline_ms)
         with self._lock:
-            self._take_acknowledged()
-            # What an earlier flush had under way is known now; this one is the last.
+            self._process_acknowledged()
+            # The earlier flush has ended; this one is the last.
             self._flush.is_under_way()
             self._flush.begin()
         self._wait_for_deliveries(deadline_ms)
         with self._lock:
             self._stored = not self._flush.is_under_way()
         if not failed:
-            self._tell_task()
+            self._notify_task()
             self._raise_refusal()
 
     def _wait_for_deliveries(self, deadline_ms: int) -> None:
         try:
             self._setup.producer.flush(max(0, deadline_ms - self._setup.clock.monotonic_ms()))
         except RequestTimeout:
-            return  # the broker is away: records and offsets will be read and written again
+            return  # the broker is unavailable: the records will be read and written again
 
-    def _take_acknowledged(self) -> None:
+    def _process_acknowledged(self) -> None:
         found = self._submitted.acknowledged()
         if found.written or found.dropped:
             self._setup.metrics.written(found.written, dropped=found.dropped)
             self._flush.add(found.offsets)
             self._written += found.records
 
-    def _tell_task(self) -> None:
+    def _notify_task(self) -> None:
         with self._lock:
             written, self._written = self._written, []
             stored, self._stored = self._stored, False
@@ -134,10 +133,10 @@ class AtLeastOnce:
         if stored:
             self._setup.commit_task()
 
-    # --- records that the broker does not take -------------------------------------------------
+    # --- records that the broker refuses -------------------------------------------------------
 
     def _refused(self, record: SourceRecord, error: BaseException) -> bool:
-        """Whether to go on without a record; called with the lock held."""
+        """Whether to continue without a record; called with the lock held."""
         handler = self._setup.handler
         if not handler.settings.tolerates_all or not isinstance(error, Exception):
             self._error = self._error or error

@@ -1,10 +1,10 @@
-"""Where the transactions of an exactly-once source end.
+"""Boundaries: when the transactions of an exactly-once source end.
 
 | transaction.boundary | ends                                                                |
 |----------------------|---------------------------------------------------------------------|
-| poll                 | after every poll that gave records                                  |
+| poll                 | after every poll that returned records                              |
 | interval             | after the first poll that returns when the interval is over         |
-| connector            | where the task said so, after a record or a poll                    |
+| connector            | where the task requests it, after a record or poll                  |
 """
 
 from collections.abc import Mapping
@@ -19,15 +19,15 @@ from connect.records import SourceRecord
 
 
 class TransactionEnd(Enum):
-    """What a boundary says of the open transaction."""
+    """Whether and how the open transaction ends."""
 
-    NOT_YET = "go on"
+    NOT_YET = "continue"
     COMMIT = "commit"
     ABORT = "abort"
 
 
 class Boundary(Protocol):
-    """Says where transactions end."""
+    """Decides when transactions end."""
 
     @property
     def cuts_polls(self) -> bool:
@@ -35,54 +35,54 @@ class Boundary(Protocol):
         ...
 
     def restart(self) -> None:
-        """The task begins, or goes on after a pause."""
+        """The task starts, or resumes after a pause."""
         ...
 
     def after_record(self, record: SourceRecord) -> TransactionEnd:
-        """HttpRequest after every record."""
+        """Called after every record."""
         ...
 
     def after_batch(self) -> TransactionEnd:
-        """HttpRequest after every poll."""
+        """Called after every poll."""
         ...
 
     def at_end(self) -> TransactionEnd:
-        """HttpRequest when no poll follows for now."""
+        """Called when no poll follows for now."""
         ...
 
 
 class PollBoundary:
-    """Transactions are as large as what a poll gives."""
+    """A transaction has the records of one poll."""
 
     cuts_polls = False
 
     def restart(self) -> None:
-        """Nothing changes."""
+        """Do nothing."""
 
     def after_record(self, record: SourceRecord) -> TransactionEnd:
-        """A poll is not cut."""
+        """Never: a transaction has whole polls."""
         return TransactionEnd.NOT_YET
 
     def after_batch(self) -> TransactionEnd:
-        """Here."""
+        """Always."""
         return TransactionEnd.COMMIT
 
     def at_end(self) -> TransactionEnd:
-        """What was sent of a poll that was cut short."""
+        """Commit the records of an interrupted poll."""
         return TransactionEnd.COMMIT
 
 
 class IntervalBoundary(PollBoundary):
-    """Transactions are as long as an interval."""
+    """Transactions end after a time interval."""
 
     def __init__(self, clock: Clock, interval_ms: int) -> None:
-        """The first interval begins with `restart`."""
+        """`restart` begins the first interval."""
         self._clock = clock
         self._interval_ms = interval_ms
         self._committed_ms = clock.monotonic_ms()
 
     def restart(self) -> None:
-        """The time of a pause does not count."""
+        """Begin an interval: the time of a pause does not count."""
         self._committed_ms = self._clock.monotonic_ms()
 
     def after_batch(self) -> TransactionEnd:
@@ -95,25 +95,24 @@ class IntervalBoundary(PollBoundary):
 
 
 class ConnectorBoundary:
-    """Transactions end where the task says; this is its TransactionContext, too."""
+    """The task defines where transactions end; this is its TransactionContext, too."""
 
     cuts_polls = True
 
     def __init__(self) -> None:
-        """The task has said nothing yet."""
         self._batch = TransactionEnd.NOT_YET
         # By identity: a task may poll equal records. The record is kept so that its id stays.
         self._records: dict[int, tuple[SourceRecord, TransactionEnd]] = {}
 
     def commit_transaction(self, record: SourceRecord | None = None) -> None:
         """Commit after the given record of the next batch, or after the whole next batch."""
-        self._say(record, TransactionEnd.COMMIT)
+        self._request(record, TransactionEnd.COMMIT)
 
     def abort_transaction(self, record: SourceRecord | None = None) -> None:
         """Abort after the given record of the next batch, or after the whole next batch."""
-        self._say(record, TransactionEnd.ABORT)
+        self._request(record, TransactionEnd.ABORT)
 
-    def _say(self, record: SourceRecord | None, end: TransactionEnd) -> None:
+    def _request(self, record: SourceRecord | None, end: TransactionEnd) -> None:
         known = self._batch if record is None else self._records.get(id(record), (record, end))[1]
         if known not in (TransactionEnd.NOT_YET, end):
             raise ConnectError("a transaction cannot be both committed and aborted")
@@ -123,26 +122,26 @@ class ConnectorBoundary:
             self._records[id(record)] = (record, end)
 
     def restart(self) -> None:
-        """Nothing changes."""
+        """Do nothing."""
 
     def after_record(self, record: SourceRecord) -> TransactionEnd:
-        """What was said of this record, once."""
+        """The request of the task for this record."""
         if not self._records:
             return TransactionEnd.NOT_YET
         return self._records.pop(id(record), (record, TransactionEnd.NOT_YET))[1]
 
     def after_batch(self) -> TransactionEnd:
-        """What was said of the batch, once."""
+        """The request of the task for the batch."""
         end, self._batch = self._batch, TransactionEnd.NOT_YET
         return end
 
     def at_end(self) -> TransactionEnd:
-        """Only what was asked for: half a transaction is none."""
+        """Only on request: an incomplete transaction is aborted."""
         return self.after_batch()
 
 
 def boundary_of(config: Mapping[str, str], clock: Clock, flush_interval_ms: int) -> Boundary:
-    """The boundary that a connector's configuration asks for."""
+    """The boundary of a connector's configuration."""
     kind, interval_ms = _DEFINITION.parse(config).values()
     match str(kind).lower():
         case "poll":

@@ -3,13 +3,13 @@
     begin: init_transactions            fences the previous owner of this transactional id
     send ──► send ──► ... ──► boundary ──► offsets ──► commit
                                  │
-                                 └── abort, if the connector says so: the records are dropped, and
-                                     their offsets are stored all the same, or they would come again
+                                 └── abort, if the connector requests it: records are dropped, but
+                                     their offsets are stored, or they would be read again
 
-The transactional id is `<group.id>-<connector>-<task>`. All of it happens in the task's thread.
-Earlier tasks with other numbers may have read the same part of the source: they are fenced before
-this one starts (see herder/connector_supervisor.py). After it has fenced its own number it checks
-that it is still assigned: a worker that was replaced may start tasks late.
+The transactional id is `<group.id>-<connector>-<task>`. The task's thread does everything. Earlier
+tasks with other numbers may have read the same part of the source: they are fenced before this one
+starts (see herder/connector_supervisor.py). After it has fenced its own number, it checks that it
+is still assigned: a worker that was replaced may start tasks late.
 """
 
 import logging
@@ -49,7 +49,7 @@ class ExactlyOnce:
         offsets_topic: str,
         confirm: Callable[[], None] = lambda: None,
     ) -> None:
-        """Nothing is sent before `begin`; `confirm` raises TaskStopped if others have its work."""
+        """`confirm` raises TaskStopped if other tasks have replaced this one."""
         self._setup = setup
         self._producer = setup.producer
         self._sender = sender
@@ -59,12 +59,12 @@ class ExactlyOnce:
         self._keep_records = setup.wants_commit_record
         self._open = False
         self._count = 0  # records of the open transaction
-        self._dropped = 0  # records that are not in it
+        self._dropped = 0  # records that transforms dropped
         self._offsets: Offsets = {}
         self._sent: list[tuple[SourceRecord, Delivery | None]] = []
 
     def begin(self) -> None:
-        """Take over the transactional id; what an earlier task left open is ended."""
+        """Take over the transactional id; open transactions of an earlier task are aborted."""
         self._producer.init_transactions()
         retry_until_stopped(
             "check that the task is still assigned", self._confirm, self._setup.stop
@@ -72,10 +72,10 @@ class ExactlyOnce:
         self._boundary.restart()
 
     def before_poll(self) -> None:
-        """Nothing happens outside of `send` and `batch_done`."""
+        """Do nothing."""
 
     def send(self, records: Sequence[SourceRecord]) -> None:
-        """Send the records as part of the transaction, which may end between them."""
+        """Send the records in the transaction, which may end between them."""
         start = 0
         if self._boundary.cuts_polls:
             for number, record in enumerate(records, start=1):
@@ -105,12 +105,12 @@ class ExactlyOnce:
         except MillstreamError as error:
             raise self._explained("Unrecoverable exception trying to send", error) from error
         finally:
-            self._sent_so_far(records, deliveries)
+            self._add_offsets(records, deliveries)
 
-    def _sent_so_far(
+    def _add_offsets(
         self, records: Sequence[SourceRecord], deliveries: Sequence[Delivery | None]
     ) -> None:
-        """Offsets go with the records that are in the transaction, and with no other."""
+        """Add the offsets of the records that are in the transaction, and of no others."""
         dropped = deliveries.count(None)
         self._count += len(deliveries) - dropped
         self._dropped += dropped
@@ -125,23 +125,23 @@ class ExactlyOnce:
                 self._sent.append((record, delivery))
 
     def batch_done(self) -> None:
-        """TransactionEnd the transaction if the boundary is here."""
+        """End the transaction if the boundary is here."""
         self._end(self._boundary.after_batch())
 
     def pause(self) -> None:
-        """Leave no transaction open while the task is not polled: it would time out."""
+        """End the transaction: it would time out during a pause."""
         self._end(self._boundary.at_end())
         self._boundary.restart()
 
     def finish(self, *, failed: bool) -> None:
-        """Commit what a healthy task has sent; of one that failed nothing is to be seen."""
+        """Commit the records of a healthy task; abort those of a failed one."""
         if not failed:
             self._end(self._boundary.at_end())
         elif self._open:
             self._abort()
 
     def step(self) -> None:
-        """Nothing is done from outside."""
+        """Do nothing."""
 
     # --- transactions --------------------------------------------------------------------------
 

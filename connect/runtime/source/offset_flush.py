@@ -1,8 +1,8 @@
-"""OffsetFlush: stores the offsets of a source task, one write at a time, without waiting.
+"""OffsetFlush: stores the offsets of a source task asynchronously, one write at a time.
 
 add ──► pending ──begin──► in flight ──► stored
            ▲                   │
-           └──── it failed ────┘
+           └──── failure   ────┘
 """
 
 import logging
@@ -22,7 +22,7 @@ Offsets = dict[PartitionKey, tuple[Mapping[str, object], Mapping[str, object]]]
 
 
 class OffsetFlush:
-    """Of one task. Not safe for several threads: who uses it holds a lock."""
+    """The offsets of one task. Not thread-safe: callers hold a lock."""
 
     def __init__(
         self,
@@ -32,7 +32,6 @@ class OffsetFlush:
         metrics: SourceMetrics,
         clock: Clock,
     ) -> None:
-        """Nothing to store yet."""
         self._connector = connector
         self._store = store
         self._producer = producer
@@ -44,11 +43,11 @@ class OffsetFlush:
         self._started_ms = 0
 
     def add(self, offsets: Offsets) -> None:
-        """Store these with the next write; a later offset of a partition replaces its earlier."""
+        """Add offsets to the next write; a later offset of a partition replaces an earlier one."""
         self._pending.update(offsets)
 
     def begin(self) -> None:
-        """Write what is pending, unless a write is under way."""
+        """Write the pending offsets, unless a write is under way."""
         if self._in_flight:
             return
         self._started_ms = self._clock.monotonic_ms()
@@ -71,7 +70,7 @@ class OffsetFlush:
             self._metrics.committed(0)
 
     def is_under_way(self) -> bool:
-        """Whether a write has been begun whose end is not known; looks at what came in."""
+        """Whether a write has not ended yet; processes its acknowledgements."""
         if self._in_flight and all(delivery.done() for delivery in self._deliveries):
             self._end()
         return bool(self._in_flight)
@@ -86,10 +85,10 @@ class OffsetFlush:
         self._in_flight, self._deliveries = {}, ()
 
     def age_ms(self) -> int:
-        """Since when the write is under way."""
+        """The time since the start of the write."""
         return self._clock.monotonic_ms() - self._started_ms
 
     @property
     def is_empty(self) -> bool:
-        """Whether everything is stored."""
+        """Whether all offsets are stored."""
         return not self._pending and not self._in_flight

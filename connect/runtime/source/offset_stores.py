@@ -1,7 +1,7 @@
-"""OffsetStores: where the offsets of each source connector are, the worker's topic or its own.
+"""OffsetStores: the offset store of each source connector: the worker's topic or its own.
 
-With offsets.storage.topic a connector has a topic for itself. What is not there is looked up in
-the worker's: a connector that gets a topic of its own goes on where it was.
+With offsets.storage.topic, a connector has its own topic. Offsets that it does not have are looked
+up in the worker's topic: a connector that gets its own topic continues where it was.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,15 +18,15 @@ SETTING = "offsets.storage.topic"
 
 
 class ConnectorOffsets:
-    """The OffsetStore of a connector that has a topic for itself."""
+    """The OffsetStore of a connector with its own topic."""
 
     def __init__(self, own: TopicOffsets, worker: OffsetStore) -> None:
-        """The connector's topic comes first."""
+        """The connector's topic takes precedence."""
         self._own = own
         self._worker = worker
 
     def get(self, connector: str, partitions: Iterable[Partition]) -> list[Offset | None]:
-        """The offsets of some partitions, in their order, as of now."""
+        """The current offsets of some partitions, in their order."""
         asked = list(partitions)
         found = self._own.get(connector, asked)
         if None in found:
@@ -35,14 +35,14 @@ class ConnectorOffsets:
         return found
 
     def all_of(self, connector: str) -> list[SourceOffset]:
-        """Every partition of a connector that has an offset, as of now."""
+        """The current offsets of all partitions of a connector."""
         own = self._own.all_of(connector)
         known = [offset.partition for offset in own]
         older = self._worker.all_of(connector)
         return own + [offset for offset in older if offset.partition not in known]
 
     def save(self, connector: str, offsets: Iterable[SourceOffset]) -> None:
-        """Keep offsets; those that are forgotten are forgotten in the worker's topic, too."""
+        """Store offsets; deleted ones are deleted in the worker's topic, too."""
         given = list(offsets)
         forgotten = [offset for offset in given if offset.offset is None]
         if forgotten:
@@ -52,15 +52,15 @@ class ConnectorOffsets:
     def send(
         self, connector: str, offsets: Iterable[SourceOffset], producer: Producer
     ) -> Sequence[Delivery]:
-        """Keep offsets through a producer."""
+        """Store offsets through a producer."""
         return self._own.send(connector, offsets, producer)
 
 
 class OffsetStores:
-    """All stores of a worker; any thread may ask."""
+    """All stores of a worker; any thread may call it."""
 
     def __init__(self, target: Target, config: WorkerConfig, worker: OffsetStore) -> None:
-        """The worker's own store is opened and closed by whom it belongs to."""
+        """The caller opens and closes the worker's own store."""
         self._target = target
         self._config = config
         self._worker = worker
@@ -68,7 +68,7 @@ class OffsetStores:
         self._topics: dict[str, TopicOffsets] = {}
 
     def of(self, connector: Mapping[str, str]) -> OffsetStore:
-        """The store of a connector; its topic is made and read when it is first asked for."""
+        """The store of a connector; its topic is created and read on first use."""
         name = connector.get(SETTING)
         if name is None or not self._config.distributed:
             return self._worker
@@ -79,7 +79,7 @@ class OffsetStores:
         return ConnectorOffsets(found, self._worker)
 
     def topic_of(self, connector: Mapping[str, str]) -> str:
-        """The name of the topic that a connector's offsets are written to."""
+        """The name of the topic of a connector's offsets."""
         return connector.get(SETTING) or self._config.offset_storage_topic
 
     def close(self) -> None:

@@ -1,11 +1,11 @@
-"""SourcePipeline: records of a source task become what a producer sends.
+"""SourcePipeline: transforms and converts the records of a source task for the producer.
 
     transforms -> header converter -> key converter -> value converter
 
-Operations are numbered in this order. A record without errors goes through them in one function
-without any detour; when one of them raises, the record goes on from there with retries. Records of
-one topic that have no headers and no transforms go through by columns, where their converters can
-do that; when anything is wrong with one of them, they go one by one.
+Operations are numbered in this order. A record without errors goes through them in one function;
+when one of them raises, the record continues from there with retries. Records of one topic without
+headers and transforms are converted by columns, if their converters support it; on any error they
+are converted one by one.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,19 +22,19 @@ from connect.runtime.conversion import (
     Operation,
     Transform,
     bulk_converters,
-    go_on,
+    recover_record,
     transform_operations,
 )
 from connect.runtime.error_handling import ErrorHandler, Stage
 
-# The topic, and what a producer takes of a record.
+# The topic, and the arguments of the producer.
 Row = tuple[str, ManyRow]
 NO_TIMESTAMP = -1
 
 
 @dataclass(slots=True)
 class _Progress:
-    """A record on its way, after some operations."""
+    """The results of the operations so far."""
 
     record: SourceRecord
     headers: Headers
@@ -48,7 +48,6 @@ class SourcePipeline:
     def __init__(
         self, transforms: Sequence[Transform], converters: Converters, handler: ErrorHandler
     ) -> None:
-        """Functions are looked up once, not per record."""
         self._transforms = transforms
         self._applied = [transform.apply for transform in transforms]
         self._converters = converters
@@ -59,7 +58,7 @@ class SourcePipeline:
         self._by_columns = None if transforms else bulk_converters(converters)
 
     def add_rows(self, records: Sequence[SourceRecord], rows: list[Row | None]) -> None:
-        """Add what to send for each record; what is raised is about the one after those added."""
+        """Add a row for each record; an exception is about the record after the added ones."""
         made = self._rows_by_columns(records)
         if made is not None:
             rows += made
@@ -69,7 +68,7 @@ class SourcePipeline:
             add(row(record))
 
     def _rows_by_columns(self, records: Sequence[SourceRecord]) -> Sequence[Row] | None:
-        """What to send for all of them; None when they must go one by one."""
+        """All rows, converted by columns; None if they must be converted one by one."""
         if self._by_columns is None:
             return None
         key, value = self._by_columns
@@ -85,12 +84,12 @@ class SourcePipeline:
             parts = zip(key_bytes, value_bytes, no_headers, stamps_ms, partitions, strict=True)
             return list(zip(repeat(topic, count), parts, strict=True))
         except Exception:
-            # Whose it is, and what becomes of it, is found one by one; so are the records of a
-            # converter that has returned too few values or too many.
+            # Converting one by one finds the failed record, and handles its error; also after a
+            # converter that returned too few values or too many.
             return None
 
     def row(self, polled: SourceRecord) -> Row | None:
-        """What to send for a record; None drops it. Raises what is not tolerated."""
+        """The row of a record; None if it is dropped. Raises errors that are not tolerated."""
         record, at = polled, 0
         headers: Headers = ()
         key: bytes | None = None
@@ -110,7 +109,7 @@ class SourcePipeline:
             value = self._value(topic, given, record.value_schema, record.value)
         except Exception as error:
             progress = _Progress(record, headers, key)
-            if not go_on(self._handler, polled, self._operations(progress)[at:], error):
+            if not recover_record(self._handler, polled, self._operations(progress)[at:], error):
                 return None
             record = progress.record
             topic, headers = record.topic, progress.headers
@@ -128,7 +127,7 @@ class SourcePipeline:
         ]
 
     def _operations(self, progress: _Progress) -> list[Operation]:
-        """All operations on one record, which keep what they have done in its progress."""
+        """All operations on a record, which store their results in its progress."""
 
         def change(apply: Callable[[Record], Record | None]) -> bool:
             changed = apply(progress.record)
@@ -162,7 +161,7 @@ class SourcePipeline:
 
 
 def _are_timestamps(stamps_ms: Sequence[int | None]) -> bool:
-    """Whether all have a time, or none has one."""
+    """Whether all records have a timestamp, or none has one."""
     if None in stamps_ms:
         return stamps_ms.count(None) == len(stamps_ms)
     return min(cast("Sequence[int]", stamps_ms)) >= 0

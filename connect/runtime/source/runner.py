@@ -1,9 +1,9 @@
 """SourceRunner: the loop of a source task.
 
-    poll -> transforms -> converters -> producer -> offsets of what is written
+    poll -> transforms -> converters -> producer -> offsets of written records
 
-See README.md for the life of a record. How offsets follow records is the business of the delivery:
-at_least_once.py or exactly_once.py.
+See README.md for the life of a record. The delivery stores offsets: at_least_once.py or
+exactly_once.py.
 """
 
 import logging
@@ -19,9 +19,9 @@ from connect.runtime.source.setup import SourceDelivery, SourceSetup
 
 logger = logging.getLogger(__name__)
 
-# A task that returns nothing without waiting for it must not keep a core busy.
+# A task that returns nothing immediately must not keep a core busy.
 IDLE_MS = 10
-# What was sent is delivered by then, or the broker is away and it will be polled again.
+# Records are delivered by then, or the broker is unavailable and they will be polled again.
 CLOSE_TIMEOUT_MS = 1_000
 
 
@@ -35,11 +35,10 @@ class TaskContext:
     stop_event: concurrency.Event
 
     def configs(self) -> Mapping[str, str]:
-        """The task's configuration."""
         return self.config
 
     def stopping(self) -> concurrency.Event:
-        """Set when the task shall end."""
+        """Set when the task must stop."""
         return self.stop_event
 
 
@@ -56,22 +55,23 @@ class SourceRunner:
         delivery: SourceDelivery,
         close_others: Callable[[], None],
     ) -> None:
-        """`close_others` closes the task's other resources, besides its producer."""
+        """`close_others` closes the task's other resources, except its producer."""
         self._setup = setup
         self._context = context
         self._delivery = delivery
         self._close_others = close_others
-        self._stopping = concurrency.Lock()  # guards what follows: stop() is called once, if at all
+        self._stopping = (
+            concurrency.Lock()
+        )  # guards the fields below: `stop` is called at most once
         self._start_ended = False
         self._stopped = False
 
     @property
     def metrics(self) -> TaskMetrics:
-        """What the task counts."""
         return self._setup.metrics
 
     def start(self) -> None:
-        """Take over from earlier tasks of the same id, then start the task."""
+        """Fence earlier tasks of the same id, then start the task."""
         self._delivery.begin()
         task = self._setup.task
         task.context = self._context
@@ -84,7 +84,7 @@ class SourceRunner:
             self.ask_to_stop()
 
     def turn(self) -> None:
-        """One poll, and all that follows from it."""
+        """Poll once, and process the records."""
         delivery, metrics = self._delivery, self._setup.metrics
         delivery.before_poll()
         started_ms = self._setup.clock.monotonic_ms()
@@ -113,10 +113,10 @@ class SourceRunner:
         self._delivery.pause()
 
     def resume(self) -> None:
-        """The next turn polls."""
+        """Do nothing: the next turn polls."""
 
     def finish(self, *, failed: bool) -> None:
-        """Store the offsets of what is written."""
+        """Store the offsets of written records."""
         self._delivery.finish(failed=failed)
 
     def close(self) -> None:
@@ -130,10 +130,10 @@ class SourceRunner:
                 self._close_others()
 
     def wake(self) -> None:
-        """A poll ends by itself when the task is asked to stop."""
+        """Do nothing: a poll ends when the task is stopped."""
 
     def ask_to_stop(self) -> None:
-        """Tell the task to stop, once, and not before its start has ended."""
+        """Stop the task once, and not before `start` has returned."""
         with self._stopping:
             if self._stopped or not self._start_ended:
                 return
@@ -144,10 +144,10 @@ class SourceRunner:
             logger.exception("task %s: stop failed", self._setup.task_id)
 
     def step(self) -> None:
-        """Store offsets while a poll waits."""
+        """Store offsets during a poll."""
         self._delivery.step()
 
     def abandon(self) -> None:
-        """Close the clients, which ends a send that waits."""
+        """Close the clients, which ends a blocked send."""
         self._setup.producer.close(0)
         self._close_others()

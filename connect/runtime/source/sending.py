@@ -1,7 +1,7 @@
-"""RecordSender: gives rows to a producer, as long as that takes.
+"""RecordSender: passes rows to a producer, and waits while that is impossible.
 
-A broker that is away, a topic that is not there yet, a full buffer: all of these pass, and are
-waited for. What the broker refuses for good is the caller's to decide.
+It waits while a broker is unavailable, a topic does not exist yet or a buffer is full. The caller
+handles permanent errors of the broker.
 """
 
 import logging
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class RecordSender:
-    """Sends for one task; only the task's thread calls it."""
+    """Sends the records of one task; only the task's thread calls it."""
 
     def __init__(
         self,
@@ -36,10 +36,10 @@ class RecordSender:
         self._topics: set[str] = set()
 
     def send(self, rows: Sequence[Row | None], deliveries: list[Delivery | None]) -> None:
-        """Queue the rows that have no delivery yet; None is nothing to send.
+        """Queue the rows that have no delivery yet; None is skipped.
 
-        Waits while that cannot be done now, TaskStopped if the task shall end. What is raised
-        otherwise is about the row after the last delivery.
+        Waits while that is impossible; raises TaskStopped if the task must stop. Any other
+        exception is about the row after the last delivery.
         """
         while (start := len(deliveries)) < len(rows):
             first = rows[start]

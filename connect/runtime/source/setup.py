@@ -1,4 +1,4 @@
-"""SourceSetup: all that belongs to one source task, and what its deliveries have in common."""
+"""SourceSetup: the parts of one source task, and the interface of its delivery."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SourceSetup:
-    """One source task, the way its records go, and whom it serves."""
+    """The parts of one source task."""
 
     task_id: TaskId
     task: SourceTask
@@ -39,11 +39,11 @@ class SourceSetup:
 
     @property
     def wants_commit_record(self) -> bool:
-        """Whether the task's author cares for single records that were written."""
+        """Whether the task implements `commit_record`."""
         return type(self.task).commit_record is not SourceTask.commit_record
 
     def commit_records(self, written: Iterable[tuple[SourceRecord, Delivery | None]]) -> None:
-        """Tell the task of records; what it raises is logged, for the records are written."""
+        """Call `commit_record` for written records; its errors are only logged."""
         for record, delivery in written:
             try:
                 self.task.commit_record(record, None if delivery is None else delivery.result())
@@ -51,7 +51,7 @@ class SourceSetup:
                 logger.exception("task %s: commit_record failed", self.task_id)
 
     def commit_task(self) -> None:
-        """Tell the task that offsets are stored; what it raises is logged, for they are."""
+        """Call `commit` after offsets were stored; its errors are only logged."""
         try:
             self.task.commit()
         except Exception:
@@ -59,42 +59,42 @@ class SourceSetup:
 
 
 class SourceDelivery(Protocol):
-    """How records get into topics: at least once, or exactly once."""
+    """Delivers records to topics: at least once, or exactly once."""
 
     def begin(self) -> None:
-        """Get ready, before the task starts."""
+        """Prepare, before the task starts."""
         ...
 
     def before_poll(self) -> None:
-        """Do what is due, and raise what has failed."""
+        """Do what is due, and raise errors."""
         ...
 
     def send(self, records: Sequence[SourceRecord]) -> None:
-        """Send what one poll gave."""
+        """Send the records of one poll."""
         ...
 
     def batch_done(self) -> None:
-        """What a poll gave is sent; called after polls that gave nothing, too."""
+        """Called after every poll, when its records are sent."""
         ...
 
     def step(self) -> None:
-        """Do what is due while a poll waits; from any thread."""
+        """Do what is due during a poll; any thread may call it."""
         ...
 
     def pause(self) -> None:
-        """No poll comes for a while."""
+        """The task will not be polled for a while."""
         ...
 
     def finish(self, *, failed: bool) -> None:
-        """No poll comes any more: store the offsets of what was written."""
+        """The last poll has ended: store the offsets of written records."""
         ...
 
 
 class StoredOffsets:
-    """The OffsetReader of a connector: waits while the broker is away."""
+    """The OffsetReader of a connector: waits while the broker is unavailable."""
 
     def __init__(self, connector: str, store: Callable[[], OffsetStore], stop: StopSignal) -> None:
-        """Of one connector, whose store may have to be opened."""
+        """`store` may have to open the store first."""
         self._connector = connector
         self._store = store
         self._stop = stop

@@ -1,16 +1,15 @@
-"""SubmittedRecords: which source offsets may be stored, given what the broker has acknowledged.
+"""SubmittedRecords: the source offsets that may be stored, given the acknowledged records.
 
-Per partition of the source, records stand in the order in which they were polled:
+Per source partition, records are in the order in which they were polled:
 
     acknowledged  acknowledged  dropped  waiting  acknowledged
                                    ▲
                                    └── the offset of this one may be stored, and no later one
 
 A record that a transform dropped, or whose error was tolerated, counts as acknowledged: it will
-never be written, and must not be polled again for ever. One that the broker refused for good waits
-for ever, which fails the task. Records come and go in runs, which are
-those of one poll that belong to one partition of the source; nothing is done per record but to
-look at its delivery, once.
+never be written, and must not be polled again. A record that the broker refused waits forever, and
+the task fails. Records are handled in runs: those of one poll and one source partition. Per record,
+only its delivery is checked, once.
 """
 
 from collections import deque
@@ -23,13 +22,13 @@ from broker.client.bulk import arrived
 from connect.records import SourceRecord
 
 PartitionKey = frozenset[tuple[str, object]]
-# Given a record and why it could not be written, says whether to go on without it.
+# Whether to continue without a record, given its error.
 OnFailure = Callable[[SourceRecord, BaseException], bool]
 
 
 @dataclass(slots=True)
 class _Run:
-    """Records of one partition of the source; those before `next` are known to be written."""
+    """Records of one source partition; those before `next` are known to be written."""
 
     records: Sequence[SourceRecord]
     deliveries: list[Delivery | None]  # None: never sent, or refused and tolerated
@@ -38,9 +37,9 @@ class _Run:
 
 @dataclass(slots=True)
 class Acknowledged:
-    """What became of records since the last look."""
+    """The records that were acknowledged since the last call."""
 
-    # The offset to store, by partition of the source, and the partition as the task named it.
+    # The source partition and the offset to store, by partition key.
     offsets: dict[PartitionKey, tuple[Mapping[str, object], Mapping[str, object]]] = field(
         default_factory=dict
     )
@@ -50,19 +49,19 @@ class Acknowledged:
 
 
 class SubmittedRecords:
-    """Records that were given to the producer and are not known to be written yet.
+    """Records that were sent and are not known to be written yet.
 
-    Not safe for several threads: who uses it holds a lock.
+    Not thread-safe: callers hold a lock.
     """
 
     def __init__(self, on_failure: OnFailure, *, keep_records: bool) -> None:
-        """Without `keep_records` the records themselves are not given back."""
+        """Without `keep_records`, the records themselves are not returned."""
         self._on_failure = on_failure
         self._keep_records = keep_records
         self._lines: dict[PartitionKey, deque[_Run]] = {}
 
     def submit(self, records: Sequence[SourceRecord], deliveries: list[Delivery | None]) -> None:
-        """Remember records in the order of their poll, with what the producer said of each."""
+        """Add records in the order of their poll, with their deliveries."""
         start, count = 0, len(records)
         while start < count:
             partition = records[start].source_partition
@@ -80,7 +79,7 @@ class SubmittedRecords:
             start = end
 
     def acknowledged(self) -> Acknowledged:
-        """Take what is known to be written, or dropped, since the last time."""
+        """The records that were written or dropped since the last call."""
         found = Acknowledged()
         for key, line in list(self._lines.items()):
             while line and self._take(key, line[0], found):
@@ -90,11 +89,11 @@ class SubmittedRecords:
         return found
 
     def _take(self, key: PartitionKey, run: _Run, found: Acknowledged) -> bool:
-        """Take from one run until a record waits; whether none does."""
+        """Process a run up to the first pending record; whether there is none."""
         start, deliveries = run.next, run.deliveries
         while True:
             run.next += arrived(deliveries, run.next)
-            if run.next == len(deliveries) or not self._goes_on_without(run):
+            if run.next == len(deliveries) or not self._is_tolerated(run):
                 break
         if run.next > start:
             dropped = deliveries[start : run.next].count(None)
@@ -107,19 +106,19 @@ class SubmittedRecords:
                 found.records += islice(taken, start, run.next)
         return run.next == len(deliveries)
 
-    def _goes_on_without(self, run: _Run) -> bool:
-        """Whether the next record is refused, and that is tolerated."""
+    def _is_tolerated(self, run: _Run) -> bool:
+        """Whether the next record was refused, and that is tolerated."""
         delivery = run.deliveries[run.next]
         if delivery is None or not delivery.done():
             return False
         error = delivery.exception(0)
         if error is None:
-            return True  # it has arrived in the meantime
+            return True  # it was acknowledged in the meantime
         if not self._on_failure(run.records[run.next], error):
             return False
         run.deliveries[run.next] = None
         return True
 
     def __len__(self) -> int:
-        """How many records wait."""
+        """The number of pending records."""
         return sum(len(run.records) - run.next for line in self._lines.values() for run in line)

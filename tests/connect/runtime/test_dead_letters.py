@@ -18,7 +18,7 @@ from connect.runtime.dead_letters import (
     DeadLetterClients,
     DeadLetterRefused,
     DeadLetters,
-    make_topic,
+    create_topic,
 )
 from connect.runtime.error_handling import ErrorSettings, RecordFailure, Stage
 from connect.runtime.metrics import ErrorCounts
@@ -37,7 +37,7 @@ def dead_letters(
 ) -> Iterator[tuple[DeadLetters, ErrorCounts]]:
     counts = ErrorCounts()
     with admin(broker) as administration:
-        make_topic(administration, settings)
+        create_topic(administration, settings)
     with producer(broker, linger_ms=0) as out, admin(broker) as administration:
         clients = DeadLetterClients(out, administration)
         yield DeadLetters(TASK, settings, clients, counts, StopSignal(ManualClock())), counts
@@ -198,7 +198,7 @@ def test_the_topic_is_made_with_no_more_replicas_than_brokers(
 ) -> None:
     settings = ErrorSettings(dead_letter_topic="dead")
     with admin(broker) as administration:
-        make_topic(administration, settings)
-        make_topic(administration, settings)
+        create_topic(administration, settings)
+        create_topic(administration, settings)
         assert administration.list_topics()["dead"].partitions == 1
     assert 'topic "dead" is created with 1 replicas instead of 3' in caplog.text

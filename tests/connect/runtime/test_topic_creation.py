@@ -25,7 +25,7 @@ GROUPS = {
 
 
 def group_of(topic: str, groups: list[TopicGroup]) -> str:
-    return next(group.name for group in groups if group.takes(topic))
+    return next(group.name for group in groups if group.includes(topic))
 
 
 def test_without_a_default_group_topics_are_left_to_the_broker() -> None:

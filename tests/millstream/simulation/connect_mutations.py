@@ -77,7 +77,7 @@ def early_commits() -> Iterator[None]:
 def early_configurations() -> Iterator[None]:
     def write(store: ConfigStore, records: Sequence[tuple[str, object]]) -> None:
         for key, value in records:
-            store._take_in(key, value)
+            store._apply_value(key, value)
             if store._topic is not None:
                 data = None if value is None else orjson.dumps(value)
                 store._topic.send(key.encode(), data)

@@ -1,19 +1,19 @@
-"""The databases that are known; each one's driver is imported when it is asked for."""
+"""The supported databases; the driver of a database is imported on first use."""
 
 from importlib import import_module
 
 from connect.connectors.jdbc.dialects.dialect import Dialect
 from connect.errors import ConfigError
 
-# The class of each dialect by the name that addresses give it.
+# The class of each dialect, by its name in addresses.
 _MODULES = {
     "postgres": ("connect.connectors.jdbc.dialects.postgres", "PostgresDialect"),
     "mariadb": ("connect.connectors.jdbc.dialects.mariadb", "MariadbDialect"),
     "sqlite": ("connect.connectors.jdbc.dialects.sqlite", "SqliteDialect"),
 }
-# The extra of the package that brings the driver.
+# The extra of the package that installs the driver.
 _EXTRAS = {"postgres": "postgres", "mariadb": "mysql", "sqlite": "sqlite"}
-# What `dialect.name` may say, in small letters.
+# The values of `dialect.name`, in lower case.
 _NAMES = {
     "postgresqldatabasedialect": "postgres",
     "mysqldatabasedialect": "mariadb",
@@ -23,7 +23,7 @@ _NAMES = {
 
 
 def load_dialect(name: str) -> Dialect:
-    """The dialect of an address; ConfigError when its driver is not installed."""
+    """The dialect of an address; ConfigError if its driver is not installed."""
     module, class_name = _MODULES[name]
     try:
         dialect: Dialect = getattr(import_module(module), class_name)()
@@ -36,7 +36,7 @@ def load_dialect(name: str) -> Dialect:
 
 
 def dialect_of_setting(text: str) -> str | None:
-    """The dialect that `dialect.name` names; None when it leaves the choice to the URL."""
+    """The dialect that `dialect.name` selects; None if the URL does."""
     if not text:
         return None
     found = _NAMES.get(text.lower())

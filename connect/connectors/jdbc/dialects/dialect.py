@@ -1,4 +1,4 @@
-"""Dialect: what a connector asks of each kind of database."""
+"""Dialect: the interface of each kind of database."""
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ Row = Sequence[object]
 
 
 class Connection(Protocol):
-    """A driver's connection, as PEP 249 has it."""
+    """A connection of a driver, as in PEP 249."""
 
     # Any: a driver's cursor is used by its own dialect only.
     def cursor(self) -> Any: ...
@@ -33,7 +33,7 @@ class Connection(Protocol):
 
 
 class Cursor(Protocol):
-    """A running query whose rows come as they are asked for."""
+    """A running query whose rows are fetched on demand."""
 
     def fetchmany(self, size: int) -> Sequence[Row]: ...
 
@@ -41,7 +41,7 @@ class Cursor(Protocol):
 
 
 class FailureKind(enum.Enum):
-    """What an error of a driver means for the one who asked."""
+    """The meaning of a driver's error."""
 
     AWAY = "the connection was lost, or the database is not available"
     REFUSED = "the statement failed; it may succeed later, or never"
@@ -50,7 +50,7 @@ class FailureKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """How to open a connection."""
+    """The settings of a connection."""
 
     address: Address
     zone: tzinfo
@@ -59,7 +59,7 @@ class SessionSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReadSettings:
-    """How columns become fields."""
+    """How columns are converted to fields."""
 
     zone: tzinfo
     numeric_mapping: NumericMapping
@@ -72,10 +72,10 @@ class ReadColumn:
     """One column of a query's result."""
 
     name: str
-    schema: ConnectSchema | None  # None: values of its type have no place in a record
-    read: Conversion | None = None  # from what the driver gives; None when that is the value
-    instant: Conversion | None = None  # the same as a datetime, if it is a point in time
-    # Where a driver gives values of any type: those of this one need no `read`, but this.
+    schema: ConnectSchema | None  # None: its type is not supported
+    read: Conversion | None = None  # converts the driver's value; None if that is the value
+    instant: Conversion | None = None  # converts a point in time to a datetime
+    # Where a driver returns values of any type: values of `usual` use `read_usual`, not `read`.
     usual: type | None = None
     read_usual: Conversion | None = None
 
@@ -101,7 +101,7 @@ class Action(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The columns of a table that rows have; the key's columns come first."""
+    """A table and the columns to write; the columns of the key come first."""
 
     table: TableName
     columns: tuple[str, ...]
@@ -110,7 +110,7 @@ class Target:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Names of the key's columns."""
+        """Names of the key columns."""
         return self.columns[: self.key_count]
 
     @property
@@ -123,35 +123,35 @@ class Dialect(Protocol):
     """One kind of database: its driver, its types and its SQL."""
 
     name: str
-    quote_sign: str
+    quote_character: str
     engine: str  # SQLAlchemy's name of dialect and driver
 
     def connect(self, session: SessionSettings) -> Connection:
-        """Opens a connection; every statement on it is in a transaction."""
+        """Opens a connection; every statement runs in a transaction."""
         ...
 
     def failure(self, error: Exception) -> FailureKind | None:
-        """The meaning of an error; None if it is not from the database or the driver."""
+        """The kind of an error; None if it is not from the database or the driver."""
         ...
 
     def tables(self, connection: Connection) -> list[tuple[TableName, str]]:
-        """Tables that are not the system's, with JDBC's names of their kinds."""
+        """All tables except system tables, with JDBC's names of their kinds."""
         ...
 
     def table_name(self, session: SessionSettings, parts: Sequence[str]) -> TableName:
-        """The table that `table`, `schema.table` or `catalog.schema.table` names."""
+        """The table of a name of the form `table`, `schema.table` or `catalog.schema.table`."""
         ...
 
     def now(self, connection: Connection) -> datetime:
-        """The database's time, in UTC."""
+        """The current time of the database, in UTC."""
         ...
 
     def query(self, connection: Connection, statement: str) -> Cursor:
-        """Starts a query; no other statement runs on the connection before the cursor is closed."""
+        """Starts a query; the cursor must be closed before another statement on the connection."""
         ...
 
     def abandon(self, cursor: Cursor) -> None:
-        """Closes a query that may have more rows; its connection is closed next."""
+        """Closes a query with unread rows; its connection is closed next."""
         ...
 
     def columns(
@@ -161,36 +161,36 @@ class Dialect(Protocol):
         statement: str,
         reading: ReadSettings,
     ) -> list[ReadColumn]:
-        """The columns of a running query; asked before its first row is fetched."""
+        """The columns of a running query; called before the first fetch."""
         ...
 
     def instant_expression(self, expression: str) -> str:
-        """A timestamp as the database can compare it with what `instant_literal` writes."""
+        """A timestamp expression that can be compared with `instant_literal`."""
         ...
 
     def instant_literal(self, instant: datetime, zone: tzinfo) -> str:
-        """A point in time as a constant in a statement."""
+        """A point in time as a literal."""
         ...
 
     def instant_offset(self, instant: datetime) -> datetime:
-        """A point in time as precise as the database compares it."""
+        """A point in time with the precision of the database's comparisons."""
         ...
 
     def column_type(self, schema: ConnectSchema, *, is_key: bool) -> "TypeEngine[Any]":
-        """The type of a column that is made for a field; DataError when there is none."""
+        """The type of a new column for a field; DataError if there is none."""
         ...
 
     def binding(
         self, schema: ConnectSchema, column: TableColumn, zone: tzinfo
     ) -> Conversion | None:
-        """How values of a field are written into a column; None when the driver takes them."""
+        """The conversion of values for a column; None if the driver accepts them unchanged."""
         ...
 
     def prepare(
         self, connection: Connection, action: Action, target: Target, quoting: Quoting
     ) -> None:
-        """Makes what `write` needs: once for each connection and every time that a transaction
-        comes back to a target.
+        """Creates what `write` needs: once per connection, and whenever a transaction
+        returns to a target.
         """
         ...
 
@@ -202,14 +202,14 @@ class Dialect(Protocol):
         rows: Sequence[Row],
         quoting: Quoting,
     ) -> None:
-        """Writes rows; no key is there twice, except with INSERT. Commits nothing."""
+        """Writes rows without committing; except with INSERT, keys are unique."""
         ...
 
 
 def optional_columns(
     columns: Sequence[ReadColumn], required: Mapping[str, bool]
 ) -> list[ReadColumn]:
-    """The columns with null allowed, where they are not required."""
+    """The columns with nullable schemas, unless they are required."""
     return [
         column
         if column.schema is None or required.get(column.name)

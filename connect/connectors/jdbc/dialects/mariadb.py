@@ -1,4 +1,4 @@
-"""MariaDB and MySQL through PyMySQL: rows are streamed, and written as INSERTs of many rows."""
+"""MariaDB and MySQL through PyMySQL: rows are streamed, and written by INSERTs of many rows."""
 
 import datetime
 import math
@@ -62,7 +62,7 @@ from connect.data import (
 from connect.errors import ConfigError, DataError
 
 _CONNECT_TIMEOUT_S = 10
-# Servers take statements of 16 MB by default; longer ones than this are not faster.
+# Servers accept statements of 16 MB by default; longer ones than this are not faster.
 _STATEMENT_LENGTH_MAX = 1_000_000
 _SCALE_MAX = 38
 _DIGITS_MAX = 65
@@ -71,9 +71,9 @@ _BINARY_CHARSET = 63
 _KEY_LENGTH = 255
 
 _UNKNOWN_ZONE = 1298
-# 1040 too many connections, 1053 shutdown, 2002 to 2055 from the driver: no server, or no longer.
+# 1040 too many connections, 1053 shutdown; 2002 to 2055, of the driver: no server, lost connection.
 _AWAY = {0, 1040, 1053, 1152, 1158, 1159, 1160, 1161, 1927, *range(2002, 2056)}
-# What PyMySQL takes for other kinds of errors: a check that failed, a wrong value.
+# Errors that PyMySQL classifies differently: a failed check, an invalid value.
 _BAD_VALUES = {1264, 1265, 1292, 1364, 1366, 1406, 3140, 4025, 4078}
 _INTEGERS: dict[int, tuple[ConnectSchema, ConnectSchema]] = {  # signed, unsigned
     FIELD_TYPE.TINY: (INT8, INT16),
@@ -120,14 +120,14 @@ _KINDS = {"BASE TABLE": "TABLE", "VIEW": "VIEW"}
 
 
 class MariadbDialect:
-    """MariaDB, and MySQL as far as they are alike."""
+    """MariaDB, and MySQL where it is the same."""
 
     name = "MySql"
-    quote_sign = "`"
+    quote_character = "`"
     engine = "mysql+pymysql"
 
     def connect(self, session: SessionSettings) -> Connection:
-        """Opens a connection whose local times are those of the session's zone."""
+        """Opens a connection whose local times are in the session's time zone."""
         address = session.address
         connection: MysqlConnection[Any] = pymysql.connect(
             host=address.host,
@@ -140,7 +140,7 @@ class MariadbDialect:
             **_options(address),
         )
         with connection.cursor() as cursor:
-            # Constants are written with backslashes.
+            # Literals are escaped with backslashes.
             no_escapes = "REPLACE(@@sql_mode, 'NO_BACKSLASH_ESCAPES', '')"
             cursor.execute(f"SET sql_mode = {no_escapes}, autocommit = 0")
             _set_zone(cursor, session.zone)
@@ -149,7 +149,6 @@ class MariadbDialect:
         return cast(Connection, connection)
 
     def failure(self, error: Exception) -> FailureKind | None:
-        """What an error of PyMySQL means."""
         if isinstance(error, OSError | EOFError):
             return FailureKind.AWAY
         if not isinstance(error, pymysql.err.MySQLError):
@@ -161,7 +160,7 @@ class MariadbDialect:
         return FailureKind.AWAY if code in _AWAY else FailureKind.REFUSED
 
     def tables(self, connection: Connection) -> list[tuple[TableName, str]]:
-        """Every table and view of every database that is not the system's."""
+        """All tables and views, except those of system databases."""
         with connection.cursor() as cursor:
             cursor.execute(_LIST_TABLES)
             rows = cursor.fetchall()
@@ -170,7 +169,7 @@ class MariadbDialect:
         ]
 
     def table_name(self, session: SessionSettings, parts: Sequence[str]) -> TableName:
-        """A table, in the connection's database when no other is named."""
+        """A table, by default of the connection's database."""
         catalog = parts[-2] if len(parts) > 1 else session.address.database
         return TableName(catalog, None, parts[-1])
 
@@ -182,36 +181,35 @@ class MariadbDialect:
         return datetime.datetime.combine(now, now.time(), UTC)
 
     def query(self, connection: Connection, statement: str) -> Cursor:
-        """Starts a query whose rows stay with the server until they are fetched."""
+        """Starts a query whose rows stay on the server until they are fetched."""
         cursor = cast("MysqlConnection[Any]", connection).cursor(SSCursor)
         cursor.execute(statement)
         return cast(Cursor, cursor)
 
     def abandon(self, cursor: Cursor) -> None:
-        """Keeps PyMySQL from reading all the rows that are left, which it does at every close."""
+        """Prevents PyMySQL from reading all remaining rows, which it does at every close."""
         _result_of(cursor).unbuffered_active = False
         cast(Any, cursor).connection = None
 
     def columns(
         self, connection: Connection, cursor: Cursor, statement: str, reading: ReadSettings
     ) -> list[ReadColumn]:
-        """By the types and flags that the server describes."""
+        """The columns, by the types and flags from the server."""
         return [_read_column(field, reading) for field in _result_of(cursor).fields]
 
     def instant_expression(self, expression: str) -> str:
-        """Timestamps are compared as they are."""
+        """The expression itself."""
         return expression
 
     def instant_literal(self, instant: datetime.datetime, zone: tzinfo) -> str:
-        """Local time, as the session has it."""
+        """Local time of the session's time zone."""
         return f"'{instant.astimezone(zone).replace(tzinfo=None).isoformat(sep=' ')}'"
 
     def instant_offset(self, instant: datetime.datetime) -> datetime.datetime:
-        """Microseconds, as Python has them."""
+        """Microseconds, as in Python."""
         return instant
 
     def column_type(self, schema: ConnectSchema, *, is_key: bool) -> "sql.TypeEngine[Any]":
-        """The type for a field."""
         if schema.name == DECIMAL_NAME:
             assert schema.parameters is not None
             scale = min(int(schema.parameters[SCALE_PARAMETER]), _SCALE_MAX)
@@ -223,7 +221,7 @@ class MariadbDialect:
     def binding(
         self, schema: ConnectSchema, column: TableColumn, zone: tzinfo
     ) -> Conversion | None:
-        """Into the text of a constant."""
+        """Converts values to literals."""
         if schema.name == TIMESTAMP_NAME:
             local = in_zone(zone)
             return lambda value: f"'{local(value)}'"
@@ -239,7 +237,7 @@ class MariadbDialect:
     def prepare(
         self, connection: Connection, action: Action, target: Target, quoting: Quoting
     ) -> None:
-        """Nothing is needed."""
+        """Do nothing."""
 
     def write(
         self,
@@ -249,24 +247,24 @@ class MariadbDialect:
         rows: Sequence[Row],
         quoting: Quoting,
     ) -> None:
-        """Runs statements of many rows; updates are one statement for each row."""
+        """Runs statements of many rows, but one UPDATE per row."""
         with connection.cursor() as cursor:
             if action is Action.UPDATE:
-                for row in _null_as_text(rows):
+                for row in _null_as_literal(rows):
                     values = dict(zip(target.columns, row, strict=True))
                     cursor.execute(row_statement(action, target, quoting, values.__getitem__))
                 return
-            before, after = _around_rows(action, target, quoting)
-            for texts in _statement_parts(_null_as_text(rows)):
-                cursor.execute(before + ",".join(texts) + after)
+            before, after = _statement_frame(action, target, quoting)
+            for parts in _statement_parts(_null_as_literal(rows)):
+                cursor.execute(before + ",".join(parts) + after)
 
 
 def _result_of(cursor: Cursor) -> Any:
-    # Flags of columns, and the end of a result that is not wanted, are nowhere else.
+    # Only the private result has the flags of columns, and can be abandoned.
     return cast(Any, cursor)._result  # noqa: SLF001
 
 
-def _around_rows(action: Action, target: Target, quoting: Quoting) -> tuple[str, str]:
+def _statement_frame(action: Action, target: Target, quoting: Quoting) -> tuple[str, str]:
     table = quoting.table(target.table)
     columns = quoting.names(target.columns)
     if action is Action.DELETE:
@@ -274,14 +272,14 @@ def _around_rows(action: Action, target: Target, quoting: Quoting) -> tuple[str,
     before = f"INSERT INTO {table} ({columns}) VALUES "
     if action is Action.INSERT:
         return before, ""
-    # A key's own columns are set too, to what they are, when there is nothing else to set.
+    # If all columns are in the key, one of them is set to its own value.
     names = [quoting.name(name) for name in target.others or target.keys[:1]]
     changes = ", ".join(f"{name} = VALUES({name})" for name in names)
     return before, f" ON DUPLICATE KEY UPDATE {changes}"
 
 
-def _null_as_text(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
-    """Rows of constants; every value is a text already, or None."""
+def _null_as_literal(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
+    """Rows of literals; the values are literals or None."""
     columns = [
         ["NULL" if value is None else value for value in column] if None in column else column
         for column in zip(*rows, strict=True)
@@ -290,21 +288,21 @@ def _null_as_text(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
 
 
 def _statement_parts(rows: Iterator[tuple[str, ...]]) -> Iterator[list[str]]:
-    """Rows in brackets, as many at a time as make a statement that is not too long."""
-    texts: list[str] = []
+    """Groups of rows in parentheses, as many as fit a statement of limited length."""
+    parts: list[str] = []
     length = 0
     for row in rows:
         text = f"({','.join(row)})"
         length += len(text)
-        if length > _STATEMENT_LENGTH_MAX and texts:
-            yield texts
-            texts, length = [], len(text)
-        texts.append(text)
-    if texts:
-        yield texts
+        if length > _STATEMENT_LENGTH_MAX and parts:
+            yield parts
+            parts, length = [], len(text)
+        parts.append(text)
+    if parts:
+        yield parts
 
 
-def _text_literal(value: str) -> str:
+def _string_literal(value: str) -> str:
     return f"'{escape_string(value)}'"
 
 
@@ -323,7 +321,7 @@ def _float_literal(value: float) -> str:
 
 
 _LITERALS: dict[Type, Callable[[Any], str]] = {
-    Type.STRING: _text_literal,
+    Type.STRING: _string_literal,
     Type.BYTES: _bytes_literal,
     Type.BOOLEAN: _boolean_literal,
     Type.FLOAT32: _float_literal,
@@ -361,7 +359,7 @@ def _options(address: Address) -> dict[str, Any]:
     elif mode in ("VERIFY_IDENTITY", "VERIFY-FULL"):
         options["ssl"] = {"check_hostname": True}
     else:
-        # Else every connection reads the machine's certificates, which takes longer than a query.
+        # Otherwise every connection loads the machine's certificates, which is slower than a query.
         options["ssl_disabled"] = True
     return options
 
@@ -374,7 +372,7 @@ def _read_column(field: Any, reading: ReadSettings) -> ReadColumn:
     if kind in _SIMPLE:
         return ReadColumn(name, _SIMPLE[kind])
     if kind in (FIELD_TYPE.DECIMAL, FIELD_TYPE.NEWDECIMAL):
-        # The length counts the sign and the point too.
+        # The length includes the sign and the decimal point.
         precision = field.length - (field.scale > 0) - (not field.flags & FLAG.UNSIGNED)
         schema = numeric_schema(reading.numeric_mapping, precision, field.scale)
         return ReadColumn(name, schema, numeric_reader(schema))

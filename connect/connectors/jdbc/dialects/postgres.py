@@ -1,4 +1,4 @@
-"""PostgreSQL through psycopg 3: rows are read with a server-side cursor and written with COPY."""
+"""PostgreSQL through psycopg 3: rows are read with server-side cursors and written with COPY."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -56,10 +56,10 @@ from connect.data import time as time_of_day
 
 PgConnection = psycopg.Connection[tuple[Any, ...]]
 
-# Rows that one FETCH brings.
+# Rows per FETCH.
 _FETCH_ROWS = 2000
 _CONNECT_TIMEOUT_S = 10
-# What JDBC's driver calls some of libpq's parameters.
+# The JDBC driver's names of some libpq parameters.
 _JDBC_OPTIONS = {
     "ApplicationName": "application_name",
     "connectTimeout": "connect_timeout",
@@ -89,7 +89,7 @@ _SIMPLE: dict[str, ConnectSchema] = {
     "date": date(),
     "time": time_of_day(),
 }
-# Read as the database writes them, not as the driver's own classes.
+# Read as strings of the database, not as the driver's own classes.
 _AS_TEXT = ("json", "jsonb", "uuid", "interval", "inet", "cidr", "int4range", "int8range")
 _COLUMN_TYPES: Mapping[Type | str, "sql.TypeEngine[Any]"] = {
     Type.INT8: sql.SMALLINT(),
@@ -115,10 +115,10 @@ SELECT current_database(), n.nspname, c.relname, c.relkind::text
 
 
 class PostgresDialect:
-    """PostgreSQL, and what speaks its protocol."""
+    """PostgreSQL, and databases with its protocol."""
 
     name = "PostgreSql"
-    quote_sign = '"'
+    quote_character = '"'
     engine = "postgresql+psycopg"
 
     def connect(self, session: SessionSettings) -> Connection:
@@ -141,7 +141,6 @@ class PostgresDialect:
         return cast(Connection, connection)
 
     def failure(self, error: Exception) -> FailureKind | None:
-        """What an error of psycopg means."""
         if not isinstance(error, psycopg.Error):
             return None
         if isinstance(error, psycopg.DataError | psycopg.IntegrityError):
@@ -154,7 +153,7 @@ class PostgresDialect:
         return FailureKind.AWAY if is_away else FailureKind.REFUSED
 
     def tables(self, connection: Connection) -> list[tuple[TableName, str]]:
-        """Every table and view outside of the system's schemas."""
+        """All tables and views, except those of system schemas."""
         with connection.cursor() as cursor:
             rows = cursor.execute(_LIST_TABLES).fetchall()
         return [
@@ -162,12 +161,12 @@ class PostgresDialect:
         ]
 
     def table_name(self, session: SessionSettings, parts: Sequence[str]) -> TableName:
-        """A table, in schema "public" when no other is named."""
+        """A table, by default of schema "public"."""
         schema = parts[-2] if len(parts) > 1 else "public"
         return TableName(session.address.database, schema, parts[-1])
 
     def now(self, connection: Connection) -> datetime:
-        """The time now, not that of the transaction's start."""
+        """The current time, not the start of the transaction."""
         with connection.cursor() as cursor:
             now: datetime = cursor.execute("SELECT clock_timestamp()").fetchone()[0]
         return now.astimezone(UTC)
@@ -184,37 +183,36 @@ class PostgresDialect:
         return cast(Cursor, cursor)
 
     def abandon(self, cursor: Cursor) -> None:
-        """Closes the cursor, if the connection still knows it."""
+        """Closes the cursor, if the connection still has it."""
         with contextlib.suppress(psycopg.Error):
             cursor.close()
 
     def columns(
         self, connection: Connection, cursor: Cursor, statement: str, reading: ReadSettings
     ) -> list[ReadColumn]:
-        """By the types that the server describes."""
+        """The columns, by the types from the server."""
         described = cast("psycopg.ServerCursor[Any]", cursor).description or ()
         return [_read_column(column, reading) for column in described]
 
     def instant_expression(self, expression: str) -> str:
-        """Timestamps are compared as they are."""
+        """The expression itself."""
         return expression
 
     def instant_literal(self, instant: datetime, zone: tzinfo) -> str:
-        """Local time with its offset: TIMESTAMP takes the first, TIMESTAMPTZ both."""
+        """Local time with its offset: TIMESTAMP uses the time only, TIMESTAMPTZ both."""
         return f"'{instant.astimezone(zone).isoformat(sep=' ')}'"
 
     def instant_offset(self, instant: datetime) -> datetime:
-        """Microseconds, as Python has them."""
+        """Microseconds, as in Python."""
         return instant
 
     def column_type(self, schema: ConnectSchema, *, is_key: bool) -> "sql.TypeEngine[Any]":
-        """The type for a field."""
         return type_by_schema(_COLUMN_TYPES, schema, self.name)
 
     def binding(
         self, schema: ConnectSchema, column: TableColumn, zone: tzinfo
     ) -> Conversion | None:
-        """COPY ignores the zone of a text for TIMESTAMP: such values are written in local time."""
+        """COPY ignores the offset in a string for TIMESTAMP: such values are local times."""
         is_local = isinstance(column.type, sql.TIMESTAMP) and not column.type.timezone
         if schema.name == TIMESTAMP_NAME and is_local:
             return in_zone(zone)
@@ -223,7 +221,7 @@ class PostgresDialect:
     def prepare(
         self, connection: Connection, action: Action, target: Target, quoting: Quoting
     ) -> None:
-        """An empty temporary table of the same columns, which is empty again after a commit."""
+        """Creates a temporary table with the same columns, which is emptied by each commit."""
         if _is_copied(action, target):
             return
         columns = quoting.names(target.columns)
@@ -242,7 +240,7 @@ class PostgresDialect:
         rows: Sequence[Row],
         quoting: Quoting,
     ) -> None:
-        """Copies rows into the table, or into a temporary one to merge from."""
+        """Copies rows into the table, or into a temporary table to merge them from."""
         table, copied = _path(target, quoting), _rows_table(target)
         with connection.cursor() as cursor:
             into = table if _is_copied(action, target) else copied
@@ -256,7 +254,7 @@ class PostgresDialect:
 
 
 def _is_copied(action: Action, target: Target) -> bool:
-    """Whether rows go straight into the table; COPY does not write to views."""
+    """Whether rows are copied directly into the table; COPY cannot write to views."""
     return action is Action.INSERT and not target.is_view
 
 
@@ -276,7 +274,7 @@ def _merge(action: Action, target: Target, quoting: Quoting) -> str:
 
 
 def _path(target: Target, quoting: Quoting) -> str:
-    # Without the catalog: a connection has one database.
+    # Without the catalog: a connection has a single database.
     return quoting.table(TableName(None, target.table.schema, target.table.name))
 
 

@@ -1,7 +1,7 @@
-"""SQLite through Python's own driver; a file has no server, and columns hold values of any type.
+"""SQLite through Python's own driver: no server, and columns hold values of any type.
 
-Times are stored as strings in ISO 8601, or as milliseconds since the epoch, and are compared to the
-millisecond, which is what SQLite's own functions know. A NUMERIC keeps 15 digits.
+Times are stored as strings in ISO 8601, or as milliseconds since the epoch, and are compared with
+millisecond precision, like SQLite's own functions. A NUMERIC keeps 15 digits.
 """
 
 import datetime
@@ -57,7 +57,7 @@ from connect.data import (
 )
 from connect.errors import DataError
 
-# How long a statement waits for another process that writes.
+# How long a statement waits while another process writes.
 _BUSY_TIMEOUT_S = 10.0
 _VIEW = "millstream_described"
 _DECLARED = re.compile(r"\s*([^(]*?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*", re.ASCII)
@@ -80,10 +80,10 @@ _COLUMN_TYPES: Mapping[Type | str, "sql.TypeEngine[Any]"] = {
 
 
 class SqliteDialect:
-    """A file of SQLite."""
+    """SQLite database files."""
 
     name = "Sqlite"
-    quote_sign = '"'
+    quote_character = '"'
     engine = "sqlite"
 
     def connect(self, session: SessionSettings) -> Connection:
@@ -91,14 +91,14 @@ class SqliteDialect:
         connection = sqlite3.connect(
             session.address.database, timeout=_BUSY_TIMEOUT_S, check_same_thread=False
         )
-        # A query may open no other file: ATTACH and VACUUM INTO need another database.
+        # A query must not open other files: ATTACH and VACUUM INTO need another database.
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         if session.isolation == "READ UNCOMMITTED":
             connection.execute("PRAGMA read_uncommitted = 1")
         return connection
 
     def failure(self, error: Exception) -> FailureKind | None:
-        """What an error of sqlite3 means; a file is never away."""
+        """The kind of an error of sqlite3; a file is never unavailable."""
         if isinstance(error, OverflowError | UnicodeError):
             return FailureKind.BAD_VALUE
         if not isinstance(error, sqlite3.Error):
@@ -107,7 +107,7 @@ class SqliteDialect:
         return FailureKind.BAD_VALUE if isinstance(error, bad) else FailureKind.REFUSED
 
     def tables(self, connection: Connection) -> list[tuple[TableName, str]]:
-        """Every table and view of the file."""
+        """All tables and views of the file."""
         rows = _native(connection).execute(
             "SELECT name, upper(type) FROM sqlite_master"
             " WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
@@ -119,16 +119,14 @@ class SqliteDialect:
         return TableName(None, None, parts[-1])
 
     def now(self, connection: Connection) -> datetime.datetime:
-        """This machine's time."""
+        """The time of this machine."""
         (text,) = _native(connection).execute("SELECT strftime('%Y-%m-%d %H:%M:%f')").fetchone()
         return datetime.datetime.fromisoformat(text).replace(tzinfo=UTC)
 
     def query(self, connection: Connection, statement: str) -> Cursor:
-        """Starts a query."""
         return _native(connection).execute(statement)
 
     def abandon(self, cursor: Cursor) -> None:
-        """Ends the query."""
         cursor.close()
 
     def columns(
@@ -144,7 +142,7 @@ class SqliteDialect:
         return [_read_column(name, declared, reading) for _, name, declared, *_ in described]
 
     def instant_expression(self, expression: str) -> str:
-        """Strings and milliseconds as strings of one format."""
+        """Converts strings and milliseconds to strings of one format."""
         form = "'%Y-%m-%d %H:%M:%f'"
         return (
             f"CASE typeof({expression}) WHEN 'text' THEN strftime({form}, {expression})"
@@ -162,7 +160,6 @@ class SqliteDialect:
         return instant.replace(microsecond=0) + datetime.timedelta(milliseconds=milliseconds)
 
     def column_type(self, schema: ConnectSchema, *, is_key: bool) -> "sql.TypeEngine[Any]":
-        """The type for a field."""
         if schema.name == DECIMAL_NAME:
             assert schema.parameters is not None
             scale = int(schema.parameters[SCALE_PARAMETER])
@@ -187,7 +184,7 @@ class SqliteDialect:
     def prepare(
         self, connection: Connection, action: Action, target: Target, quoting: Quoting
     ) -> None:
-        """Nothing is needed."""
+        """Do nothing."""
 
     def write(
         self,
@@ -199,7 +196,7 @@ class SqliteDialect:
     ) -> None:
         """Runs one prepared statement for all rows."""
         if action is Action.UPDATE:
-            # Values come in the order of the statement: those of the key last.
+            # Values are in the order of the statement: those of the key last.
             count = target.key_count
             rows = [[*row[count:], *row[:count]] for row in rows]
         statement = row_statement(action, target, quoting, lambda name: "?")
@@ -222,8 +219,8 @@ def _read_column(name: str, declared: str, reading: ReadSettings) -> ReadColumn:
             reading.numeric_mapping, digits, None if digits is None else int(scale or 0)
         )
         return ReadColumn(name, schema, _numeric_reader(schema))
-    for signs, column in _BY_NAME:
-        if any(sign in kind for sign in signs):
+    for parts, column in _BY_NAME:
+        if any(part in kind for part in parts):
             return replace(column, name=name)
     return replace(_TEXT, name=name)
 
@@ -296,7 +293,7 @@ def _read_time(value: object) -> datetime.time:
 
 
 _TEXT = ReadColumn("", STRING, _read_text, usual=str)
-# The first one that has a part of the declared type's name, after SQLite's own rules of affinity.
+# By parts of the declared type's name, the first match first, as in SQLite's rules of affinity.
 _BY_NAME: tuple[tuple[tuple[str, ...], ReadColumn], ...] = (
     (("INT",), ReadColumn("", INT64, _converted(int, "integer"), usual=int)),
     (

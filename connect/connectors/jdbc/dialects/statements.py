@@ -1,4 +1,4 @@
-"""Statements that SQLite and PostgreSQL write alike."""
+"""Statements that are the same in SQLite and PostgreSQL."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from connect.connectors.jdbc.tables import Quoting
 def row_statement(
     action: Action, target: Target, quoting: Quoting, placeholder: Callable[[str], str]
 ) -> str:
-    """A statement for one row; its values are in the order of the target's columns."""
+    """A statement for one row; its values are in the order of the columns."""
     table = quoting.table(target.table)
     match action:
         case Action.INSERT | Action.UPSERT:
@@ -35,7 +35,7 @@ def equals(
 
 
 def on_conflict(target: Target, quoting: Quoting) -> str:
-    """What an INSERT does when the key is there: the row gets the new values."""
+    """The ON CONFLICT clause of an INSERT: existing rows are updated."""
     keys = quoting.names(target.keys)
     if not target.others:
         return f" ON CONFLICT ({keys}) DO NOTHING"

@@ -1,4 +1,4 @@
-"""Values between drivers and records, where several dialects agree."""
+"""Conversions of values that several dialects share."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def in_utc(zone: tzinfo) -> Conversion:
-    """From local times of the zone to points in time."""
+    """Converts local times of the zone to points in time."""
     combine = datetime.combine  # several times as fast as replace
     if zone is UTC:
         return lambda value: combine(value, value.time(), UTC)
@@ -27,7 +27,7 @@ def aware_in_utc(value: datetime) -> datetime:
 
 
 def in_zone(zone: tzinfo) -> Conversion:
-    """From points in time to local times of the zone."""
+    """Converts points in time to local times of the zone."""
     combine = datetime.combine
 
     def local(value: datetime) -> datetime:
@@ -38,9 +38,9 @@ def in_zone(zone: tzinfo) -> Conversion:
 
 
 def timestamp_column(name: str, reading: ReadSettings, instant: Conversion | None) -> ReadColumn:
-    """A column of points in time, in the form that timestamp.granularity asks for.
+    """A column of points in time, in the format of timestamp.granularity.
 
-    `instant` is None when the driver gives datetimes in UTC already.
+    `instant` is None if the driver returns datetimes in UTC.
     """
     shown, schema = reading.timestamp, reading.timestamp_schema
     if instant is None:
@@ -57,7 +57,7 @@ def _itself(value: object) -> object:
 def type_by_schema(
     types: Mapping[Type | str, "TypeEngine[Any]"], schema: ConnectSchema, dialect: str
 ) -> "TypeEngine[Any]":
-    """The column type of a logical type, or else of the type underneath."""
+    """The column type of a logical type, or of its underlying type."""
     found = types.get(schema.name or "") or types.get(schema.type)
     if found is None:
         raise no_column_type(schema, dialect)
@@ -65,7 +65,7 @@ def type_by_schema(
 
 
 def no_column_type(schema: ConnectSchema, dialect: str) -> DataError:
-    """The error of a field that no column can have."""
+    """The error for a field without a column type."""
     return DataError(
         f"{dialect} has no column type for {schema}",
         hint="flatten structs, and exclude arrays and maps with fields.whitelist",
