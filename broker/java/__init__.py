@@ -1,1 +1,1 @@
-"""What Java programs expect: its dates, numbers and regular expressions; no I/O."""
+"""Behaviour of Java's libraries: dates, numbers and regular expressions; no I/O."""

@@ -1,11 +1,11 @@
-r"""Classes of characters in Java's regular expressions, as Python's."""
+"""Character classes of Java's regular expressions, in Python's syntax."""
 
 import re
 import sys
 from functools import cache
 from unicodedata import category
 
-ANY_SIGN = r"[\x00-\U0010ffff]"
+ANY_CHARACTER = r"[\x00-\U0010ffff]"
 _HORIZONTAL = r" \t\xa0\u1680\u180e\u2000-\u200a\u202f\u205f\u3000"
 _VERTICAL = r"\n\x0b\f\r\x85\u2028\u2029"
 _PUNCTUATION = r"!-/:-@\[-`{-~"
@@ -59,7 +59,7 @@ _UNICODE_POSIX = {
 
 
 def escape_class(letter: str, *, unicode: bool) -> str | None:
-    r"""The class of \d, \W and the like; None if the letter has none."""
+    r"""The class of \d, \W and similar escapes; None for other letters."""
     small = letter.lower()
     if small in _ALWAYS and len(letter) == 1:
         inside = _ALWAYS[small]
@@ -71,7 +71,7 @@ def escape_class(letter: str, *, unicode: bool) -> str | None:
 
 
 def property_class(name: str, *, unicode: bool) -> str:
-    r"""The class of \p{name}; ValueError if it is not known here."""
+    r"""The class of \p{name}; ValueError if it is not supported."""
     if unicode and name in _UNICODE_POSIX:
         return _of_categories(_UNICODE_POSIX[name])
     if name in _POSIX:
@@ -110,7 +110,7 @@ def _shown(low: int, high: int) -> str:
 
 @cache
 def _ranges_of_categories() -> dict[str, list[tuple[int, int]]]:
-    """All characters by category; it takes a moment, so it is done when first asked for."""
+    """All characters by category; computed on first use, as it takes a moment."""
     ranges: dict[str, list[tuple[int, int]]] = {}
     start, kind = 0, category("\0")
     for code in range(1, sys.maxunicode + 1):
@@ -123,12 +123,12 @@ def _ranges_of_categories() -> dict[str, list[tuple[int, int]]]:
 
 
 def _is_simple(text: str) -> bool:
-    """Whether it is one class in brackets, without alternatives around it."""
+    """Whether it is one class in brackets, without alternatives."""
     return text.startswith("[")
 
 
 def union(parts: list[str]) -> str:
-    """A class of everything that is in one of the parts."""
+    """A class of all characters in any of the parts."""
     if len(parts) == 1:
         return parts[0]
     positive = [each for each in parts if _is_simple(each) and not each.startswith("[^")]
@@ -139,9 +139,9 @@ def union(parts: list[str]) -> str:
 
 
 def negated(text: str) -> str:
-    """A class of everything else."""
+    """A class of all other characters."""
     if text.startswith("[^"):
         return "[" + text[2:]
     if _is_simple(text):
         return "[^" + text[1:]
-    return f"(?:(?!{text}){ANY_SIGN})"
+    return f"(?:(?!{text}){ANY_CHARACTER})"

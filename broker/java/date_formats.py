@@ -1,11 +1,11 @@
-"""Parsers and formatters of dates and times, made once for each pattern.
+"""Parsers and formatters of dates and times, created once per pattern.
 
     parse = timestamp_parser("yyyy-MM-dd HH:mm", "Europe/Paris")
     parse("2024-02-29 10:00")     milliseconds since 1970
 
-Patterns are those of java.time.format.DateTimeFormatter, names are English, letters may be of any
-case. Of what a pattern does not have, a timestamp has that of 1970-01-01T00:00. ValueError says
-what is wrong with a pattern, a zone or a string.
+Patterns are those of java.time.format.DateTimeFormatter; names are English, in any case. Fields
+that a pattern does not have are those of 1970-01-01T00:00. ValueError describes an invalid pattern,
+zone or string.
 
 Strings without a pattern, in (possibly partial) ISO 8601, are parsed by broker/java/times.py.
 """
@@ -26,17 +26,17 @@ PATTERNS_MAX = 1000
 TIMESTAMP_MIN, TIMESTAMP_MAX = -(2**63), 2**63 - 1
 
 Parser = Callable[[str], int]
-# Also takes what says the time: it gives years of two digits their century.
+# The current time determines the century of two-digit years.
 LenientParser = Callable[[str, Callable[[], int]], int]
 Formatter = Callable[[int], str]
 
 
 @lru_cache(maxsize=PATTERNS_MAX)
 def timestamp_parser(pattern: str, zone: str = "UTC") -> Parser:
-    """From a string to milliseconds since 1970; the zone applies to strings without one."""
+    """Parses strings to milliseconds since 1970; the zone is the default."""
     elements, default = read_pattern(pattern), zone_of(zone)
     read, quick = reader(elements, ParseMode()), quick_reader(elements)
-    # Of a local time that comes twice, the one with the offset of 1970 is meant.
+    # An ambiguous local time has the offset of 1970.
     usual = default.offset_at(default.instant_of(0))
 
     def parse(text: str) -> int:
@@ -79,7 +79,7 @@ def _in_range(milliseconds: int) -> int:
 
 @lru_cache(maxsize=PATTERNS_MAX)
 def date_parser(pattern: str) -> Parser:
-    """From a string to days since 1970, of a pattern that has a whole date."""
+    """Parses strings with a whole date to days since 1970."""
     read = reader(read_pattern(pattern), ParseMode())
 
     def parse(text: str) -> int:
@@ -93,7 +93,7 @@ def date_parser(pattern: str) -> Parser:
 
 @lru_cache(maxsize=PATTERNS_MAX)
 def lenient_date_parser(pattern: str) -> LenientParser:
-    """From a string to days since 1970 as SimpleDateFormat does; times must be midnight."""
+    """Parses strings to days since 1970, like SimpleDateFormat; times must be midnight."""
     elements = read_pattern(pattern)
     read, quick = reader(elements, ParseMode(lenient=True)), quick_reader(elements)
 
@@ -132,7 +132,7 @@ def _zone_of(fields: Fields) -> Zone:
 
 
 def _with_year(numbers: dict[str, int], now_ms: Callable[[], int]) -> dict[str, int]:
-    """Years of two digits are within 80 years before and 20 after today."""
+    """Two-digit years are between 80 years ago and 20 years ahead."""
     found = dict(numbers)
     year = found.pop("LooseYear", None)
     if year is not None:
@@ -145,7 +145,7 @@ def _with_year(numbers: dict[str, int], now_ms: Callable[[], int]) -> dict[str, 
 
 @lru_cache(maxsize=PATTERNS_MAX)
 def time_parser(pattern: str) -> Parser:
-    """From a string to milliseconds of the day; the pattern may not have anything of a date."""
+    """Parses strings to milliseconds of the day; the pattern must not have date fields."""
     read = reader(read_pattern(pattern), ParseMode())
 
     def parse(text: str) -> int:
@@ -161,7 +161,7 @@ def time_parser(pattern: str) -> Parser:
 
 @lru_cache(maxsize=PATTERNS_MAX)
 def timestamp_formatter(pattern: str, zone: str = "UTC") -> Formatter:
-    """From milliseconds since 1970 to a string."""
+    """Formats milliseconds since 1970."""
     elements, place = read_pattern(pattern), zone_of(zone)
     write, quick = writer(elements), quick_writer(elements)
 
@@ -178,14 +178,14 @@ def timestamp_formatter(pattern: str, zone: str = "UTC") -> Formatter:
 
 @lru_cache(maxsize=PATTERNS_MAX)
 def date_formatter(pattern: str) -> Formatter:
-    """From days since 1970 to a string."""
+    """Formats days since 1970."""
     write = writer(read_pattern(pattern))
     return lambda days: write(Moment(days, None))
 
 
 @lru_cache(maxsize=PATTERNS_MAX)
 def time_formatter(pattern: str) -> Formatter:
-    """From milliseconds of the day to a string."""
+    """Formats milliseconds of the day."""
     write = writer(read_pattern(pattern))
 
     def form(milliseconds: int) -> str:

@@ -1,4 +1,4 @@
-"""Moments: what a date, a time or both are in all their fields."""
+"""Moment: a date, a time or both, with the values of all fields."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ JULIAN_EPOCH = 40_587
 
 @dataclass(slots=True)
 class Moment:
-    """A day and a time of the day somewhere; what is not known is None."""
+    """A local date and time; unknown parts are None."""
 
     days: int | None
     nanos: int | None
@@ -24,13 +24,11 @@ class Moment:
     day: int = 0
 
     def __post_init__(self) -> None:
-        """Find the parts of the date."""
         if self.days is not None:
             self.year, self.month, self.day = date_of(self.days)
 
 
 def is_leap(year: int) -> bool:
-    """Whether a year has 366 days."""
     return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
@@ -45,18 +43,18 @@ def local_day_of_week(days: int) -> int:
 
 
 def first_week(days_of_first: int) -> int:
-    """The Sunday on which the week of a month's or year's first day begins."""
+    """The Sunday of the week with the first day of a month or year."""
     return days_of_first - (local_day_of_week(days_of_first) - 1)
 
 
 def week_based_year(days: int) -> int:
-    """The year of the week that a day is in."""
-    # The year's first week is the one with January 1, so it is that of the week's last day.
+    """The year of the week of a day."""
+    # The first week has January 1, so the year is that of the week's last day.
     return date_of(days + 7 - local_day_of_week(days))[0]
 
 
 def week_of_year(days: int) -> int:
-    """The week in its week based year."""
+    """The number of the week in its week-based year."""
     return (days - first_week(days_of(week_based_year(days), 1, 1))) // 7 + 1
 
 

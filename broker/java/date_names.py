@@ -1,4 +1,4 @@
-"""English names of months, days and the like, by field and style."""
+"""English names of months, days and other fields, by field and style."""
 
 from broker.java.date_patterns import Style
 
@@ -9,7 +9,7 @@ _MONTHS = [
 _DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 _QUARTERS = ("1st quarter", "2nd quarter", "3rd quarter", "4th quarter")
 
-# The names of a field's values, from the first value on.
+# The names of a field's values, starting with its first value.
 NAMES: dict[tuple[str, Style], tuple[str, ...]] = {
     ("MonthOfYear", Style.FULL): tuple(_MONTHS),
     ("MonthOfYear", Style.SHORT): tuple(each[:3] for each in _MONTHS),

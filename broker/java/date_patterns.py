@@ -1,10 +1,10 @@
-"""Patterns of dates and times, as java.time.format.DateTimeFormatter has them, taken apart.
+"""Parses patterns of dates and times of java.time.format.DateTimeFormatter.
 
     yyyy-MM-dd'T'HH:mm:ss.SSS[X]
 
-A run of one letter is a field, a quoted text stands for itself, [...] may be missing, ppp before a
-field pads it. A number of changing width gives way to the numbers of fixed width right after it,
-so that yyyyMMdd can be read. Weeks begin on Sunday, and the first one has January 1.
+A run of one letter is a field, a quoted string is a literal, [...] is optional, ppp before a field
+pads it. A number of variable width leaves the digits of adjacent numbers of fixed width to them, so
+that yyyyMMdd can be parsed. Weeks begin on Sunday, and the first one has January 1.
 """
 
 import re
@@ -18,15 +18,15 @@ TOKENS = re.compile(r"([A-Za-z])\1*|'+|\[|\]|[{}#]|[^A-Za-z'\[\]{}#]+")
 
 
 class Sign(Enum):
-    """Whether a number may have a plus or minus."""
+    """Whether a number may have a plus or minus sign."""
 
     NORMAL = "only minus"
     NEVER_NEGATIVE = "none"
-    WHEN_WIDER = "minus, and plus if it is wider than its least width"
+    WHEN_WIDER = "minus, and plus if it is wider than its minimum width"
 
 
 class Style(Enum):
-    """How long a name is."""
+    """The length of a name."""
 
     SHORT = 0
     FULL = 1
@@ -35,34 +35,34 @@ class Style(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A string that stands for itself."""
+    """A literal string."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A field as a number; `reserved` digits belong to the numbers right after it."""
+    """A field as a number; `reserved` digits belong to the adjacent numbers after it."""
 
     field: str
     low: int = 1
     high: int = 19
     sign: Sign = Sign.NORMAL
     reserved: int = 0
-    # For years of two digits: the first year that they can mean.
+    # For two-digit years: the first possible year.
     base: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Fraction:
-    """Digits after the point of a second."""
+    """The fraction of a second."""
 
     width: int
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A field as a word."""
+    """A field as a name."""
 
     field: str
     style: Style
@@ -70,11 +70,11 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """+hh, +hhmm, +hh:mm and so on; `zero` is written for no offset."""
+    """+hh, +hhmm, +hh:mm and similar; `zero` is the offset 0."""
 
     colon: bool
-    minutes: bool  # whether minutes are always there
-    seconds: bool  # whether seconds may be there
+    minutes: bool  # whether minutes are required
+    seconds: bool  # whether seconds are allowed
     zero: str
 
 
@@ -87,14 +87,14 @@ class LocalOffset:
 
 @dataclass(frozen=True, slots=True)
 class ZoneName:
-    """A zone by its identifier, or by its name if there is a style."""
+    """A zone id or, with a style, a zone name."""
 
     style: Style | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Padded:
-    """An element with spaces before it."""
+    """An element that is padded with spaces."""
 
     element: "Element"
     width: int
@@ -102,7 +102,7 @@ class Padded:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Elements that may be missing."""
+    """Optional elements."""
 
     elements: tuple["Element", ...]
 
@@ -111,7 +111,7 @@ Element = Literal | Number | Fraction | Name | Offset | LocalOffset | ZoneName |
 
 
 def read_pattern(pattern: str) -> tuple[Element, ...]:
-    """The elements of a pattern; ValueError says what is wrong with it."""
+    """The elements of a pattern; ValueError if it is invalid."""
     if len(pattern) > PATTERN_MAX:
         raise ValueError(f"the pattern is longer than {PATTERN_MAX} characters")
     return _Reader(pattern).read()
@@ -166,7 +166,7 @@ class _Reader:
         return _field(token)
 
     def _quoted(self, quotes: int) -> Literal:
-        """The text after so many quotes: the first opens it, two stand for one, one closes."""
+        """The string after opening quotes: two quotes are a literal one, one quote ends it."""
         if quotes == 2:
             return Literal("'")
         if quotes % 2 == 0:
@@ -184,7 +184,7 @@ class _Reader:
 
 def _with_reserved_digits(elements: list[Element]) -> tuple[Element, ...]:
     found = list(elements)
-    active: int | None = None  # a number that gives way to the next ones
+    active: int | None = None  # a number that leaves digits to the next ones
     for place, element in enumerate(found):
         width = _exact_width(element)
         if isinstance(element, Number | Fraction):

@@ -1,7 +1,7 @@
-"""Parses strings by the elements of a pattern into fields, before they become a date.
+"""Parses strings by the elements of a pattern into fields.
 
-Widths are exact, as in DateTimeFormatter. The lenient mode is that of SimpleDateFormat:
-numbers of any width, names of any length, and text after the end is ignored.
+Widths are exact, as in DateTimeFormatter. The lenient mode is that of SimpleDateFormat: numbers of
+any width, names of any length, and the rest of the string is ignored.
 """
 
 import re
@@ -42,7 +42,7 @@ ZONE_NAME = re.compile(
 
 
 class NoMatch(ValueError):
-    """The text is not as the pattern says, from a place on."""
+    """The string does not match the pattern at an index."""
 
     def __init__(self, place: int) -> None:
         super().__init__(place)
@@ -51,18 +51,18 @@ class NoMatch(ValueError):
 
 @dataclass(slots=True)
 class Fields:
-    """What was read: numbers by field, and the zone."""
+    """The parsed fields: numbers by field, and the zone."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     zone: Zone | None = None
 
     def put(self, name: str, value: int, place: int) -> None:
-        """Add a number; one that was read before must be the same."""
+        """Add a number; a repeated field must have the same value."""
         if self.numbers.setdefault(name, value) != value:
             raise NoMatch(place)
 
 
-# From a string, a place in it and the fields to fill to the place after what was read.
+# Parses a string at an index into the fields; returns the index after the parsed part.
 Read = Callable[[str, int, Fields], int]
 
 
@@ -75,7 +75,7 @@ class ParseMode:
 
 
 def reader(elements: tuple[Element, ...], reading: ParseMode) -> Callable[[str], Fields]:
-    """The function that parses whole strings; ValueError says where one does not match."""
+    """A function that parses whole strings; ValueError names the index of a mismatch."""
     steps = _steps(elements, reading)
 
     def read(text: str) -> Fields:
@@ -137,22 +137,22 @@ def _literal(wanted: str, reading: ParseMode) -> Read:
 
 def _digits(element: Number | Fraction, following: Element | None, reading: ParseMode) -> Read:
     if isinstance(element, Fraction):
-        return _loose_fraction if reading.lenient else _fraction(element.width)
+        return _lenient_fraction if reading.lenient else _fraction(element.width)
     if reading.lenient:
-        return _loose_number(element, isinstance(following, Number | Fraction))
+        return _lenient_number(element, isinstance(following, Number | Fraction))
     return _number(element)
 
 
 def _number(element: Number) -> Read:
-    """As many digits as there may be, but those of the next numbers are left to them."""
+    """The maximum number of digits, except those of adjacent numbers."""
     name, low, base = element.field, element.low, element.base or 0
     reserved, high = element.reserved, element.high + element.reserved
-    signs = _SIGN_CHARACTERS[element.sign]
+    allowed = _SIGN_CHARACTERS[element.sign]
     exceeds = element.sign is Sign.WHEN_WIDER
 
     def read(text: str, place: int, fields: Fields) -> int:
         start, sign = place, text[place : place + 1]
-        signed = sign in signs and sign != ""
+        signed = sign in allowed and sign != ""
         place += signed
         end = DIGITS.match(text, place, place + high).end()  # type: ignore[union-attr]
         if reserved:
@@ -176,9 +176,9 @@ def _number(element: Number) -> Read:
 _SIGN_CHARACTERS = {Sign.NORMAL: "-", Sign.NEVER_NEGATIVE: "", Sign.WHEN_WIDER: "+-"}
 
 
-def _loose_number(element: Number, before_number: bool) -> Read:
+def _lenient_number(element: Number, before_number: bool) -> Read:
     name = element.field
-    # SimpleDateFormat takes YEAR from y and u, and years of two digits near today.
+    # In SimpleDateFormat, y and u are YEAR, and two-digit years are near today.
     year = "LooseYear" if element.base is not None or element.low < 3 else "Year"
     if name in ("YearOfEra", "Year"):
         name = year
@@ -208,8 +208,7 @@ def _fraction(width: int) -> Read:
     return read
 
 
-def _loose_fraction(text: str, place: int, fields: Fields) -> int:
-    """Milliseconds."""
+def _lenient_fraction(text: str, place: int, fields: Fields) -> int:
     end = DIGITS.match(text, place, place + 9).end()  # type: ignore[union-attr]
     if end == place:
         raise NoMatch(place)
@@ -320,7 +319,7 @@ def _fixed(offset: str, prefix: str, place: int) -> Zone:
 
 
 def _region_at(text: str, place: int) -> tuple[Zone, int] | None:
-    """The longest name of a region that the text has at a place."""
+    """The longest region name at an index of the string."""
     found = REGION.match(text, place, place + 60)
     if found is None:
         return None
@@ -334,7 +333,7 @@ def _region_at(text: str, place: int) -> tuple[Zone, int] | None:
 
 @cache
 def _regions() -> dict[str, str]:
-    """All regions by their names in lower case."""
+    """All regions by lower-case names."""
     return {name.lower(): name for name in available_timezones() if len(name) > 1}
 
 

@@ -1,7 +1,7 @@
-"""Fields that were read become a date and a time: java.time's "smart" way.
+"""Resolves parsed fields to a date and a time, like java.time's SMART resolver style.
 
-February 30 is the last of February, hour 24 the beginning of the next day. Fields that say the
-same thing twice must agree.
+February 30 becomes the last day of February, hour 24 midnight of the next day. Redundant fields
+must agree.
 """
 
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ RANGES = {
 
 @dataclass(slots=True)
 class Resolved:
-    """A date and a time, as far as they are known, and the fields that say more."""
+    """A date and a time, as far as they are known, and the remaining fields."""
 
     days: int | None
     nanos: int | None
@@ -61,7 +61,7 @@ class Resolved:
 
 
 def resolve(numbers: dict[str, int]) -> Resolved:
-    """What fields say together; ValueError if that is impossible."""
+    """The date and time of the fields; ValueError if they are contradictory."""
     fields = dict(numbers)
     for name, value in fields.items():
         low, high = RANGES[name]
@@ -79,7 +79,7 @@ def resolve(numbers: dict[str, int]) -> Resolved:
 
 
 def _resolve_year(fields: dict[str, int]) -> None:
-    """The year of an era as a year that continues below 1."""
+    """Convert the year of an era to a proleptic year."""
     year = fields.pop("YearOfEra", None)
     if year is None:
         return
@@ -89,7 +89,7 @@ def _resolve_year(fields: dict[str, int]) -> None:
 
 
 def _resolve_clock_hours(fields: dict[str, int]) -> None:
-    """Hours that begin with 1 as hours that begin with 0, and both halves of a day as a day."""
+    """Convert hours that start at 1, and hours of half a day."""
     _put(fields, "HourOfDay", fields.pop("ClockHourOfDay", None), 24)
     _put(fields, "HourOfAmPm", fields.pop("ClockHourOfAmPm", None), 12)
     if "AmPmOfDay" in fields and "HourOfAmPm" in fields:
@@ -133,7 +133,7 @@ def _date_of_week(fields: dict[str, int]) -> int | None:
 
 
 def _check_date(days: int, fields: dict[str, int]) -> None:
-    """Everything that was said about the date must be true of it."""
+    """Check that all date fields agree with the date."""
     moment = Moment(days, None)
     for name in fields.keys() & DATE_FIELDS.keys() - {"DayOfMonth", "Year", "MonthOfYear", "Era"}:
         if DATE_FIELDS[name](moment) != fields[name]:
@@ -144,7 +144,7 @@ def _check_date(days: int, fields: dict[str, int]) -> None:
 
 
 def _time(fields: dict[str, int]) -> tuple[int | None, int]:
-    """The time of the day, and the days that it is beyond."""
+    """The time of day, and the number of excess days."""
     if "NanoOfDay" in fields:
         return fields["NanoOfDay"], 0
     if "MilliOfDay" in fields:
@@ -153,7 +153,7 @@ def _time(fields: dict[str, int]) -> tuple[int | None, int]:
         return None, 0
     given = [name in fields for name in ("MinuteOfHour", "SecondOfMinute", "NanoOfSecond")]
     if given != sorted(given, reverse=True):
-        return None, 0  # seconds without minutes are no time
+        return None, 0  # seconds without minutes are not a time
     nanos = time_of(fields)
     if nanos > DAY_NANOS or (nanos == DAY_NANOS and fields["HourOfDay"] != 24):
         raise ValueError("Invalid value for HourOfDay (valid values 0 - 23): 24")
@@ -161,7 +161,7 @@ def _time(fields: dict[str, int]) -> tuple[int | None, int]:
 
 
 def time_of(fields: dict[str, int]) -> int:
-    """The time of the day in nanoseconds; what is missing is zero."""
+    """The time of day in nanoseconds; missing fields are zero."""
     hour = fields.get("HourOfDay")
     if hour is None:
         hour = fields.get("AmPmOfDay", 0) * 12 + fields.get("HourOfAmPm", 0)
@@ -174,7 +174,7 @@ def time_of(fields: dict[str, int]) -> int:
 
 
 def partial_date(fields: dict[str, int]) -> int:
-    """The date of fields that do not say all of it: the rest is as on January 1, 1970."""
+    """The date of incomplete fields; missing ones are those of January 1, 1970."""
     days = 0
     if "DayOfWeek" in fields:
         days += fields["DayOfWeek"] - day_of_week(0)
@@ -193,7 +193,7 @@ def partial_date(fields: dict[str, int]) -> int:
 
 
 def lenient_date(fields: dict[str, int]) -> int:
-    """The date of fields that may be beyond their range: month 13 is January of the next year."""
+    """The date of fields that may be out of range: month 13 is January of the next year."""
     year = fields.get("Year", 1970)
     if "Era" in fields and not fields["Era"]:
         year = 1 - year
@@ -206,5 +206,4 @@ def lenient_date(fields: dict[str, int]) -> int:
 
 
 def length_of_month(year: int, month: int) -> int:
-    """How many days a month has."""
     return DAYS_OF_MONTHS[month - 1] + (month == 2 and is_leap(year))

@@ -25,11 +25,11 @@ Write = Callable[[Moment], str]
 
 
 class Unsupported(ValueError):
-    """A field that the value has not."""
+    """A field that the value does not have."""
 
 
 def writer(elements: tuple[Element, ...]) -> Write:
-    """The function that writes all elements in a row."""
+    """A function that formats all elements."""
     parts = [_writer(each) for each in elements]
 
     def write(moment: Moment) -> str:

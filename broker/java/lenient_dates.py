@@ -1,9 +1,9 @@
-"""Numbers that were read of a date, as a point in time, the way Java's lenient calendar does it.
+"""Converts parsed numbers to a point in time, like Java's lenient calendar.
 
-Numbers that are too large count on: month 13 is January of the next year. Where several ways lead
-to a day (the day of the month, the day of the year, a week and its day) the one read last wins.
-Weeks begin on Sunday, and the first one has the first day of the year. Before 1582 Java changes to
-the Julian calendar, which is not done here: the Gregorian one goes on.
+Numbers that are too large overflow: month 13 is January of the next year. If several combinations
+of fields determine the day (day of the month, day of the year, week and weekday), the last parsed
+one wins. Weeks begin on Sunday, and the first one has the first day of the year. Java uses the
+Julian calendar before 1582; here it is always the Gregorian one.
 """
 
 from broker.java.times import DAY_MS, date_of, days_of
@@ -14,23 +14,23 @@ _FIRST_YEAR = 1970
 
 
 class Fields:
-    """Numbers by the letter of the pattern that they were read for, and which came when."""
+    """Numbers by pattern letter, and the order in which they were parsed."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._stamps: dict[str, int] = {}
         self._now = 0
-        # The letter of a year of two digits that may be one of two, a century apart.
+        # The letter of a two-digit year in the year where the century changes.
         self.ambiguous_year: str | None = None
 
     def put(self, letter: str, number: int) -> None:
-        """Keeps a number."""
+        """Set a number."""
         self._now += 1
         self._numbers[letter] = number
         self._stamps[letter] = self._now
 
     def add(self, letter: str, number: int) -> None:
-        """Makes a number larger that was read."""
+        """Add to a parsed number."""
         self._numbers[letter] += number
 
     def get(self, letter: str, default: int) -> int:
@@ -38,17 +38,17 @@ class Fields:
         return self._numbers.get(letter, default)
 
     def stamp(self, letter: str) -> int:
-        """When the number was read; 0 if it was not."""
+        """The sequence number of the parsed field; 0 if it is missing."""
         return self._stamps.get(letter, 0)
 
     def stamp_of_both(self, letter: str, other: str) -> int:
-        """When the later of two was read; 0 if one of them was not."""
+        """The later sequence number of two fields; 0 if one is missing."""
         both = self.stamp(letter), self.stamp(other)
         return max(both) if all(both) else 0
 
 
 def milliseconds_of(fields: Fields) -> int:
-    """Milliseconds since 1970; what was not read is that of 1970-01-01 00:00 UTC."""
+    """Milliseconds since 1970; missing fields are those of 1970-01-01 00:00 UTC."""
     time_ms = (
         _hour(fields) * _HOUR_MS
         + fields.get("m", 0) * _MINUTE_MS
@@ -72,7 +72,7 @@ def _days(fields: Fields) -> int:
     year = fields.get("y", _FIRST_YEAR)
     if fields.get("G", 1) == 0:
         year = 1 - year
-    match _way_to_the_day(fields):
+    match _determining_field(fields):
         case "D":
             return days_of(year, 1, 1) + fields.get("D", 1) - 1
         case "w":
@@ -88,8 +88,8 @@ def _days(fields: Fields) -> int:
             return _first_of_month(fields, year) + fields.get("d", 1) - 1
 
 
-def _way_to_the_day(fields: Fields) -> str:
-    """The letter of the number that the day is found by."""
+def _determining_field(fields: Fields) -> str:
+    """The letter of the field that determines the day."""
     stamps = {
         "d": fields.stamp("d"),
         "W": fields.stamp_of_both("W", "E"),
@@ -98,10 +98,10 @@ def _way_to_the_day(fields: Fields) -> str:
         "w": fields.stamp_of_both("w", "E"),
     }
     if not any(stamps.values()):
-        # A week without its day, or a weekday without its week.
+        # A week without a weekday, or a weekday without a week.
         alone = {"W": fields.stamp("W"), "w": fields.stamp("w")}
         stamps = {"d": 0, **alone, "F": max(fields.stamp("F"), fields.stamp("E"))}
-    # A weekday may belong to a week of the month and of the year: then the week read last wins.
+    # A weekday may belong to a week of the month and of the year: the last parsed one wins.
     return max(stamps, key=lambda letter: (stamps[letter], fields.stamp(letter)))
 
 
@@ -116,7 +116,7 @@ def _day_of_week_in_year(fields: Fields, year: int) -> int:
 
 
 def day_of_week(days: int) -> int:
-    """Of days since 1970: 0 is Sunday."""
+    """The weekday of days since 1970: 0 is Sunday."""
     return (days + 4) % 7
 
 
@@ -125,8 +125,8 @@ def _sunday_before(days: int) -> int:
 
 
 def week_of_year(days: int) -> tuple[int, int]:
-    """The year that a day's week belongs to, and the week's number in it."""
+    """The week-based year of a day, and its week."""
     from_sunday = _sunday_before(days)
-    # The year's first week has its first day: so it is the year of the week's Saturday.
+    # The first week has the first day of the year: so it is the year of the week's Saturday.
     year, _, _ = date_of(from_sunday + 6)
     return year, (from_sunday - _sunday_before(days_of(year, 1, 1))) // 7 + 1

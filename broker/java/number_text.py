@@ -1,4 +1,4 @@
-"""Numbers as Java formats and parses them; ValueError says why a string is not a number."""
+"""Formats and parses numbers as Java does; ValueError if a string is not a number."""
 
 import re
 from base64 import b64decode
@@ -19,7 +19,7 @@ SPECIAL_DOUBLES = {
     for sign in ("", "+", "-")
     for name, value in (("NaN", float("nan")), ("Infinity", float("inf")))
 }
-# What Java's String.trim takes away.
+# The characters that Java's String.trim removes.
 CONTROLS_AND_SPACE = "".join(map(chr, range(33)))
 # Larger exponents would produce endless zeros in plain notation.
 EXPONENT_MAX = 10_000
@@ -34,14 +34,16 @@ def float_text(number: float) -> str:
     """A 32-bit float as Float.toString of Java 19 prints it: 0.1, which no double equals."""
     if not isfinite(number):
         return double_text(number)
-    # The fewest digits that no other float of 32 bits is nearer to.
-    texts = (f"{number:.{digits}g}" for digits in range(1, 10))
-    shortest = next((text for text in texts if c_float(float(text)).value == number), repr(number))
+    # The fewest digits that identify the 32-bit float.
+    candidates = (f"{number:.{digits}g}" for digits in range(1, 10))
+    shortest = next(
+        (text for text in candidates if c_float(float(text)).value == number), repr(number)
+    )
     return _floating_text(number, repr(float(shortest)))
 
 
 def _floating_text(number: float, text: str) -> str:
-    """What Java makes of the shortest digits, which are Python's."""
+    """Java's format of the shortest digits, which are Python's."""
     if 0.001 <= abs(number) < 10_000_000 or number == 0:
         return text
     if not isfinite(number):
@@ -53,14 +55,14 @@ def _floating_text(number: float, text: str) -> str:
     exponent = int(power or 0) + len(digits) - len(fraction) - 1
     digits = digits.rstrip("0")
     if len(digits) == 1:
-        # Java has at least two digits, and these are the nearest two: 4.9E-324, not 5.0E-324.
+        # Java prints at least two digits: 4.9E-324, not 5.0E-324.
         mantissa, _, power = f"{abs(number):.1e}".partition("e")
         return f"{sign}{mantissa}E{int(power)}"
     return f"{sign}{digits[0]}.{digits[1:]}E{exponent}"
 
 
 def as_double(value: object) -> float:
-    """A column's value as a double; whole numbers are taken too."""
+    """A column's value as a double; integers are accepted, too."""
     if type(value) is float:
         return value
     if type(value) is not int:
@@ -79,7 +81,7 @@ def parse_integer(text: str, low: int, high: int) -> int:
 
 
 def in_range(number: int, low: int, high: int) -> int:
-    """The number, if it is not too small or too large."""
+    """The number; ValueError if it is out of range."""
     if not low <= number <= high:
         raise ValueError("the number is out of range")
     return number
@@ -88,7 +90,7 @@ def in_range(number: int, low: int, high: int) -> int:
 def parse_double(text: str) -> float:
     """As Double.parseDouble: spaces around it and a type suffix are allowed."""
     if text.isascii() and text[-1:].isdigit() and "_" not in text:
-        # Such strings mean the same in Python; its names of infinity end with letters.
+        # Python parses these the same; its names of infinity end with letters.
         try:
             return float(text)
         except ValueError:
@@ -109,14 +111,14 @@ def parse_double(text: str) -> float:
 
 
 def decimal_text(number: Decimal) -> str:
-    """A decimal as BigDecimal.toPlainString prints it, all its zeros included."""
+    """A decimal as BigDecimal.toPlainString prints it, including trailing zeros."""
     if not number.is_finite() or abs(number.adjusted()) > EXPONENT_MAX:
         raise ValueError("the number cannot be written with plain digits")
     return format(number if number else number.copy_abs(), "f")
 
 
 def parse_base64(text: str) -> bytes:
-    """Bytes in the common alphabet, with padding."""
+    """Decode standard base64 with padding."""
     try:
         return b64decode(text, validate=True)
     except ValueError:

@@ -1,21 +1,27 @@
-r"""Regular expressions of Java, made into those of Python.
+r"""Translates regular expressions of Java to Python.
 
-Most of the two languages is the same. What differs is rewritten:
+Most syntax is the same. The differences are rewritten:
 
     \d \w \s \b     ASCII only, unless (?U)
-    . ^ $ \Z        know all of Java's line ends
+    . ^ $ \Z        match all of Java's line terminators
     (?<name>x) \k<name> \Q..\E \h \R \z \x{1F600} \cA \0101 \p{Lu} \p{Alpha}
     [a-z&&[^b]]     intersections and unions of classes
     (?i) in the middle of an expression
 
-Names of scripts and blocks, \G, \X and lookbehinds of changing length have no equal: they are
-refused. Strings are bounded, and so is the time: see `broker.linear_patterns`.
+Names of scripts and blocks, \G, \X and lookbehinds of variable length have no equivalent: they are
+refused. The length of strings and the time are limited: see `broker.linear_patterns`.
 """
 
 import re
 from functools import lru_cache
 
-from broker.java.character_classes import ANY_SIGN, escape_class, negated, property_class, union
+from broker.java.character_classes import (
+    ANY_CHARACTER,
+    escape_class,
+    negated,
+    property_class,
+    union,
+)
 from broker.linear_patterns import Pattern
 
 PATTERN_MAX = 10_000
@@ -39,7 +45,7 @@ PLAIN_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x
 
 @lru_cache(maxsize=1000)
 def compile_pattern(pattern: str) -> Pattern:
-    """The compiled expression; ValueError says what is wrong with it."""
+    """The compiled expression; ValueError if it is invalid."""
     if len(pattern) > PATTERN_MAX:
         raise ValueError(f"the regular expression is longer than {PATTERN_MAX}")
     try:
@@ -51,21 +57,21 @@ def compile_pattern(pattern: str) -> Pattern:
 
 
 def _without_line_ends(source: str) -> str:
-    """The same for strings that have no line ends but line feeds, and none at their end."""
+    """A variant for strings without line terminators except line feeds, none at the end."""
     for place, simpler in ((LAST_LINE, r"\Z"), (LINE_START, "(?m:^)"), (LINE_END, "(?m:$)")):
         source = source.replace(place, simpler)
     return source
 
 
 def bounded(text: str) -> str:
-    """The text, if it is not too long to search in."""
+    """The string; ValueError if it is too long to search."""
     if len(text) > TEXT_MAX:
         raise ValueError(f"the string to search is longer than {TEXT_MAX}")
     return text
 
 
 class _Translator:
-    """Reads an expression from left to right and rewrites it."""
+    """Translates an expression from left to right."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
@@ -74,7 +80,6 @@ class _Translator:
         self._depth = 0
 
     def translate(self) -> str:
-        """The whole expression."""
         written = self._alternatives(frozenset())
         if self._place < len(self._pattern):
             raise ValueError(f"Unmatched closing ')' near index {self._place}")
@@ -84,7 +89,7 @@ class _Translator:
         return self._pattern.startswith(text, self._place)
 
     def _alternatives(self, flags: frozenset[str]) -> str:
-        """Up to the end of a group. Flags set inside hold until there, across bars."""
+        """Alternatives up to the end of a group. Flags set inside apply up to there."""
         self._depth += 1
         if self._depth > DEPTH_MAX:
             raise ValueError(f"groups are nested deeper than {DEPTH_MAX}")
@@ -106,7 +111,7 @@ class _Translator:
         return "|".join([*branches, branch])
 
     def _piece(self, flags: frozenset[str], outer: frozenset[str]) -> str:
-        """One atom with its quantifier, under the flags that Python must know."""
+        """One atom with its quantifier, and the flags for Python."""
         atom = self._atom(flags)
         if atom is None:
             return ""
@@ -119,34 +124,34 @@ class _Translator:
         return _scoped(atom, flags, outer)
 
     def _atom(self, flags: frozenset[str]) -> str | None:
-        sign = self._pattern[self._place]
-        if "x" in flags and (sign.isspace() or sign == "#"):
-            self._skip_comment(sign)
+        character = self._pattern[self._place]
+        if "x" in flags and (character.isspace() or character == "#"):
+            self._skip_comment(character)
             return None
-        if sign == "(":
+        if character == "(":
             return self._group(flags)
-        if sign == "[":
+        if character == "[":
             self._place += 1
             return self._class(flags)
-        if sign == "\\":
+        if character == "\\":
             self._place += 1
             return self._escape(flags)
-        if sign in "*+?{":
-            raise ValueError(f"Dangling meta character '{sign}' near index {self._place}")
+        if character in "*+?{":
+            raise ValueError(f"Dangling meta character '{character}' near index {self._place}")
         self._place += 1
-        if sign == ".":
+        if character == ".":
             if "s" in flags:
-                return ANY_SIGN
+                return ANY_CHARACTER
             return "." if "d" in flags else f"[^{LINE_ENDS}]"
-        if sign == "^":
+        if character == "^":
             return LINE_START if "m" in flags else r"\A"
-        if sign == "$":
+        if character == "$":
             return LINE_END if "m" in flags else LAST_LINE
-        return re.escape(sign)
+        return re.escape(character)
 
-    def _skip_comment(self, sign: str) -> None:
+    def _skip_comment(self, character: str) -> None:
         end = self._place + 1
-        if sign == "#":
+        if character == "#":
             end = self._pattern.find("\n", self._place)
             end = len(self._pattern) if end < 0 else end
         self._place = end
@@ -178,27 +183,27 @@ class _Translator:
         return f"{opening}{written})"
 
     def _escape(self, flags: frozenset[str]) -> str | None:
-        """What follows a backslash, outside of classes."""
-        sign = self._next_sign()
+        """The rest of an escape outside of classes."""
+        character = self._next_character()
         anchors = {"A": r"\A", "z": r"\Z", "Z": LAST_LINE, "R": ANY_LINE_END}
-        if sign in anchors:
+        if character in anchors:
             self._place += 1
-            return anchors[sign]
-        if sign in "bB":
+            return anchors[character]
+        if character in "bB":
             self._place += 1
-            return f"\\{sign}"
-        if sign == "Q":
+            return f"\\{character}"
+        if character == "Q":
             return self._literal()
-        if sign == "E":
+        if character == "E":
             self._place += 1
             return None
-        if sign == "k":
+        if character == "k":
             return self._named_reference()
-        if sign in "123456789":
+        if character in "123456789":
             return self._reference()
         return self._shared_escape(flags)
 
-    def _next_sign(self) -> str:
+    def _next_character(self) -> str:
         if self._place >= len(self._pattern):
             raise ValueError("a backslash ends the expression")
         return self._pattern[self._place]
@@ -210,7 +215,7 @@ class _Translator:
         self._place = len(self._pattern) if end < 0 else end + 2
         if not text:
             return None
-        # A quantifier after it is for its last sign only.
+        # A quantifier after it is for its last character only.
         return re.escape(text[:-1]) + re.escape(text[-1])
 
     def _named_reference(self) -> str:
@@ -221,7 +226,7 @@ class _Translator:
         return f"(?P={found[1]})"
 
     def _reference(self) -> str:
-        """A group by its number: further digits belong to it as long as there is such a group."""
+        """A numbered group: more digits belong to the number while there is such a group."""
         number = int(self._pattern[self._place])
         self._place += 1
         while self._place < len(self._pattern) and self._pattern[self._place] in "0123456789":
@@ -233,9 +238,9 @@ class _Translator:
         return rf"(?:\{number})"
 
     def _shared_escape(self, flags: frozenset[str]) -> str:
-        """What follows a backslash anywhere: a class or a sign."""
-        sign = self._next_sign()
-        known = escape_class(sign, unicode="U" in flags)
+        """The rest of an escape: a class or a character."""
+        character = self._next_character()
+        known = escape_class(character, unicode="U" in flags)
         if known is not None:
             self._place += 1
             return known
@@ -244,9 +249,9 @@ class _Translator:
             self._place = found.end()
             chosen = property_class(found[2] or found[3], unicode="U" in flags)
             return negated(chosen) if found[1] == "P" else chosen
-        return re.escape(self._sign())
+        return re.escape(self._character())
 
-    def _sign(self) -> str:
+    def _character(self) -> str:
         """The character that an escape stands for."""
         found = CODE.match(self._pattern, self._place)
         if found is not None:
@@ -255,14 +260,14 @@ class _Translator:
                 return chr(ord(found[5]) ^ 64)
             digits = found[1] or found[2] or found[3]
             return chr(int(found[4], 8) if digits is None else int(digits, 16))
-        sign = self._next_sign()
-        if sign.isascii() and sign.isalpha() and sign not in PLAIN_ESCAPES:
+        character = self._next_character()
+        if character.isascii() and character.isalpha() and character not in PLAIN_ESCAPES:
             raise ValueError(f"Illegal/unsupported escape sequence near index {self._place}")
         self._place += 1
-        return PLAIN_ESCAPES.get(sign, sign)
+        return PLAIN_ESCAPES.get(character, character)
 
     def _class(self, flags: frozenset[str]) -> str:
-        """A class after its opening bracket: unions, split by intersections."""
+        """A class after its opening bracket: unions, separated by intersections."""
         self._depth += 1
         if self._depth > DEPTH_MAX:
             raise ValueError(f"classes are nested deeper than {DEPTH_MAX}")
@@ -297,7 +302,7 @@ class _Translator:
         return negated(whole) if negate else whole
 
     def _range(self, flags: frozenset[str]) -> str:
-        """One character, two with a hyphen between them, or a class that an escape stands for."""
+        """A character, a range, or the class of an escape."""
         low = self._member(flags)
         if len(low) > 1:
             return low
@@ -311,13 +316,13 @@ class _Translator:
         return f"[{re.escape(low)}-{re.escape(high)}]"
 
     def _member(self, flags: frozenset[str]) -> str:
-        """A sign, or a class in brackets."""
-        sign = self._pattern[self._place]
-        if sign != "\\":
+        """A character, or a nested class."""
+        character = self._pattern[self._place]
+        if character != "\\":
             self._place += 1
-            return sign
+            return character
         self._place += 1
-        following = self._next_sign()
+        following = self._next_character()
         if following == "Q":
             literal = self._pattern.find("\\E", self._place)
             text = self._pattern[self._place + 1 : literal if literal >= 0 else None]
@@ -328,7 +333,7 @@ class _Translator:
         known = escape_class(following, unicode="U" in flags)
         if known is not None or PROPERTY.match(self._pattern, self._place):
             return self._shared_escape(flags)
-        return self._sign()
+        return self._character()
 
 
 def _switched(flags: frozenset[str], switch: re.Match[str]) -> frozenset[str]:
@@ -336,7 +341,7 @@ def _switched(flags: frozenset[str], switch: re.Match[str]) -> frozenset[str]:
 
 
 def _python_flags(flags: frozenset[str]) -> str:
-    """Those that Python's engine needs to know; the others are written out."""
+    """The flags for Python's engine; all others are expanded."""
     return ("i" if "i" in flags else "") + ("u" if flags & {"u", "U"} else "")
 
 

@@ -1,7 +1,6 @@
 """A fast path for common patterns: numbers of fixed width, literals, and an offset at the end.
 
-What it cannot read or write is left to the general way, which knows all the rules; what it can is
-the same in both.
+Strings and values that it does not support are left to the general code; the results are the same.
 """
 
 import re
@@ -12,12 +11,12 @@ from broker.java.date_patterns import Element, Fraction, Literal, Number, Offset
 from broker.java.time_zones import DAY_SECONDS, parse_offset
 from broker.java.times import date_of, days_of
 
-# Local seconds since 1970, milliseconds, and the offset if the text has one.
+# Local seconds since 1970, milliseconds, and the offset if the string has one.
 QuickRead = Callable[[str], tuple[int, int, int | None] | None]
 # From days since 1970 and milliseconds of the day.
 QuickWrite = Callable[[int, int], str | None]
 
-# Their order is that of the numbers which are put together.
+# In the order of the combined numbers.
 WIDTHS = {
     "Year": 4,
     "MonthOfYear": 2,
@@ -34,7 +33,7 @@ cached_date = lru_cache(maxsize=4096)(date_of)
 
 
 def _field(element: Element) -> str | None:
-    """The field of a number that has its usual width."""
+    """The field of a number of its usual width."""
     if isinstance(element, Fraction):
         return "NanoOfSecond"
     if not isinstance(element, Number) or element.base is not None:
@@ -52,7 +51,7 @@ def _seconds(offset: str) -> int | None:
 
 
 def quick_reader(elements: tuple[Element, ...]) -> QuickRead | None:
-    """The function that reads a timestamp quickly, None if the pattern has more to it."""
+    """A fast timestamp parser; None if the pattern is not supported."""
     form, names = "", []
     fraction = 0
     *body, last = elements or (Literal(""),)
@@ -86,7 +85,7 @@ def _reader(
     form: re.Pattern[str], names: list[str], fraction: int, *, has_offset: bool
 ) -> QuickRead:
     count = len(names)
-    # Missing numbers are taken from the zero that is put after those of the text.
+    # Missing numbers are the zero that is appended to the parsed ones.
     order = [names.index(each) if each in names else count for each in WIDTHS]
     at_year, at_month, at_day, at_hour, at_minute, at_second, at_fraction = order
     scale = 10**fraction
@@ -97,11 +96,11 @@ def _reader(
             return None
         offset: int | None = None
         if has_offset:
-            *texts, last = found.groups()
+            *digits, last = found.groups()
             offset = _seconds(last)
             if offset is None:
                 return None
-            numbers = [*map(int, texts), 0]
+            numbers = [*map(int, digits), 0]
         else:
             numbers = [*map(int, found.groups()), 0]
         hour, minute, second = numbers[at_hour], numbers[at_minute], numbers[at_second]
@@ -118,7 +117,7 @@ def _reader(
 
 
 def quick_writer(elements: tuple[Element, ...]) -> QuickWrite | None:
-    """The function that writes years 1 to 9999 quickly, None if the pattern has more to it."""
+    """A fast formatter for the years 1 to 9999; None if the pattern is not supported."""
     form, names = "", []
     scale = 1
     for element in elements:

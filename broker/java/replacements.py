@@ -1,4 +1,4 @@
-"""Replacements of Java's regular expressions: $1 and ${name} stand for groups."""
+"""Replacement strings of Java's regular expressions: $1 and ${name} refer to groups."""
 
 import re
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _PIECE = re.compile(
 
 @lru_cache(maxsize=1000)
 def replacement_filler(pattern: str, replacement: str) -> Callable[[Match], str]:
-    """The function that fills groups into a replacement."""
+    """A function that fills the groups of a match into a replacement."""
     compiled = compile_pattern(pattern)
     parts: list[str | int] = []
     for found in _PIECE.finditer(replacement):
@@ -40,7 +40,7 @@ def replacement_filler(pattern: str, replacement: str) -> Callable[[Match], str]
 
 
 def _numbered(digits: str, groups: int) -> list[str | int]:
-    """A group's number has as many of the digits as there is a group for."""
+    """A group number has as many digits as there is a group for."""
     number, used = int(digits[0]), 1
     if number > groups:
         raise ValueError(f"No group {number}")

@@ -1,12 +1,11 @@
-"""SimpleDateFormat: Java's older patterns of dates, in UTC and English, with its leniency.
+"""SimpleDateFormat: Java's older, lenient date patterns, in UTC and English.
 
     G era            y year           Y year of the week   M L month           w week of year
     W week of month  D day of year    d day                F weekday's number  E weekday
     u 1 is Monday    a AM, PM         H 0-23  k 1-24       K 0-11  h 1-12      m s S
     z UTC, GMT+1:00  Z +0100          X +01  XX +0100  XXX +01:00, or Z        'text'
 
-Reading skips spaces before numbers, lets numbers be larger than the calendar knows, and does not
-look at what follows the last field.
+Parsing skips spaces before numbers, lets numbers overflow, and ignores the rest of the string.
 """
 
 import re
@@ -35,17 +34,17 @@ WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "S
 ERAS = ("BC", "AD")
 HALF_DAYS = ("AM", "PM")
 LETTERS = "GyMdkHmsSEDFwWahKzZYuXL"
-# Two digits of a year mean one from 80 years ago to 20 years ahead.
+# Two-digit years are from 80 years ago to 20 years ahead.
 YEARS_BACK = 80
 
 
 class InvalidDate(ValueError):
-    """A text that does not match the pattern."""
+    """A string that does not match the pattern."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """Some letters of the pattern, or with `letter` empty a text that stands for itself."""
+    """A run of one letter or, with an empty `letter`, a literal."""
 
     letter: str
     count: int
@@ -57,7 +56,7 @@ class _Item:
 
 
 def _items(pattern: str) -> list[_Item]:
-    """The parts of a pattern; ValueError, in Java's words, if it is none."""
+    """The parts of a pattern; ValueError, in Java's words, if it is invalid."""
     items: list[_Item] = []
     place = 0
     while place < len(pattern):
@@ -85,10 +84,10 @@ _TOKEN = re.compile(r"''|'(?:[^']|'')+'|'|([A-Za-z])\1*|[^A-Za-z']+", re.DOTALL)
 
 
 class SimpleDateFormat:
-    """Writes and reads dates by one pattern."""
+    """Formats and parses dates with one pattern."""
 
     def __init__(self, pattern: str, clock: Clock | None = None) -> None:
-        """ValueError if the pattern is none; the clock says which century two digits mean."""
+        """ValueError for an invalid pattern; the clock determines the century of short years."""
         self.pattern = pattern
         items = _items(pattern)
         self._writers = [_writer(item) for item in items]
@@ -100,12 +99,12 @@ class SimpleDateFormat:
         ]
 
     def format(self, milliseconds: int) -> str:
-        """The text of a point in time."""
+        """Format milliseconds since 1970."""
         moment = _Moment(milliseconds)
         return "".join([write(moment) for write in self._writers])
 
     def parse(self, text: str) -> int:
-        """The milliseconds since 1970 that a text says; InvalidDate if it does not match."""
+        """Parse a string to milliseconds since 1970; InvalidDate if it does not match."""
         fields = Fields()
         place = 0
         for read in self._readers:
@@ -119,13 +118,13 @@ class SimpleDateFormat:
 
 @dataclass(frozen=True, slots=True)
 class _Century:
-    """The hundred years that two digits mean."""
+    """The hundred years of two-digit years."""
 
     start_ms: int
     start_year: int
 
     def year(self, digits: int) -> int:
-        """The year whose last digits these are."""
+        """The year with these last two digits."""
         century, start = divmod(self.start_year, 100)
         return 100 * century + digits + (100 if digits < start else 0)
 
@@ -139,7 +138,7 @@ def _century(now_ms: int) -> _Century:
 
 
 class _Moment:
-    """A point in time, taken apart."""
+    """The fields of a point in time."""
 
     __slots__ = ("day", "days", "month", "of_day", "year")
 
@@ -214,7 +213,7 @@ def _zone_name(item: _Item) -> str:
     return "+0000" if item.letter == "Z" else "Z"
 
 
-# Reads a text from a place on, and returns the place after it.
+# Parses a string at an index, and returns the index after the parsed part.
 _Read = Callable[[str, int, Fields], int]
 
 _INTEGER = re.compile(r"-?[0-9]+")
@@ -260,7 +259,7 @@ _WHOLE_NAMES: dict[str, Sequence[str]] = {"G": ERAS, "a": HALF_DAYS}
 
 
 def _width(item: _Item, following: _Item) -> int | None:
-    """The length of a number: as many as letters, if another number follows immediately."""
+    """The width of a number: exact if another number follows immediately."""
     return item.count if following.letter and following.is_number else None
 
 
@@ -272,13 +271,13 @@ def _reader(item: _Item, width: int | None, century: _Century) -> _Read:
             return _zone_reader(item)
         case letter if letter in _NAMES and not item.is_number:
             names = _NAMES[letter]
-            texts = {name: at for at, name in enumerate(names)}
-            texts |= {name[:3]: at for at, name in enumerate(names)}
+            numbers_by_name = {name: at for at, name in enumerate(names)}
+            numbers_by_name |= {name[:3]: at for at, name in enumerate(names)}
             first = 1 if letter in "ML" else 0
-            return _name_reader("M" if letter == "L" else letter, texts, first)
+            return _name_reader("M" if letter == "L" else letter, numbers_by_name, first)
         case "G" | "a":
-            texts = {name: at for at, name in enumerate(_WHOLE_NAMES[item.letter])}
-            return _name_reader(item.letter, texts, 0)
+            numbers_by_name = {name: at for at, name in enumerate(_WHOLE_NAMES[item.letter])}
+            return _name_reader(item.letter, numbers_by_name, 0)
         case _:
             return _number_reader(item, width, century)
 
@@ -330,7 +329,7 @@ def _number_reader(item: _Item, width: int | None, century: _Century) -> _Read:
 
 
 def _putter(item: _Item, century: _Century) -> Callable[[str, Fields], None]:
-    """What is kept of the digits of a field."""
+    """A function that stores the digits of a field."""
     match item.letter:
         case "y" | "Y" if item.count <= 2:
             return lambda digits, fields: _put_year(item.letter, digits, century, fields)
@@ -349,7 +348,7 @@ def _putter(item: _Item, century: _Century) -> Callable[[str, Fields], None]:
 
 
 def _weekday(number: int) -> int:
-    """Counted from Sunday; numbers that are no weekdays are taken as if they were so counted."""
+    """The weekday counted from Sunday; other numbers are kept."""
     return number % 7 if 1 <= number <= 7 else (number - 1) % 7
 
 

@@ -1,8 +1,7 @@
 """Time zones by the names that java.time.ZoneId knows: regions, UTC, GMT+2, +02:00, Z.
 
-Local times are seconds since 1970 on the zone's own calendar. A local time that a change of clocks
-skips is moved forward by what was skipped; one that comes twice means the first, unless an offset
-is preferred and possible.
+Local times are seconds since 1970 in the zone. A local time in a gap is moved forward by the length
+of the gap; an ambiguous one is the earlier, unless a preferred offset is valid.
 """
 
 import re
@@ -16,11 +15,11 @@ from broker.java.times import date_of, days_of
 
 DAY_SECONDS = 24 * 60 * 60
 OFFSET_MAX_SECONDS = 18 * 60 * 60
-# Years that datetime has, without those at its ends: offsets may not lead out of it.
+# The years of datetime, except the first and last: offsets must not exceed its range.
 YEAR_MIN, YEAR_MAX = 2, 9998
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_LOCAL = datetime(1970, 1, 1)  # noqa: DTZ001 - local times have no zone
-# Since 1973 clocks change, and offsets are, in whole minutes only.
+# Since 1973, offsets and their changes are in whole minutes.
 WHOLE_MINUTES_SINCE = 94_694_400
 OFFSET = re.compile(
     r"([+-])(?:([0-9])|([0-9]{2})(?::?([0-9]{2}))?|([0-9]{2})([0-9]{2})([0-9]{2})"
@@ -32,7 +31,7 @@ REGION = re.compile(r"[A-Za-z][A-Za-z0-9~/._+-]+", re.ASCII)
 
 
 class Zone(Protocol):
-    """What local times mean somewhere."""
+    """A time zone."""
 
     @property
     def name(self) -> str:
@@ -40,11 +39,11 @@ class Zone(Protocol):
         ...
 
     def offset_at(self, instant: int) -> int:
-        """Seconds that local time is ahead of UTC at an instant, which is seconds since 1970."""
+        """The UTC offset in seconds at an instant, which is in seconds since 1970."""
         ...
 
     def instant_of(self, local: int, preferred: int | None = None) -> int:
-        """Seconds since 1970 of a local time."""
+        """The instant of a local time."""
         ...
 
     def short_name(self, instant: int) -> str:
@@ -54,21 +53,18 @@ class Zone(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FixedZone:
-    """A zone whose clocks never change."""
+    """A zone with a fixed offset."""
 
     name: str
     seconds: int
 
     def offset_at(self, instant: int) -> int:
-        """Always the same."""
         return self.seconds
 
     def instant_of(self, local: int, preferred: int | None = None) -> int:
-        """Without any surprise."""
         return local - self.seconds
 
     def short_name(self, instant: int) -> str:
-        """Its name."""
         return self.name
 
 
@@ -80,22 +76,22 @@ class RegionZone:
     rules: ZoneInfo
 
     def offset_at(self, instant: int) -> int:
-        """As the database says; rules of the last years known hold forever."""
+        """From the time zone database; its last rules continue forever."""
         if instant >= WHOLE_MINUTES_SINCE:
             return _offset_in_minute(self.rules, instant // 60)
         return _offset(self.rules, instant)
 
     def instant_of(self, local: int, preferred: int | None = None) -> int:
-        """The instant of a local time; see the module about those that come twice or never."""
+        """The instant of a local time; see the module for gaps and ambiguous times."""
         if local >= WHOLE_MINUTES_SINCE:
             first, second = _offsets_in_local_minute(self.rules, local // 60)
         else:
             first, second = _local_offsets(self.rules, local)
-        # In a gap the first offset is that before it, so the result is later by the gap.
+        # In a gap, the first offset is the one before it: the result is later by the gap.
         return local - (second if second < first and preferred == second else first)
 
     def short_name(self, instant: int) -> str:
-        """The abbreviation, or the offset where people have none."""
+        """The abbreviation, or the offset if there is none."""
         found = _at(self.rules, instant).tzname() or ""
         return found if found.isalpha() else localized_offset(self.offset_at(instant), full=True)
 
@@ -111,7 +107,7 @@ def _offset(rules: ZoneInfo, instant: int) -> int:
 
 
 def _local_offsets(rules: ZoneInfo, local: int) -> tuple[int, int]:
-    """The offsets that a local time may have, or those around it if no clock shows it."""
+    """The possible offsets of a local time, or those around a gap."""
     moment = (EPOCH_LOCAL + timedelta(seconds=_near(local))).replace(tzinfo=rules)
     first, second = moment.utcoffset(), moment.replace(fold=1).utcoffset()
     assert first is not None, "regions always have an offset"
@@ -130,7 +126,7 @@ def _offsets_in_local_minute(rules: ZoneInfo, minute: int) -> tuple[int, int]:
 
 
 def _near(seconds: int) -> int:
-    """Seconds of a year that datetime has, with the same rules."""
+    """The same second in a year of datetime with the same rules."""
     year = date_of(seconds // DAY_SECONDS)[0]
     if YEAR_MIN <= year <= YEAR_MAX:
         return seconds
@@ -142,7 +138,7 @@ def _near(seconds: int) -> int:
 
 @lru_cache(maxsize=1024)
 def zone_of(name: str) -> Zone:
-    """The zone of a name; ValueError if there is none."""
+    """The zone of an id; ValueError if it is invalid."""
     if name == "Z":
         return FixedZone("Z", 0)
     if name[:1] in ("+", "-"):
@@ -179,14 +175,14 @@ def offset_name(seconds: int) -> str:
 
 
 def offset_text(seconds: int) -> str:
-    """+hh:mm, with seconds if there are some."""
+    """+hh:mm, with seconds if they are not zero."""
     sign = "-" if seconds < 0 else "+"
     minutes, rest = divmod(abs(seconds), 60)
     return f"{sign}{minutes // 60:02d}:{minutes % 60:02d}" + (f":{rest:02d}" if rest else "")
 
 
 def localized_offset(seconds: int, *, full: bool) -> str:
-    """GMT+2 or GMT+02:00; GMT alone if there is no difference."""
+    """GMT+2 or GMT+02:00; GMT for the offset 0."""
     if not seconds:
         return "GMT"
     if full:

@@ -1,10 +1,10 @@
-"""Times as Java formats and parses them; ValueError says why a string is not a time.
+"""Formats and parses times as Java does; ValueError if a string is not a time.
 
-    TIMESTAMP 2024-02-29T10:00:00.000, read with a zone (+0200, Z) or in part (2024, 2024-02-29T10)
-    DATE      2024-02-29, read in part (2024-02)
-    TIME      10:00 or 10:00:30, read with fractions of a second
+    TIMESTAMP 2024-02-29T10:00:00.000, also with a zone (+0200, Z) or partial (2024, 2024-02-29T10)
+    DATE      2024-02-29, also partial (2024-02)
+    TIME      10:00 or 10:00:30, also with fractions of a second
 
-The calendar is computed here, because Java's has years that datetime does not have.
+The calendar is computed here: Java supports years that datetime does not.
 """
 
 import re
@@ -21,13 +21,13 @@ DAYS_OF_MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def days_of(year: int, month: int, day: int) -> int:
-    """Days since 1970 of a date; ValueError if there is no such date."""
+    """Days since 1970 of a date; ValueError if the date does not exist."""
     if not 1 <= month <= 12:
         raise ValueError("a year has 12 months")
     leap = month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= day <= DAYS_OF_MONTHS[month - 1] + leap:
         raise ValueError("the month has no such day")
-    # Years begin in March here, so that the leap day is their last one.
+    # Years begin in March here, so that the leap day is the last day.
     shifted = year - (month <= 2)
     era, year_of_era = divmod(shifted, 400)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
@@ -62,7 +62,7 @@ def date_text(days: int) -> str:
 
 
 def time_text(milliseconds: int) -> str:
-    """A time as ksqlDB casts it: without fractions of seconds, and without seconds if zero."""
+    """A time as ksqlDB casts it: without fractions, and without seconds if they are zero."""
     minutes, seconds = divmod(milliseconds // 1000, 60)
     hours, minutes = divmod(minutes, 60)
     if not 0 <= hours < 24:
@@ -124,7 +124,7 @@ def _milliseconds(
 
 
 def _zone(text: str) -> int:
-    """Seconds that a zone is ahead of UTC."""
+    """The UTC offset of a zone in seconds."""
     if not text.strip():
         return 0
     found = ZONE.fullmatch(text)

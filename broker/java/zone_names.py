@@ -1,8 +1,8 @@
-"""Names of time zones in English: which zone an abbreviation means, and long names."""
+"""English names of time zones: the zones of abbreviations, and long names."""
 
 from broker.java.time_zones import Zone, localized_offset
 
-# Abbreviation, long name, and the zone that Java takes when a string has one of the two.
+# Abbreviation, long name, and the zone that Java uses for either.
 _NAMES = (
     ("PST", "Pacific Standard Time", "America/Los_Angeles"),
     ("PDT", "Pacific Daylight Time", "America/Los_Angeles"),
@@ -54,7 +54,7 @@ _NAMES = (
 )
 ZONES_BY_NAME = {name.lower(): zone for short, long, zone in _NAMES for name in (short, long)}
 _LONG_NAMES = {short: long for short, long, _ in _NAMES}
-# The same abbreviation, elsewhere.
+# The same abbreviations in other regions.
 _ELSEWHERE = {
     ("Asia/Shanghai", "CST"): "China Standard Time",
     ("Asia/Taipei", "CST"): "Taipei Standard Time",
@@ -65,7 +65,7 @@ _ELSEWHERE = {
 
 
 def long_name(zone: Zone, instant: int) -> str:
-    """A zone's long name at an instant, or its difference from GMT."""
+    """A zone's long name at an instant, or its offset from GMT."""
     short = zone.short_name(instant)
     found = _ELSEWHERE.get((zone.name, short)) or _LONG_NAMES.get(short)
     return found or (

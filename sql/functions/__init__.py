@@ -1,1 +1,1 @@
-"""The functions of SQL: one module for each family, all in one registry."""
+"""SQL functions: one module per family, combined in one registry."""

@@ -1,7 +1,7 @@
 """Aggregates that need one value: COUNT, SUM, SUM_LIST, AVG, MIN and MAX.
 
-An aggregator's states are values of a column's type, so that any format can store them. `add` may
-change the state it gets, and results are never the state itself if that can change.
+States are values of SQL types, so that any format can store them. `add` may modify its state, but
+results are never a mutable state.
 """
 
 from typing import Any
@@ -13,47 +13,40 @@ from sql.functions.registry import Aggregator, Family, Settings
 
 aggregates = Family("AGGREGATE")
 
-# Any: states and values have the types that the aggregators name.
+# Any: the aggregators define the types of states and values.
 Types = tuple[DataType, ...]
 Constants = tuple[object, ...]
 
 
 class Count:
-    """COUNT(column): how many values are not null."""
+    """COUNT(column): the number of values that are not null."""
 
     state_type: DataType = BIGINT
     result_type: DataType = BIGINT
 
     def initial(self) -> int:
-        """No rows."""
         return 0
 
     def add(self, state: int, value: object) -> int:
-        """One more, if it is there."""
         return state if value is None else state + 1
 
     def undo(self, state: int, value: object) -> int:
-        """One less, if it was there."""
         return state if value is None else state - 1
 
     def merge(self, left: int, right: int) -> int:
-        """Those of both."""
         return left + right
 
     def result(self, state: int) -> int:
-        """The count."""
         return state
 
 
 class CountRows(Count):
-    """COUNT(): how many rows there are."""
+    """COUNT(): the number of rows."""
 
     def add(self, state: int, value: object = None) -> int:
-        """One more."""
         return state + 1
 
     def undo(self, state: int, value: object = None) -> int:
-        """One less."""
         return state - 1
 
 
@@ -63,18 +56,16 @@ class CountRows(Count):
     undoable=True,
 )
 def count(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """Of a column."""
     return Count()
 
 
 @aggregates.aggregate("COUNT() -> BIGINT", undoable=True)
 def count_rows(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """Of rows."""
     return CountRows()
 
 
 class Sum:
-    """SUM; 0 where there are no values."""
+    """SUM; 0 if there are no values."""
 
     def __init__(self, type_: DataType) -> None:
         self.state_type = self.result_type = type_
@@ -82,23 +73,18 @@ class Sum:
         self._zero = zero(type_)
 
     def initial(self) -> Any:
-        """No values."""
         return self._zero
 
     def add(self, state: Any, value: Any) -> Any:
-        """Adds a value that is not null."""
         return state if value is None else self._plus(state, value)
 
     def undo(self, state: Any, value: Any) -> Any:
-        """Subtracts a value that is not null."""
         return state if value is None else self._minus(state, value)
 
     def merge(self, left: Any, right: Any) -> Any:
-        """The sum of both."""
         return self._plus(left, right)
 
     def result(self, state: Any) -> Any:
-        """The sum."""
         return state
 
 
@@ -109,7 +95,6 @@ class Sum:
     "SUM(value INT) -> INT", "The sum of the values that are not null.", undoable=True
 )
 def sum_(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """Of the values' own type."""
     return Sum(types[0])
 
 
@@ -137,14 +122,13 @@ class SumList(Sum):
     "sum_list(list ARRAY<INT>) -> INT", "The sum of all elements of the arrays.", undoable=True
 )
 def sum_list(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """Of the elements' own type."""
     array = types[0]
     assert isinstance(array, ArrayType), f"{array} is not an array"
     return SumList(array.element)
 
 
 class Average:
-    """AVG; 0.0 where there are no values."""
+    """AVG; 0.0 if there are no values."""
 
     result_type: DataType = DOUBLE
 
@@ -154,32 +138,27 @@ class Average:
         self._zero = zero(type_)
 
     def initial(self) -> dict[str, Any]:
-        """No values."""
         return {"SUM": self._zero, "COUNT": 0}
 
     def add(self, state: dict[str, Any], value: Any) -> dict[str, Any]:
-        """Adds a value that is not null."""
         if value is not None:
             state["SUM"] = self._plus(state["SUM"], value)
             state["COUNT"] += 1
         return state
 
     def undo(self, state: dict[str, Any], value: Any) -> dict[str, Any]:
-        """Subtracts a value that is not null."""
         if value is not None:
             state["SUM"] = self._minus(state["SUM"], value)
             state["COUNT"] -= 1
         return state
 
     def merge(self, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
-        """Those of both."""
         return {
             "SUM": self._plus(left["SUM"], right["SUM"]),
             "COUNT": left["COUNT"] + right["COUNT"],
         }
 
     def result(self, state: dict[str, Any]) -> float:
-        """The sum for each value."""
         found = state["COUNT"]
         return float(state["SUM"]) / found if found else 0.0
 
@@ -190,77 +169,69 @@ class Average:
     "avg(value INT) -> DOUBLE", "The average of the values that are not null.", undoable=True
 )
 def avg(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """Of the values' own type."""
     return Average(types[0])
 
 
 class Smallest:
-    """MIN; null where there are no values."""
+    """MIN; null if there are no values."""
 
     def __init__(self, type_: DataType) -> None:
         self.state_type = self.result_type = type_
 
     def initial(self) -> Any:
-        """No values."""
         return None
 
     def add(self, state: Any, value: Any) -> Any:
-        """The smaller one; NaN stays."""
+        """NaN is kept."""
         if value is None or (state is not None and (state <= value or state != state)):
             return state
         return value
 
     def merge(self, left: Any, right: Any) -> Any:
-        """The smaller one."""
         return self.add(left, right)
 
     def result(self, state: Any) -> Any:
-        """The smallest."""
         return state
 
 
 class Largest(Smallest):
-    """MAX; null where there are no values."""
+    """MAX; null if there are no values."""
 
     def add(self, state: Any, value: Any) -> Any:
-        """The larger one; NaN stays."""
+        """NaN is kept."""
         if value is None or (state is not None and (state >= value or state != state)):
             return state
         return value
 
 
 class SmallestByKey(Smallest):
-    """MIN of values that Java orders in its own way."""
+    """MIN of values that need a key for Java's order."""
 
     def __init__(self, type_: DataType, key: Key) -> None:
         super().__init__(type_)
         self._key = key
 
     def add(self, state: Any, value: Any) -> Any:
-        """The smaller one."""
         if value is None or (state is not None and self._key(state) <= self._key(value)):
             return state
         return value
 
 
 class LargestByKey(SmallestByKey):
-    """MAX of values that Java orders in its own way."""
+    """MAX of values that need a key for Java's order."""
 
     def add(self, state: Any, value: Any) -> Any:
-        """The larger one."""
         if value is None or (state is not None and self._key(state) >= self._key(value)):
             return state
         return value
 
 
 def smallest(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """MIN of a type."""
     type_ = types[0]
     return SmallestByKey(type_, key_of(type_)) if type_ in (STRING, BYTES) else Smallest(type_)
 
 
 def largest(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """MAX of a type."""
     type_ = types[0]
     return LargestByKey(type_, key_of(type_)) if type_ in (STRING, BYTES) else Largest(type_)
 

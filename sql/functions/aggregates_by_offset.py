@@ -1,7 +1,7 @@
 """EARLIEST_BY_OFFSET and LATEST_BY_OFFSET: the first and last values, in the order of the rows.
 
-Each value has a sequence number, which gives the order when two sessions are merged. The numbers of
-an aggregator start with the time of its creation, so those after a restart are larger.
+Each value has a sequence number, which determines the order when two sessions are merged. The
+numbers of an aggregator start with the time of its creation, so those after a restart are larger.
 """
 
 from collections.abc import Callable
@@ -35,30 +35,26 @@ class Earliest:
     """The first value; null states have none yet."""
 
     def __init__(self, type_: DataType, *, ignore_nulls: bool, clock: Clock = time_ns) -> None:
-        """Nulls are values too, unless they are ignored."""
+        """Nulls count as values unless they are ignored."""
         self.result_type = type_
         self.state_type: DataType = _numbered_type(type_)
         self._ignore_nulls = ignore_nulls
         self._numbers = count(clock())
 
     def initial(self) -> Numbered | None:
-        """No values."""
         return None
 
     def add(self, state: Numbered | None, value: Any) -> Numbered | None:
-        """If it is the first."""
         if state is not None or (value is None and self._ignore_nulls):
             return state
         return {"SEQ": next(self._numbers), "VAL": value}
 
     def merge(self, left: Numbered | None, right: Numbered | None) -> Numbered | None:
-        """The first of both."""
         if left is None or right is None:
             return right if left is None else left
         return min(left, right, key=_number)
 
     def result(self, state: Numbered | None) -> Any:
-        """The value."""
         return None if state is None else state["VAL"]
 
 
@@ -66,13 +62,11 @@ class Latest(Earliest):
     """The last value."""
 
     def add(self, state: Numbered | None, value: Any) -> Numbered | None:
-        """Instead of the one before."""
         if value is None and self._ignore_nulls:
             return state
         return {"SEQ": next(self._numbers), "VAL": value}
 
     def merge(self, left: Numbered | None, right: Numbered | None) -> Numbered | None:
-        """The last of both."""
         if left is None or right is None:
             return right if left is None else left
         return max(left, right, key=_number)
@@ -84,7 +78,7 @@ class EarliestSeveral:
     def __init__(
         self, type_: DataType, size: int, *, ignore_nulls: bool, clock: Clock = time_ns
     ) -> None:
-        """Nulls are values too, unless they are ignored."""
+        """Nulls count as values unless they are ignored."""
         self.result_type: DataType = ArrayType(type_)
         self.state_type: DataType = ArrayType(_numbered_type(type_))
         self._size = size
@@ -92,21 +86,17 @@ class EarliestSeveral:
         self._numbers = count(clock())
 
     def initial(self) -> list[Numbered]:
-        """No values."""
         return []
 
     def add(self, state: list[Numbered], value: Any) -> list[Numbered]:
-        """If there is room."""
         if len(state) < self._size and not (value is None and self._ignore_nulls):
             state.append({"SEQ": next(self._numbers), "VAL": value})
         return state
 
     def merge(self, left: list[Numbered], right: list[Numbered]) -> list[Numbered]:
-        """The first of both."""
         return sorted(left + right, key=_number)[: self._size]
 
     def result(self, state: list[Numbered]) -> list[Any]:
-        """The values."""
         return [each["VAL"] for each in state]
 
 
@@ -114,7 +104,7 @@ class LatestSeveral(EarliestSeveral):
     """The last values, in their order."""
 
     def add(self, state: list[Numbered], value: Any) -> list[Numbered]:
-        """Instead of the first, if there is no room."""
+        """Replace the first value if the array is full."""
         if value is None and self._ignore_nulls:
             return state
         state.append({"SEQ": next(self._numbers), "VAL": value})
@@ -123,7 +113,6 @@ class LatestSeveral(EarliestSeveral):
         return state
 
     def merge(self, left: list[Numbered], right: list[Numbered]) -> list[Numbered]:
-        """The last of both."""
         return sorted(left + right, key=_number)[-self._size :]
 
 
@@ -139,7 +128,6 @@ def _size(size: object) -> int:
     "The first value, or the first n, by offset. Nulls are ignored unless ignoreNulls is false.",
 )
 def earliest(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """One value."""
     return Earliest(types[0], ignore_nulls=constants[0] is True if constants else True)
 
 
@@ -148,7 +136,6 @@ def earliest(types: Types, constants: Constants, settings: Settings) -> Aggregat
 )
 @by_offset.aggregate("EARLIEST_BY_OFFSET(value T, n INT) -> ARRAY<T>", constants=1)
 def earliest_several(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """Several values."""
     ignore_nulls = constants[1] is True if len(constants) > 1 else True
     return EarliestSeveral(types[0], _size(constants[0]), ignore_nulls=ignore_nulls)
 
@@ -159,7 +146,6 @@ def earliest_several(types: Types, constants: Constants, settings: Settings) -> 
     "The last value, or the last n, by offset. Nulls are ignored unless ignoreNulls is false.",
 )
 def latest(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """One value."""
     return Latest(types[0], ignore_nulls=constants[0] is True if constants else True)
 
 
@@ -168,6 +154,5 @@ def latest(types: Types, constants: Constants, settings: Settings) -> Aggregator
 )
 @by_offset.aggregate("LATEST_BY_OFFSET(value T, n INT) -> ARRAY<T>", constants=1)
 def latest_several(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """Several values."""
     ignore_nulls = constants[1] is True if len(constants) > 1 else True
     return LatestSeveral(types[0], _size(constants[0]), ignore_nulls=ignore_nulls)

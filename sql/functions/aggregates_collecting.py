@@ -19,7 +19,7 @@ Values = list[Any]
 
 
 def limit_of(function: str, settings: Settings) -> int:
-    """How many values a function may collect; a negative limit is none."""
+    """The maximum number of values that a function collects; a negative limit means none."""
     name = f"ksql.functions.{function.lower()}.limit"
     given = settings.get(name)
     if given is None:
@@ -32,7 +32,7 @@ def limit_of(function: str, settings: Settings) -> int:
 
 
 class CollectList:
-    """COLLECT_LIST: all values, nulls too, up to a limit."""
+    """COLLECT_LIST: all values including nulls, up to a limit."""
 
     def __init__(self, type_: DataType, limit: int) -> None:
         self.state_type: DataType = ArrayType(type_)
@@ -40,17 +40,15 @@ class CollectList:
         self._limit = limit
 
     def initial(self) -> Values:
-        """No values."""
         return []
 
     def add(self, state: Values, value: Any) -> Values:
-        """At the end, if there is room."""
         if len(state) < self._limit:
             state.append(value)
         return state
 
     def undo(self, state: Values, value: Any) -> Values:
-        """Takes back the last one that equals it; one beyond the limit was never there."""
+        """Remove the last equal value; one beyond the limit is not in the list."""
         for index in range(len(state) - 1, -1, -1):
             if equal(state[index], value):
                 del state[index]
@@ -58,11 +56,10 @@ class CollectList:
         return state
 
     def merge(self, left: Values, right: Values) -> Values:
-        """The first values, then the others, if there is room."""
+        """The left values, then the right ones, up to the limit."""
         return (left + right)[: self._limit]
 
     def result(self, state: Values) -> Values:
-        """A copy."""
         return state.copy()
 
 
@@ -72,12 +69,11 @@ class CollectList:
     undoable=True,
 )
 def collect_list(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """Of any type."""
     return CollectList(types[0], limit_of("collect_list", settings))
 
 
 class CollectSet:
-    """COLLECT_SET: each value once, null too, up to a limit."""
+    """COLLECT_SET: each distinct value including null, up to a limit."""
 
     def __init__(self, type_: DataType, limit: int) -> None:
         self.state_type: DataType = ArrayType(type_)
@@ -85,24 +81,22 @@ class CollectSet:
         self._limit = limit
 
     def initial(self) -> Values:
-        """No values."""
         return []
 
     def add(self, state: Values, value: Any) -> Values:
-        """At the end, if it is new and there is room."""
+        """Append the value if it is new and there is room."""
         if len(state) < self._limit and not holds(state, value):
             state.append(value)
         return state
 
     def merge(self, left: Values, right: Values) -> Values:
-        """The first values, then the others that are new."""
+        """The left values, then new ones of the right."""
         merged = left.copy()
         for each in right:
             self.add(merged, each)
         return merged
 
     def result(self, state: Values) -> Values:
-        """A copy."""
         return state.copy()
 
 
@@ -111,7 +105,6 @@ class CollectSet:
     "Each distinct value once. ksql.functions.collect_set.limit limits their number.",
 )
 def collect_set(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """Of any type."""
     return CollectSet(types[0], limit_of("collect_set", settings))
 
 
@@ -122,17 +115,16 @@ class Histogram:
     result_type: DataType = state_type
 
     def initial(self) -> dict[str, int]:
-        """An empty histogram."""
         return {}
 
     def add(self, state: dict[str, int], value: str | None) -> dict[str, int]:
-        """Counts a string that is not null."""
+        """Count a string that is not null."""
         if value is not None and (value in state or len(state) < HISTOGRAM_KEYS_MAX):
             state[value] = state.get(value, 0) + 1
         return state
 
     def undo(self, state: dict[str, int], value: str | None) -> dict[str, int]:
-        """Takes a string back, if it was counted."""
+        """Remove a string, if it was counted."""
         if value in state:
             state[value] -= 1
             if state[value] < 1:
@@ -140,7 +132,6 @@ class Histogram:
         return state
 
     def merge(self, left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
-        """The counts of both."""
         merged = left.copy()
         for value, occurrences in right.items():
             if value in merged or len(merged) < HISTOGRAM_KEYS_MAX:
@@ -148,7 +139,6 @@ class Histogram:
         return merged
 
     def result(self, state: dict[str, int]) -> dict[str, int]:
-        """A copy."""
         return state.copy()
 
 
@@ -158,14 +148,13 @@ class Histogram:
     undoable=True,
 )
 def histogram(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """A histogram of strings."""
     return Histogram()
 
 
 class OnlyValue:
-    """ATTR: the value that all rows have, or null if they differ.
+    """ATTR: the common value of all rows, or null if they differ.
 
-    Usually there is one value, so the different ones are a list with the count of each.
+    Usually there is one value, so the state is a list of the distinct values with their counts.
     """
 
     def __init__(self, type_: DataType) -> None:
@@ -173,26 +162,22 @@ class OnlyValue:
         self.state_type = ArrayType(StructType((Field("VALUE", type_), Field("COUNT", INT))))
 
     def initial(self) -> Values:
-        """No values."""
         return []
 
     def add(self, state: Values, value: Any) -> Values:
-        """One more."""
         return self._change(state, value, 1)
 
     def undo(self, state: Values, value: Any) -> Values:
-        """One less."""
         return self._change(state, value, -1)
 
     def merge(self, left: Values, right: Values) -> Values:
-        """The values of both."""
         merged = [each.copy() for each in left]
         for each in right:
             self._change(merged, each["VALUE"], each["COUNT"])
         return merged
 
     def result(self, state: Values) -> Any:
-        """Null unless there is exactly one."""
+        """Null unless there is exactly one value."""
         return state[0]["VALUE"] if len(state) == 1 else None
 
     def _change(self, state: Values, value: Any, difference: int) -> Values:
@@ -211,7 +196,6 @@ class OnlyValue:
     "ATTR(value T) -> T", "The value that all rows have in common, or null.", undoable=True
 )
 def attr(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """Of any type."""
     return OnlyValue(types[0])
 
 
@@ -225,7 +209,7 @@ def _size(function: str, constants: Constants) -> int:
 
 
 class Top:
-    """TOPK: the largest values, the largest first."""
+    """TOPK: the largest values in descending order."""
 
     def __init__(self, type_: DataType, size: int) -> None:
         self.state_type: DataType = ArrayType(type_)
@@ -234,11 +218,10 @@ class Top:
         self._key = key_of(type_)
 
     def initial(self) -> Values:
-        """No values."""
         return []
 
     def add(self, state: Values, value: Any) -> Values:
-        """If it is not null, and large enough."""
+        """Insert a value that is not null and large enough."""
         if value is None:
             return state
         if len(state) < self._size:
@@ -251,11 +234,9 @@ class Top:
         return state
 
     def merge(self, left: Values, right: Values) -> Values:
-        """The largest of both."""
         return sorted(left + right, key=self._key, reverse=True)[: self._size]
 
     def result(self, state: Values) -> Values:
-        """A copy."""
         return state.copy()
 
 
@@ -263,7 +244,7 @@ class TopRows(Top):
     """TOPK with more columns: the rows with the largest values, as structs."""
 
     def __init__(self, types: Types, size: int) -> None:
-        """The first column is the one that is compared."""
+        """The first column is compared."""
         names = ("sort_col", *(f"col{n}" for n in range(len(types) - 1)))
         fields = tuple(map(Field, names, types))
         super().__init__(StructType(fields), size)
@@ -272,33 +253,29 @@ class TopRows(Top):
         self._key = lambda row: compared(row["sort_col"])
 
     def add(self, state: Values, *values: Any) -> Values:
-        """If the compared one is not null, and large enough."""
+        """Insert a row whose compared value is not null and large enough."""
         if values[0] is None:
             return state
         return super().add(state, dict(zip(self._names, values, strict=True)))
 
 
 def topk(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """Of a column, or of several."""
     size = _size("TOPK", constants)
     columns = types[: len(types) - 1]
     return Top(columns[0], size) if len(columns) == 1 else TopRows(columns, size)
 
 
 class TopDistinct(Top):
-    """TOPKDISTINCT: the largest values that differ, the largest first."""
+    """TOPKDISTINCT: the largest distinct values in descending order."""
 
     def add(self, state: Values, value: Any) -> Values:
-        """If it is new."""
         return state if holds(state, value) else super().add(state, value)
 
     def merge(self, left: Values, right: Values) -> Values:
-        """The largest of both."""
         return super().merge(left, [each for each in right if not holds(left, each)])
 
 
 def topkdistinct(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """Of a column."""
     return TopDistinct(types[0], _size("TOPKDISTINCT", constants))
 
 

@@ -1,10 +1,10 @@
-"""COUNT_DISTINCT: how many values differ, approximately.
+"""COUNT_DISTINCT: the approximate number of distinct values.
 
-A state is a byte string of one of two kinds, which differ in their first byte:
+A state is a byte string; its first byte is its kind:
 
-    0   the hashes of all values, 8 bytes each, in their order; up to 512, so counts are exact
-    1   a HyperLogLog: 2^14 registers of one byte. The first 14 bits of a hash choose a register,
-        which keeps the largest number of zeros, plus one, that the other 50 bits began with.
+    0   the sorted hashes of up to 512 values, 8 bytes each: the count is exact
+    1   a HyperLogLog: 2^14 registers of one byte. The first 14 bits of a hash select a register,
+        which stores the maximum number of leading zeros of the other 50 bits, plus one.
 """
 
 import json
@@ -45,7 +45,7 @@ Constants = tuple[object, ...]
 
 
 def _other_bytes(value: object) -> bytes:
-    # The order of a map's entries does not make it another map.
+    # Maps with the same entries in another order are equal.
     return json.dumps(value, sort_keys=True, default=str).encode()
 
 
@@ -70,7 +70,6 @@ class CountDistinct:
         self._bytes = _BYTES_OF.get(type_, _other_bytes)
 
     def initial(self) -> bytes:
-        """No values."""
         return _EXACT
 
     def add(self, state: bytes, value: Any) -> bytes:
@@ -81,7 +80,6 @@ class CountDistinct:
         return _with_hash(state, hashed)
 
     def merge(self, left: bytes, right: bytes) -> bytes:
-        """The values of both."""
         if right[:1] == _EXACT:
             for hashed in _hashes(right):
                 left = _with_hash(left, hashed)
@@ -91,7 +89,7 @@ class CountDistinct:
         return _APPROXIMATE + bytes(map(max, left[1:], right[1:]))
 
     def result(self, state: bytes) -> int:
-        """The count, or the estimate."""
+        """The exact count, or an estimate."""
         if state[:1] == _EXACT:
             return len(state) // _HASH_BYTES
         registers = state[1:]
@@ -129,7 +127,7 @@ def _with_hash(state: bytes, hashed: bytes) -> bytes:
 
 
 def _register(hashed: bytes) -> tuple[int, int]:
-    """Where in a state of registers a hash belongs, and what it puts there."""
+    """The register of a hash, and its value."""
     number = int.from_bytes(hashed, "big")
     return (number >> _TAIL_BITS) + 1, _TAIL_BITS - (number & _TAIL).bit_length() + 1
 
@@ -139,5 +137,4 @@ def _register(hashed: bytes) -> tuple[int, int]:
     "The number of distinct values; above 512 an estimate with an error of about 1%.",
 )
 def count_distinct(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """Of any type."""
     return CountDistinct(types[0])

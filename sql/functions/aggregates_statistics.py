@@ -15,16 +15,16 @@ State = dict[str, Any]  # Any: the fields of a state are numbers of several type
 
 
 class Variance:
-    """STDDEV_SAMP: in spite of its name the variance, after the method of Youngs and Cramer.
+    """STDDEV_SAMP: despite its name the variance, computed by the method of Youngs and Cramer.
 
-    M2 is the sum of the squared differences from the mean; it changes with each value by the square
-    of how far the value is from what the sum makes expect.
+    M2 is the sum of the squared differences from the mean; each value adds the square of its
+    difference from the expectation by the sum.
     """
 
     result_type: DataType = DOUBLE
 
     def __init__(self, type_: DataType) -> None:
-        """Whole numbers are summed as BIGINT."""
+        """Integers are summed as BIGINT."""
         sum_type = DOUBLE if type_ is DOUBLE else BIGINT
         self.state_type = StructType(
             (Field("SUM", sum_type), Field("COUNT", INT), Field("M2", DOUBLE))
@@ -33,11 +33,9 @@ class Variance:
         self._plus, self._minus = addition(sum_type)
 
     def initial(self) -> State:
-        """No values."""
         return {"SUM": self._zero, "COUNT": 0, "M2": 0.0}
 
     def add(self, state: State, value: Any) -> State:
-        """Adds a value that is not null."""
         if value is None:
             return state
         before = state["COUNT"]
@@ -49,7 +47,6 @@ class Variance:
         return state
 
     def undo(self, state: State, value: Any) -> State:
-        """Takes back a value that is not null."""
         if value is None:
             return state
         left = state["COUNT"] - 1
@@ -63,7 +60,6 @@ class Variance:
         return state
 
     def merge(self, left: State, right: State) -> State:
-        """The values of both."""
         lefts, rights = left["COUNT"], right["COUNT"]
         squares = left["M2"] + right["M2"]
         if lefts and rights:
@@ -76,7 +72,6 @@ class Variance:
         }
 
     def result(self, state: State) -> float:
-        """0.0 for fewer than two values."""
         values: int = state["COUNT"]
         squares: float = state["M2"]
         return squares / (values - 1) if values > 1 else 0.0
@@ -86,8 +81,7 @@ class Deviation(Variance):
     """STDDEV_SAMPLE: the square root of the variance."""
 
     def result(self, state: State) -> float:
-        """0.0 for fewer than two values."""
-        # What was added and taken back may leave a little less than nothing.
+        # After values were removed, rounding may leave a slightly negative sum.
         return sqrt(max(super().result(state), 0.0))
 
 
@@ -99,7 +93,6 @@ class Deviation(Variance):
     undoable=True,
 )
 def stddev_samp(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """Of the values' own type."""
     return Variance(types[0])
 
 
@@ -109,7 +102,6 @@ def stddev_samp(types: Types, constants: Constants, settings: Settings) -> Aggre
     "stddev_sample(value INT) -> DOUBLE", "The standard deviation of a sample.", undoable=True
 )
 def stddev_sample(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """Of the values' own type."""
     return Deviation(types[0])
 
 
@@ -125,27 +117,23 @@ class Correlation:
     result_type: DataType = DOUBLE
 
     def initial(self) -> State:
-        """No rows."""
         return {**dict.fromkeys(_SUMS, 0.0), "COUNT": 0}
 
     def add(self, state: State, x: Any, y: Any) -> State:
-        """Adds a row that has both values."""
         if x is not None and y is not None:
             _sum(state, float(x), float(y), 1)
         return state
 
     def undo(self, state: State, x: Any, y: Any) -> State:
-        """Takes back a row that has both values."""
         if x is not None and y is not None:
             _sum(state, float(x), float(y), -1)
         return state
 
     def merge(self, left: State, right: State) -> State:
-        """The rows of both."""
         return {name: left[name] + right[name] for name in left}
 
     def result(self, state: State) -> float:
-        """NaN for fewer than two rows, and if a column is always the same."""
+        """NaN for fewer than two rows, and if a column is constant."""
         x, y, count = state["X_SUM"], state["Y_SUM"], state["COUNT"]
         spread = (count * state["X_SQUARED_SUM"] - x * x) * (count * state["Y_SQUARED_SUM"] - y * y)
         if not spread > 0:
@@ -169,5 +157,4 @@ def _sum(state: State, x: float, y: float, sign: int) -> None:
     undoable=True,
 )
 def correlation(types: Types, constants: Constants, settings: Settings) -> Aggregator:
-    """One way for all types."""
     return Correlation()

@@ -1,4 +1,4 @@
-"""The functions that every query knows: all families in one registry."""
+"""The built-in functions: all families in one registry."""
 
 from functools import cache
 
@@ -22,7 +22,7 @@ from sql.functions.strings import strings
 from sql.functions.tables import tables
 from sql.functions.urls import urls
 
-# A new family is added here, one line each.
+# Add new families here.
 FAMILIES: tuple[Family, ...] = (
     numeric,
     extremes,
@@ -51,5 +51,5 @@ FAMILIES: tuple[Family, ...] = (
 
 @cache
 def builtin_functions() -> FunctionRegistry:
-    """All built-in functions; the same registry each time."""
+    """All built-in functions; always the same registry."""
     return FunctionRegistry(FAMILIES)

@@ -54,7 +54,6 @@ def _unknown(encoding: str) -> ValueError:
     "Converts a string to bytes. The encoding is hex, utf8, ascii or base64.",
 )
 def to_bytes(text: str, encoding: str) -> bytes:
-    """The bytes of a string in an encoding."""
     decode = DECODERS.get(encoding.lower())
     if decode is None:
         raise _unknown(encoding)
@@ -66,7 +65,6 @@ def to_bytes(text: str, encoding: str) -> bytes:
     "Converts bytes to a string. The encoding is hex, utf8, ascii or base64.",
 )
 def from_bytes(value: bytes, encoding: str) -> str:
-    """Bytes as a string in an encoding."""
     encode = ENCODERS.get(encoding.lower())
     if encode is None:
         raise _unknown(encoding)
@@ -78,7 +76,7 @@ def from_bytes(value: bytes, encoding: str) -> str:
     "Converts a string from one encoding to another: hex, utf8, ascii or base64.",
 )
 def recode(text: str, given: str, wanted: str) -> str:
-    """A string in one encoding, written in another one."""
+    """Convert a string from one encoding to another."""
     source, target = given.lower(), wanted.lower()
     if source not in DECODERS or target not in ENCODERS or source == target:
         raise ValueError(PAIRS)
@@ -101,14 +99,14 @@ def _bare_hex(text: str) -> str:
 
 
 def _loose_base64(text: str) -> bytes:
-    """Base64 of both alphabets, with or without padding; other characters are ignored."""
+    """Decode standard or URL-safe base64, with or without padding; ignores other characters."""
     digits = NO_BASE64.sub("", text.partition("=")[0].replace("-", "+").replace("_", "/"))
     whole = digits[: len(digits) - 1] if len(digits) % 4 == 1 else digits
     return b64decode(whole + "=" * (-len(whole) % 4))
 
 
 def _order(order: str) -> str:
-    """The sign of struct for an order of bytes."""
+    """The character of `struct` for a byte order."""
     sign = {"BIG_ENDIAN": ">", "LITTLE_ENDIAN": "<"}.get(order.upper())
     if sign is None:
         raise ValueError(
@@ -126,7 +124,6 @@ def _sized(value: bytes, size: int) -> bytes:
 @conversions.scalar("INT_FROM_BYTES(bytes BYTES) -> INT", "Converts 4 bytes to a number.")
 @conversions.scalar("INT_FROM_BYTES(bytes BYTES, order STRING) -> INT")
 def int_from_bytes(value: bytes, order: str = "BIG_ENDIAN") -> int:
-    """Converts 4 bytes to a number."""
     number: int = struct.unpack(_order(order) + "i", _sized(value, 4))[0]
     return number
 
@@ -134,7 +131,6 @@ def int_from_bytes(value: bytes, order: str = "BIG_ENDIAN") -> int:
 @conversions.scalar("BIGINT_FROM_BYTES(bytes BYTES) -> BIGINT", "Converts 8 bytes to a number.")
 @conversions.scalar("BIGINT_FROM_BYTES(bytes BYTES, order STRING) -> BIGINT")
 def bigint_from_bytes(value: bytes, order: str = "BIG_ENDIAN") -> int:
-    """Converts 8 bytes to a number."""
     number: int = struct.unpack(_order(order) + "q", _sized(value, 8))[0]
     return number
 
@@ -142,6 +138,5 @@ def bigint_from_bytes(value: bytes, order: str = "BIG_ENDIAN") -> int:
 @conversions.scalar("DOUBLE_FROM_BYTES(bytes BYTES) -> DOUBLE", "Converts 8 bytes to a number.")
 @conversions.scalar("DOUBLE_FROM_BYTES(bytes BYTES, order STRING) -> DOUBLE")
 def double_from_bytes(value: bytes, order: str = "BIG_ENDIAN") -> float:
-    """Converts 8 bytes to a number."""
     number: float = struct.unpack(_order(order) + "d", _sized(value, 8))[0]
     return number

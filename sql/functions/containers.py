@@ -11,19 +11,19 @@ arrays = Family("ARRAY")
 maps = Family("MAP")
 others = Family("OTHER")
 
-# A series that is longer than this is a mistake, and would only fill the memory.
+# A longer series is a mistake, and would fill the memory.
 SERIES_MAX = 1_000_000
 
 _LARGEST_FIRST = {"ASC": False, "ASCENDING": False, "DESC": True, "DESCENDING": True}
 
-# Any: the elements have the type that a call gives T; arrays and maps never mix types.
+# Any: the type of elements, T, depends on the call; arrays and maps never mix types.
 Elements = list[Any]
 Entries = dict[Any, Any]
 
 
 @arrays.scalar("ARRAY_LENGTH(array ARRAY<T>) -> INT", "The number of elements of an array.")
 def array_length(array: Elements) -> int:
-    """Nulls count."""
+    """Including nulls."""
     return len(array)
 
 
@@ -33,7 +33,7 @@ def array_length(array: Elements) -> int:
     nulls=True,
 )
 def array_contains(array: Elements | None, value: object) -> bool:
-    """Null may be an element too."""
+    """Null may be an element."""
     return array is not None and holds(array, value)
 
 
@@ -43,14 +43,14 @@ def array_contains(array: Elements | None, value: object) -> bool:
     nulls=True,
 )
 def array_concat(left: Elements | None, right: Elements | None) -> Elements | None:
-    """Null only if both are."""
+    """Null if both are null."""
     if left is None or right is None:
         return right if left is None else left
     return left + right
 
 
 def _distinct(elements: Iterable[Any]) -> Elements:
-    """Each element once, where it was first."""
+    """Each element once, at its first position."""
     listed = one_nan(list(elements))
     try:
         return list(dict.fromkeys(listed))
@@ -73,7 +73,6 @@ arrays.scalar(
     "The distinct elements of the left array that are not in the right one.",
 )
 def array_except(left: Elements, right: Elements) -> Elements:
-    """In the order of the first array."""
     others = one_nan(right)
     return _distinct(each for each in one_nan(left) if each not in others)
 
@@ -83,7 +82,6 @@ def array_except(left: Elements, right: Elements) -> Elements:
     "The distinct elements that both arrays have.",
 )
 def array_intersect(left: Elements, right: Elements) -> Elements:
-    """In the order of the first array."""
     others = one_nan(right)
     return _distinct(each for each in one_nan(left) if each in others)
 
@@ -92,7 +90,7 @@ def array_intersect(left: Elements, right: Elements) -> Elements:
     "array_union(left ARRAY<T>, right ARRAY<T>) -> ARRAY<T>", "The distinct elements of two arrays."
 )
 def array_union(left: Elements, right: Elements) -> Elements:
-    """Those of the first array first."""
+    """The elements of the left array first."""
     return _distinct(left + right)
 
 
@@ -102,20 +100,18 @@ def array_union(left: Elements, right: Elements) -> Elements:
     nulls=True,
 )
 def array_remove(array: Elements | None, victim: object) -> Elements | None:
-    """Null may be removed too."""
+    """Null elements can be removed, too."""
     return None if array is None else [each for each in array if not equal(each, victim)]
 
 
 @arrays.scalar("array_max(array ARRAY<T>) -> T", "The largest element; nulls are ignored.")
 def array_max(array: Elements) -> object:
-    """Null if there is none."""
     found = not_null(array)
     return max(found, key=key_of_values(found), default=None)
 
 
 @arrays.scalar("array_min(array ARRAY<T>) -> T", "The smallest element; nulls are ignored.")
 def array_min(array: Elements) -> object:
-    """Null if there is none."""
     found = not_null(array)
     return min(found, key=key_of_values(found), default=None)
 
@@ -131,7 +127,7 @@ def array_sort(array: Elements) -> Elements:
 
 @arrays.scalar("array_sort(array ARRAY<T>, direction STRING) -> ARRAY<T>")
 def array_sort_in(array: Elements, direction: str) -> Elements | None:
-    """Null for a direction that is none."""
+    """Null for an invalid direction."""
     largest_first = _LARGEST_FIRST.get(direction.upper())
     return None if largest_first is None else _sorted(array, largest_first=largest_first)
 
@@ -148,7 +144,7 @@ def _sorted(array: Elements, *, largest_first: bool) -> Elements:
     nulls=True,
 )
 def array_slice(array: Elements | None, start: int | None, end: int | None) -> Elements | None:
-    """Null if a place is outside of the array."""
+    """Null if a position is out of range."""
     if array is None:
         return None
     first = 0 if start is None else start - 1
@@ -162,14 +158,13 @@ def array_slice(array: Elements | None, start: int | None, end: int | None) -> E
 )
 @arrays.scalar("GENERATE_SERIES(start BIGINT, end BIGINT) -> ARRAY<BIGINT>")
 def generate_series(start: int, end: int) -> list[int]:
-    """Up or down."""
     return generate_series_by(start, end, 1 if end > start else -1)
 
 
 @arrays.scalar("GENERATE_SERIES(start INT, end INT, step INT) -> ARRAY<INT>")
 @arrays.scalar("GENERATE_SERIES(start BIGINT, end BIGINT, step INT) -> ARRAY<BIGINT>")
 def generate_series_by(start: int, end: int, step: int) -> list[int]:
-    """The last one may be before the end."""
+    """The last number may be before the end."""
     if step == 0:
         raise ValueError("GENERATE_SERIES step cannot be zero")
     if start != end and (end > start) != (step > 0):
@@ -200,8 +195,8 @@ def _joining(text: Callable[[Any], str]) -> Callable[..., str | None]:
     def array_join(array: Elements | None, delimiter: str | None = ",") -> str | None:
         if array is None:
             return None
-        texts = ["null" if each is None else text(each) for each in array]
-        return (delimiter or "").join(texts)
+        strings = ["null" if each is None else text(each) for each in array]
+        return (delimiter or "").join(strings)
 
     return array_join
 
@@ -216,7 +211,7 @@ for _type, _text in _TEXTS.items():
 @arrays.scalar("ARRAY_JOIN(array ARRAY<T>) -> STRING", _JOIN)
 @arrays.scalar("ARRAY_JOIN(array ARRAY<T>, delimiter STRING) -> STRING", _JOIN)
 def join_others(array: Elements, delimiter: str = ",") -> str | None:
-    """Elements of other types have no text here, but nulls and nothing have."""
+    """Arrays of other types: only nulls can be joined."""
     if not_null(array):
         raise ValueError("ARRAY_JOIN takes arrays of booleans, numbers and strings")
     return delimiter.join(["null"] * len(array))
@@ -227,14 +222,14 @@ def join_others(array: Elements, delimiter: str = ",") -> str | None:
     "A map of keys and values from two arrays; missing values are null.",
 )
 def as_map(keys: list[str], values: Elements) -> Entries:
-    """Values without keys are left out."""
+    """Values without keys are ignored."""
     missing = len(keys) - len(values)
     return dict(zip(keys, values + [None] * missing, strict=False))
 
 
 @maps.scalar("map_keys(map MAP<K, V>) -> ARRAY<K>", "The keys of a map.")
 def map_keys(entries: Entries) -> Elements:
-    """In no certain order."""
+    """In any order."""
     return list(entries)
 
 
@@ -250,14 +245,14 @@ def map_values(entries: Entries) -> Elements:
     nulls=True,
 )
 def map_union(first: Entries | None, second: Entries | None) -> Entries | None:
-    """Null only if both are."""
+    """Null if both are null."""
     if first is None or second is None:
         return second if first is None else first
     return first | second
 
 
 def entries_of(entries: Entries, is_sorted: bool) -> Elements:
-    """Each entry as a struct of K and V, in the order of the keys if wanted."""
+    """Entries as structs of K and V, optionally sorted by key."""
     keys = sorted(entries, key=text_key) if is_sorted else entries
     return [{"K": key, "V": entries[key]} for key in keys]
 
@@ -271,5 +266,4 @@ for _type in ("INT", "BIGINT", "DOUBLE", "BOOLEAN", "STRING"):
 
 @others.scalar("AS_VALUE(column T) -> T", "A copy of a key column for the value of the record.")
 def as_value(value: object) -> object:
-    """The copy is the value itself."""
     return value

@@ -1,6 +1,6 @@
-"""Functions of dates and times: to and from strings, numbers and time zones.
+"""Functions of dates and times: conversion to and from strings, numbers and time zones.
 
-Where a call names no time zone it is GMT, so that results do not depend on where a query runs.
+The default time zone is GMT, so that results do not depend on where a query runs.
 """
 
 from broker.java.date_formats import (
@@ -39,7 +39,6 @@ def _failed(what: str, value: object, pattern: str, error: ValueError) -> ValueE
 )
 @dates.scalar("STRINGTOTIMESTAMP(text STRING, format STRING, zone STRING) -> BIGINT")
 def parse_timestamp(text: str, pattern: str, zone: str = "GMT") -> int:
-    """Milliseconds since 1970."""
     try:
         return timestamp_parser(pattern, zone)(text)
     except ValueError as error:
@@ -53,7 +52,7 @@ def parse_timestamp(text: str, pattern: str, zone: str = "GMT") -> int:
     "PARSE_DATE(text STRING, format STRING) -> DATE", f"Converts a string to a date. {PATTERN}"
 )
 def parse_date(machine: Machine) -> Implementation:
-    """Days since 1970; a month without a day is its first."""
+    """Days since 1970; a missing day is the first of the month."""
     now_ms = machine.clock.now_ms
 
     def parse(text: str, pattern: str) -> int:
@@ -70,7 +69,7 @@ def parse_date(machine: Machine) -> Implementation:
     f"Converts a string to days since 1970. {INSTEAD} PARSE_DATE.",
 )
 def string_to_date(text: str, pattern: str) -> int:
-    """Days since 1970, of a whole date."""
+    """Days since 1970; the date must be complete."""
     try:
         return date_parser(pattern)(text)
     except ValueError as error:
@@ -81,7 +80,6 @@ def string_to_date(text: str, pattern: str) -> int:
     "PARSE_TIME(text STRING, format STRING) -> TIME", f"Converts a string to a time. {PATTERN}"
 )
 def parse_time(text: str, pattern: str) -> int:
-    """Milliseconds of the day."""
     try:
         return time_parser(pattern)(text)
     except ValueError as error:
@@ -99,7 +97,6 @@ def parse_time(text: str, pattern: str) -> int:
 )
 @dates.scalar("TIMESTAMPTOSTRING(milliseconds BIGINT, format STRING, zone STRING) -> STRING")
 def format_timestamp(milliseconds: int, pattern: str, zone: str = "GMT") -> str:
-    """A timestamp as a string."""
     try:
         return timestamp_formatter(pattern, zone)(milliseconds)
     except ValueError as error:
@@ -117,7 +114,6 @@ def format_timestamp(milliseconds: int, pattern: str, zone: str = "GMT") -> str:
     f"Converts days since 1970 to a string. {INSTEAD} FORMAT_DATE.",
 )
 def format_date(days: int, pattern: str) -> str:
-    """A date as a string."""
     try:
         return date_formatter(pattern)(days)
     except ValueError as error:
@@ -128,7 +124,6 @@ def format_date(days: int, pattern: str) -> str:
     "FORMAT_TIME(time TIME, format STRING) -> STRING", f"Converts a time to a string. {PATTERN}"
 )
 def format_time(milliseconds: int, pattern: str) -> str:
-    """A time as a string."""
     try:
         return time_formatter(pattern)(milliseconds)
     except ValueError as error:
@@ -139,14 +134,13 @@ def format_time(milliseconds: int, pattern: str) -> str:
     "UNIX_DATE() -> INT", "The days from 1970-01-01 to today or to a date.", volatile=True
 )
 def today(machine: Machine) -> Implementation:
-    """Days since 1970, now and in UTC."""
+    """The current date in UTC, as days since 1970."""
     now_ms = machine.clock.now_ms
     return lambda: now_ms() // DAY_MS
 
 
 @dates.scalar("UNIX_DATE(date DATE) -> INT")
 def days_of_date(days: int) -> int:
-    """Days since 1970 of a date."""
     return days
 
 
@@ -156,19 +150,17 @@ def days_of_date(days: int) -> int:
     volatile=True,
 )
 def now(machine: Machine) -> Implementation:
-    """Milliseconds since 1970, now."""
+    """The current time, as milliseconds since 1970."""
     return machine.clock.now_ms
 
 
 @dates.scalar("UNIX_TIMESTAMP(timestamp TIMESTAMP) -> BIGINT")
 def milliseconds_of_timestamp(milliseconds: int) -> int:
-    """Milliseconds since 1970 of a timestamp."""
     return milliseconds
 
 
 @dates.scalar("FROM_DAYS(days INT) -> DATE", "Converts days since 1970-01-01 to a date.")
 def date_of_days(days: int) -> int:
-    """The date of days since 1970."""
     return days
 
 
@@ -177,7 +169,6 @@ def date_of_days(days: int) -> int:
     "Converts milliseconds since 1970-01-01 to a timestamp.",
 )
 def timestamp_of_milliseconds(milliseconds: int) -> int:
-    """The timestamp of milliseconds since 1970."""
     return milliseconds
 
 
@@ -186,7 +177,7 @@ def timestamp_of_milliseconds(milliseconds: int) -> int:
     "Converts a timestamp from one time zone to another.",
 )
 def convert_zone(milliseconds: int, from_zone: str, to_zone: str) -> int:
-    """The timestamp moved by what one zone is ahead of another at that time."""
+    """Add the difference of the offsets of the two zones at that time."""
     instant = milliseconds // 1000
     try:
         ahead = zone_of(to_zone).offset_at(instant) - zone_of(from_zone).offset_at(instant)

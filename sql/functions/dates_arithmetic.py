@@ -5,7 +5,7 @@ from sql.functions.registry import Family
 
 durations = Family("DATE / TIME")
 
-# How many nanoseconds a unit has.
+# Nanoseconds per unit.
 UNITS = {
     "NANOSECONDS": 1,
     "MICROSECONDS": 1000,
@@ -27,13 +27,13 @@ def _nanoseconds(unit: str, count: int) -> int:
 
 
 def _milliseconds(unit: str, count: int) -> int:
-    """Whole milliseconds, cut towards zero."""
+    """Whole milliseconds, truncated towards zero."""
     nanoseconds = _nanoseconds(unit, count)
     return nanoseconds // 1_000_000 if nanoseconds >= 0 else -(-nanoseconds // 1_000_000)
 
 
 def _wrapped(milliseconds: int) -> int:
-    """As a sum of 64 bits overflows in Java."""
+    """With the overflow of 64-bit sums in Java."""
     return (milliseconds - LONG_MIN) % 2**64 + LONG_MIN
 
 
@@ -42,7 +42,6 @@ def _wrapped(milliseconds: int) -> int:
     "Adds a number of units to a timestamp.",
 )
 def timestamp_add(unit: str, count: int, milliseconds: int) -> int:
-    """Adds a number of units to a timestamp."""
     return _wrapped(milliseconds + _milliseconds(unit, count))
 
 
@@ -51,7 +50,6 @@ def timestamp_add(unit: str, count: int, milliseconds: int) -> int:
     "Subtracts a number of units from a timestamp.",
 )
 def timestamp_subtract(unit: str, count: int, milliseconds: int) -> int:
-    """Subtracts a number of units from a timestamp."""
     return _wrapped(milliseconds - _milliseconds(unit, count))
 
 
@@ -59,7 +57,7 @@ def timestamp_subtract(unit: str, count: int, milliseconds: int) -> int:
     "dateadd(unit INTERVALUNIT, count INT, date DATE) -> DATE", "Adds a number of units to a date."
 )
 def date_add(unit: str, count: int, days: int) -> int:
-    """The date so many units later; the rest of a day is cut off towards 1970."""
+    """A fraction of a day is truncated towards 1970."""
     milliseconds = days * DAY_MS + _milliseconds(unit, count)
     return milliseconds // DAY_MS if milliseconds >= 0 else -(-milliseconds // DAY_MS)
 
@@ -69,7 +67,7 @@ def date_add(unit: str, count: int, days: int) -> int:
     "Subtracts a number of units from a date.",
 )
 def date_subtract(unit: str, count: int, days: int) -> int:
-    """The date so many units earlier; the rest of a day is cut off towards 1970."""
+    """A fraction of a day is truncated towards 1970."""
     return date_add(unit, -count, days)
 
 
@@ -78,7 +76,6 @@ def date_subtract(unit: str, count: int, days: int) -> int:
     "Adds a number of units to a time; it wraps around at midnight.",
 )
 def time_add(unit: str, count: int, milliseconds: int) -> int:
-    """Adds a number of units to a time; it wraps around at midnight."""
     nanoseconds = min(max(_nanoseconds(unit, count), LONG_MIN), LONG_MAX)
     return (milliseconds * 1_000_000 + nanoseconds) % DAY_NANOS // 1_000_000
 
@@ -88,5 +85,4 @@ def time_add(unit: str, count: int, milliseconds: int) -> int:
     "Subtracts a number of units from a time; it wraps around at midnight.",
 )
 def time_subtract(unit: str, count: int, milliseconds: int) -> int:
-    """Subtracts a number of units from a time; it wraps around at midnight."""
     return time_add(unit, -count, milliseconds)

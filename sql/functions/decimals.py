@@ -1,4 +1,4 @@
-"""Decimals of any length: calculated exactly, with Java's idea of scales."""
+"""Decimals of any length, computed exactly and with Java's scales."""
 
 from decimal import (
     MAX_EMAX,
@@ -32,14 +32,14 @@ _UNITS = {places: Decimal((0, (1,), -places)) for places in range(-64, 65)}
 
 
 def rounded(number: Decimal, places: int, rounding: Context) -> Decimal:
-    """The number with so many digits behind the point; they may be negative. Zero has no sign."""
+    """Round to a number of decimal places, which may be negative. Zero has no sign."""
     unit = _UNITS.get(places) or Decimal((0, (1,), -places))
     found = rounding.quantize(number, unit)
     return found if found else found.copy_abs()
 
 
 def same_scale(number: Decimal, places: int, rounding: Context) -> Decimal:
-    """The number rounded, but still with as many digits behind the point as before."""
+    """Round a number, but keep its scale."""
     if places not in _UNITS:
         exponent = number.as_tuple().exponent
         assert isinstance(exponent, int), "no column holds NaN or Infinity"
@@ -52,22 +52,21 @@ def same_scale(number: Decimal, places: int, rounding: Context) -> Decimal:
 
 
 def half_up(number: Decimal) -> Context:
-    """The rounding of halves to the larger number, as Math.round does."""
+    """Rounds halves up, like Math.round."""
     return HALF_TO_ZERO if number.is_signed() else HALF_AWAY_FROM_ZERO
 
 
 def ceiling(number: Decimal) -> Decimal:
-    """The next whole number, with the same scale."""
+    """The smallest integer that is not less, with the same scale."""
     return same_scale(number, 0, _UP)
 
 
 def floor(number: Decimal) -> Decimal:
-    """The whole number before, with the same scale."""
     return same_scale(number, 0, _DOWN)
 
 
 def whole_type(types: tuple[DataType, ...]) -> DataType:
-    """The type of a decimal without its digits behind the point."""
+    """The type of a decimal with scale 0."""
     given = types[0]
     assert isinstance(given, DecimalType), f"{given} is not a decimal"
     if given.precision == given.scale:

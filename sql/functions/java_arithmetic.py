@@ -1,4 +1,4 @@
-"""Sums that wrap around as Java's do."""
+"""Sums that overflow as in Java."""
 
 from collections.abc import Callable
 from decimal import Context, Decimal
@@ -12,49 +12,43 @@ Operation = Callable[[Any, Any], Any]
 
 
 def wrap_int(number: int) -> int:
-    """What an INT is left with of a number."""
+    """The number as an INT, with overflow."""
     return number if -(2**31) <= number < 2**31 else (number + 2**31) % 2**32 - 2**31
 
 
 def wrap_bigint(number: int) -> int:
-    """What a BIGINT is left with of a number."""
+    """The number as a BIGINT, with overflow."""
     return number if -(2**63) <= number < 2**63 else (number + 2**63) % 2**64 - 2**63
 
 
 def add_ints(left: int, right: int) -> int:
-    """left + right."""
     total = left + right
     return total if -(2**31) <= total < 2**31 else wrap_int(total)
 
 
 def subtract_ints(left: int, right: int) -> int:
-    """left - right."""
     return wrap_int(left - right)
 
 
 def add_bigints(left: int, right: int) -> int:
-    """left + right."""
     total = left + right
     return total if -(2**63) <= total < 2**63 else wrap_bigint(total)
 
 
 def subtract_bigints(left: int, right: int) -> int:
-    """left - right."""
     return wrap_bigint(left - right)
 
 
 def add_doubles(left: float, right: float) -> float:
-    """left + right."""
     return left + right
 
 
 def subtract_doubles(left: float, right: float) -> float:
-    """left - right."""
     return left - right
 
 
 def _decimals(type_: DecimalType) -> tuple[Operation, Operation]:
-    # One digit more than the type has, so that what is too large is seen.
+    # One more digit than the type, to detect overflows.
     context = Context(prec=type_.precision + 1)
     whole = type_.precision - type_.scale
     limit = Decimal((0, (1,), whole))
@@ -78,7 +72,7 @@ def _decimals(type_: DecimalType) -> tuple[Operation, Operation]:
 
 
 def addition(type_: DataType) -> tuple[Operation, Operation]:
-    """How values of a numeric type are added and subtracted."""
+    """Functions that add and subtract values of a numeric type."""
     if isinstance(type_, DecimalType):
         return _decimals(type_)
     if type_ is INT:
@@ -90,7 +84,7 @@ def addition(type_: DataType) -> tuple[Operation, Operation]:
 
 
 def zero(type_: DataType) -> object:
-    """Nothing, as a value of a numeric type."""
+    """Zero, as a value of a numeric type."""
     if isinstance(type_, DecimalType):
         return Decimal((0, (0,), -type_.scale))
     return 0.0 if type_ is DOUBLE else 0

@@ -1,7 +1,7 @@
-"""JSON documents in strings: parsed with exact numbers, searched by path, written like Jackson.
+"""JSON documents in strings: parsed with exact numbers, searched by path, printed like Jackson.
 
-A path is $ and steps: .name, ["any name"], [0]. Numbers of a document keep their digits, so 1.10
-stays 1.10. What follows a complete document is ignored.
+A path is $ and steps: .name, ["any name"], [0]. Numbers keep their digits, so 1.10 stays 1.10.
+Characters after a complete document are ignored.
 """
 
 import json
@@ -17,7 +17,7 @@ from broker.java.number_text import decimal_text, double_text
 TEXT_MAX = 10 * 1024 * 1024
 DEPTH_MAX = 300
 SPACES = " \t\r\n"
-# Stands for the document of a string without one.
+# The document of a blank string.
 MISSING = object()
 
 _FAST = msgspec.json.Decoder(float_hook=Decimal)
@@ -43,7 +43,7 @@ _EXACT = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_constant)
 
 
 def read_document(text: str) -> object:
-    """The value of a JSON text, MISSING if it has none; ValueError if it is not JSON."""
+    """Parse a JSON string; MISSING if it is blank, ValueError if it is invalid."""
     if len(text) > TEXT_MAX:
         raise ValueError(f"the JSON text is longer than {TEXT_MAX} characters")
     try:
@@ -60,7 +60,7 @@ def _read(text: str) -> object:
         found: object = _FAST.decode(text)
         return found
     except (msgspec.DecodeError, UnicodeError, ValueError, ArithmeticError):
-        pass  # it may still be good for the slower one, which can stop in the middle
+        pass  # the slower decoder may accept it: it ignores the rest of the string
     start = len(text) - len(text.lstrip(SPACES))
     if start == len(text):
         return MISSING
@@ -89,7 +89,6 @@ def _inner(value: object) -> list[object]:
 
 
 def quoted(text: str) -> str:
-    """A string as JSON."""
     if _ESCAPED.search(text):
         text = _ESCAPED.sub(_escape, text)
     return f'"{text}"'
@@ -100,7 +99,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def document_text(value: object, *, plain: bool = False) -> str:
-    """A document's value as compact JSON; plain numbers have no exponents."""
+    """A JSON value as compact JSON; plain numbers have no exponents."""
     if value is None:
         return "null"
     if value is True or value is False:
@@ -126,7 +125,7 @@ def document_text(value: object, *, plain: bool = False) -> str:
 
 @lru_cache(maxsize=1024)
 def parse_path(path: str) -> tuple[str, ...]:
-    """The steps of a path; ValueError if it is none."""
+    """The steps of a path; ValueError if it is invalid."""
     if not path.startswith("$"):
         raise ValueError(f"Invalid JSON path: '{path}'")
     steps, place = [], 1
@@ -149,17 +148,17 @@ def parse_path(path: str) -> tuple[str, ...]:
     return tuple(steps)
 
 
-def _name_end(path: str, start: int, signs: str) -> int:
+def _name_end(path: str, start: int, allowed: str) -> int:
     end = start
-    while end < len(path) and (path[end] in signs or _is_letter_or_digit(path[end])):
+    while end < len(path) and (path[end] in allowed or _is_letter_or_digit(path[end])):
         end += 1
     if end == start:
         raise ValueError(f"Invalid JSON path: '{path}'")
     return end
 
 
-def _is_letter_or_digit(sign: str) -> bool:
-    kind = category(sign)
+def _is_letter_or_digit(character: str) -> bool:
+    kind = category(character)
     return kind[0] == "L" or kind == "Nd"
 
 
@@ -171,7 +170,7 @@ def _quoted_step(path: str, start: int) -> tuple[str, int]:
 
 
 def follow(document: object, steps: tuple[str, ...]) -> object:
-    """The value that the steps lead to, or MISSING."""
+    """The value at the end of the steps, or MISSING."""
     for step in steps:
         if type(document) is dict:
             document = document.get(step, MISSING)

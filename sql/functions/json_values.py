@@ -13,7 +13,7 @@ documents = Family("JSON")
 
 
 def _piece(value: object) -> str:
-    """A part of a document as a value of its own: strings lose their quotes."""
+    """A part of a document as a string: strings without quotes, others as JSON."""
     return value if type(value) is str else document_text(value)
 
 
@@ -22,7 +22,7 @@ def _piece(value: object) -> str:
     "The part of a JSON document at a path such as $.items[0].name.",
 )
 def extract_json_field(text: str, path: str) -> str | None:
-    """The part at a path: strings as they are, others as JSON, null if there is none."""
+    """Strings without quotes, other values as JSON; null if there is no value at the path."""
     steps = parse_path(path)
     found = follow(read_document(text), steps)
     if found is MISSING:
@@ -36,7 +36,7 @@ def extract_json_field(text: str, path: str) -> str | None:
     nulls=True,
 )
 def json_array_contains(text: str | None, value: object) -> bool | None:
-    """Whether one element equals the value: whole numbers are no doubles, and null is a value."""
+    """Whether an element equals the value: integers are not doubles; null is a value."""
     if text is None:
         return None
     try:
@@ -55,14 +55,14 @@ def json_array_contains(text: str | None, value: object) -> bool | None:
     "JSON_ARRAY_LENGTH(json STRING) -> INT", "The number of elements of a JSON array."
 )
 def json_array_length(text: str) -> int | None:
-    """The length of an array; null for everything else."""
+    """Null if it is not an array."""
     found = read_document(text)
     return len(found) if isinstance(found, list) else None
 
 
 @documents.scalar("JSON_KEYS(json STRING) -> ARRAY<STRING>", "The keys of a JSON object.")
 def json_keys(text: str) -> list[str] | None:
-    """The names of an object's values; null for everything else."""
+    """Null if it is not an object."""
     found = read_document(text)
     return list(found) if isinstance(found, dict) else None
 
@@ -72,7 +72,7 @@ def json_keys(text: str) -> list[str] | None:
     "The keys and values of a JSON object as a map.",
 )
 def json_records(text: str) -> dict[str, str] | None:
-    """The values of an object, as strings; null for everything else."""
+    """Null if it is not an object."""
     found = read_document(text)
     if not isinstance(found, dict):
         return None
@@ -83,7 +83,6 @@ def json_records(text: str) -> dict[str, str] | None:
     "JSON_ITEMS(json STRING) -> ARRAY<STRING>", "The elements of a JSON array, each as JSON."
 )
 def json_items(text: str) -> list[str]:
-    """The elements of an array, each as JSON."""
     found = read_document(text)
     if not isinstance(found, list):
         raise ValueError(f"Invalid JSON format:{text}")
@@ -95,10 +94,10 @@ def json_items(text: str) -> list[str]:
     "Concatenates JSON values: objects are merged, other values become elements of an array.",
     nulls=True,
 )
-def json_concat(*texts: str | None) -> str | None:
-    """All objects as one object, or everything as one array."""
+def json_concat(*values: str | None) -> str | None:
+    """All objects merged, or everything as one array."""
     found = []
-    for text in texts:
+    for text in values:
         document = MISSING if text is None else read_document(text)
         if document is MISSING:
             return None
@@ -122,7 +121,7 @@ def json_concat(*texts: str | None) -> str | None:
     "IS_JSON_STRING(text STRING) -> BOOLEAN", "Whether a string is valid JSON.", nulls=True
 )
 def is_json_string(text: str | None) -> bool:
-    """Whether a string is a JSON value; null is none."""
+    """Whether a string is a JSON value; false for null."""
     if text is None:
         return False
     try:
@@ -138,12 +137,12 @@ def is_json_string(text: str | None) -> bool:
     typed=lambda types: json_writer(types[0]),
 )
 def to_json_string(value: object) -> str:
-    """The value as JSON, as far as it can be known without its type: times are numbers."""
+    """JSON without knowing the type: times are numbers."""
     return document_text(_prepared(value), plain=True)
 
 
 def _prepared(value: object) -> object:
-    """The value with names in order and bytes as base64."""
+    """The value with sorted names and bytes as base64."""
     match value:
         case bytes():
             return from_bytes(value, "base64")
@@ -163,13 +162,13 @@ def _key_text(key: object) -> str:
 
 
 def json_writer(type_: DataType) -> Callable[[object], str]:
-    """Writes values of a type as JSON; times inside it are strings."""
+    """A function that converts values of a type to JSON; times are strings."""
     prepare = _preparation(type_)
     return lambda value: document_text(prepare(value), plain=True)
 
 
 def _preparation(type_: DataType) -> Callable[[object], object]:
-    """From a value to what JSON has for it; null stays null."""
+    """A function that converts a value for JSON; null stays null."""
     match type_:
         case ArrayType(element=element):
             prepare = _array_preparation(_preparation(element))

@@ -7,7 +7,7 @@ from sql.functions.registry import Family
 
 lambdas = Family("LAMBDA")
 
-# Any: elements, keys and values have the types that a call gives the variables.
+# Any: the types of elements, keys and values depend on the call.
 Elements = list[Any]
 Entries = dict[Any, Any]
 Lambda = Callable[..., Any]
@@ -18,13 +18,11 @@ Lambda = Callable[..., Any]
     "The elements or entries for which a lambda is true.",
 )
 def filter_array(array: Elements, condition: Lambda) -> Elements:
-    """Elements."""
     return [each for each in array if condition(each)]
 
 
 @lambdas.scalar("filter(map MAP<K, V>, condition LAMBDA<K, V, BOOLEAN>) -> MAP<K, V>")
 def filter_map(entries: Entries, condition: Lambda) -> Entries:
-    """Entries."""
     return {key: value for key, value in entries.items() if condition(key, value)}
 
 
@@ -33,13 +31,12 @@ def filter_map(entries: Entries, condition: Lambda) -> Entries:
     "Applies a lambda to each element of an array, or two lambdas to each entry of a map.",
 )
 def transform_array(array: Elements, change: Lambda) -> Elements:
-    """Elements."""
     return [change(each) for each in array]
 
 
 @lambdas.scalar("transform(map MAP<K, V>, key LAMBDA<K, V, R>, value LAMBDA<K, V, T>) -> MAP<R, T>")
 def transform_map(entries: Entries, change_key: Lambda, change_value: Lambda) -> Entries:
-    """Entries; two of them must not get the same key."""
+    """Two entries must not get the same key."""
     found = {change_key(key, value): change_value(key, value) for key, value in entries.items()}
     if len(found) < len(entries):
         raise ValueError("TRANSFORM returned the same key for two entries")
@@ -52,7 +49,7 @@ def transform_map(entries: Entries, change_key: Lambda, change_value: Lambda) ->
     nulls=True,
 )
 def reduce_array(array: Elements | None, state: object, step: Lambda) -> object:
-    """Elements; without an array the start, without a start null."""
+    """A null array gives the start; a null start gives null."""
     if state is None or array is None:
         return state
     for each in array:
@@ -62,7 +59,7 @@ def reduce_array(array: Elements | None, state: object, step: Lambda) -> object:
 
 @lambdas.scalar("reduce(map MAP<K, V>, start S, step LAMBDA<S, K, V, S>) -> S", nulls=True)
 def reduce_map(entries: Entries | None, state: object, step: Lambda) -> object:
-    """Entries; without a map the start, without a start null."""
+    """A null map gives the start; a null start gives null."""
     if state is None or entries is None:
         return state
     for key, value in entries.items():

@@ -17,17 +17,17 @@ RULES = "Upper-case letters become X, lower-case x, digits n and others -, or th
 
 
 class _Table(dict[int, str]):
-    """What each character becomes, found out when it is first seen."""
+    """The mask of each character, computed on first use."""
 
     def __init__(self, masks: Masks) -> None:
         super().__init__()
         self._masks = masks
 
     def __missing__(self, code: int) -> str:
-        sign = chr(code)
-        mask = self._masks[KINDS.get(category(sign), OTHER)]
-        masked = sign if mask is None else mask
-        # The second half of a character beyond U+FFFF is masked too: it is not a letter.
+        character = chr(code)
+        mask = self._masks[KINDS.get(category(character), OTHER)]
+        masked = character if mask is None else mask
+        # The second half of a character beyond U+FFFF is masked, too: it is not a letter.
         if code > 0xFFFF and mask is not None:
             masked += self._masks[OTHER] or "?"
         self[code] = masked
@@ -53,7 +53,7 @@ def _checked(count: int, function: str) -> int:
 
 
 def _cut(text: str, place: int) -> tuple[str, str]:
-    """The two parts of a string."""
+    """Split a string."""
     if is_plain(text):
         return text[:place], text[place:]
     units = units_of(text)
@@ -63,7 +63,7 @@ def _cut(text: str, place: int) -> tuple[str, str]:
 @masks.scalar("MASK(text STRING) -> STRING", f"Masks all characters of a string. {RULES}")
 @masks.scalar(f"MASK(text STRING, {FOUR}) -> STRING", nulls=True)
 def mask(text: str | None, *given: str | None) -> str | None:
-    """The whole string masked; a null mask leaves its characters as they are."""
+    """A null mask keeps its characters."""
     if text is None:
         return None
     return text.translate(_table(_masks(given)))
@@ -79,7 +79,6 @@ def _masks(given: tuple[str | None, ...]) -> Masks:
 @masks.scalar("MASK_LEFT(text STRING, count INT) -> STRING", f"Masks the first characters. {RULES}")
 @masks.scalar(f"MASK_LEFT(text STRING, count INT, {FOUR}) -> STRING", nulls=True)
 def mask_left(text: str | None, count: int | None, *given: str | None) -> str | None:
-    """The string with its first characters masked."""
     if count is None or text is None:
         return None
     masked, kept = _cut(text, _checked(count, "mask_left"))
@@ -89,7 +88,6 @@ def mask_left(text: str | None, count: int | None, *given: str | None) -> str | 
 @masks.scalar("MASK_RIGHT(text STRING, count INT) -> STRING", f"Masks the last characters. {RULES}")
 @masks.scalar(f"MASK_RIGHT(text STRING, count INT, {FOUR}) -> STRING", nulls=True)
 def mask_right(text: str | None, count: int | None, *given: str | None) -> str | None:
-    """The string with its last characters masked."""
     if count is None or text is None:
         return None
     kept, masked = _cut(text, max(length_of(text) - _checked(count, "mask_right"), 0))
@@ -102,7 +100,6 @@ def mask_right(text: str | None, count: int | None, *given: str | None) -> str |
 )
 @masks.scalar(f"MASK_KEEP_LEFT(text STRING, count INT, {FOUR}) -> STRING", nulls=True)
 def mask_keep_left(text: str | None, count: int | None, *given: str | None) -> str | None:
-    """The string with all but its first characters masked."""
     if count is None or text is None:
         return None
     kept, masked = _cut(text, _checked(count, "mask_keep_left"))
@@ -115,7 +112,6 @@ def mask_keep_left(text: str | None, count: int | None, *given: str | None) -> s
 )
 @masks.scalar(f"MASK_KEEP_RIGHT(text STRING, count INT, {FOUR}) -> STRING", nulls=True)
 def mask_keep_right(text: str | None, count: int | None, *given: str | None) -> str | None:
-    """The string with all but its last characters masked."""
     if count is None or text is None:
         return None
     masked, kept = _cut(text, max(length_of(text) - _checked(count, "mask_keep_right"), 0))

@@ -1,10 +1,10 @@
-"""Matching: which overload a call means, and what its types become.
+"""Overload resolution: the overload of a call, and the types of its parameters.
 
-An argument is a type, None for a NULL of no type, LambdaArgument, or UnitArgument. Matching is
-tried with the types as they are, then with the conversions that happen by themselves (INT to BIGINT
-to DECIMAL to DOUBLE, and STRING to times and BYTES). Of several overloads that match, the one with
-fewer surprises wins: one that is not variadic, has more fixed parameters, fewer of them with
-variables, no ANY, its variadic parameter later. Two equally good ones are the user's to tell apart.
+An argument is a type, None for a NULL without a type, LambdaArgument, or UnitArgument. Signatures
+are matched with the exact types first, then with implicit conversions (INT to BIGINT to DECIMAL to
+DOUBLE, and STRING to times and BYTES). Of several matching overloads, these are preferred, in this
+order: without variadic parameter, with more fixed parameters, with fewer type variables, without
+ANY, with a later variadic parameter. If two are equal, the call is ambiguous.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,6 @@ class LambdaArgument:
     parameters: int
 
     def __str__(self) -> str:
-        """As errors show it."""
         return "LAMBDA"
 
 
@@ -56,7 +55,6 @@ class UnitArgument:
     """An interval unit."""
 
     def __str__(self) -> str:
-        """As errors show it."""
         return "INTERVALUNIT"
 
 
@@ -66,19 +64,19 @@ Bindings = dict[str, DataType]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A signature that fits: the parameter of each argument, and what its variables stand for."""
+    """A matching signature: the parameter of each argument, and the types of its variables."""
 
     parameters: tuple[Parameter, ...]
     bindings: Bindings
 
 
 def match(signature: Signature, arguments: Sequence[Argument], *, convert: bool) -> Match | None:
-    """How a signature takes arguments, or None."""
+    """The match of a signature, or None."""
     parameters = _aligned(signature.parameters, len(arguments))
     if parameters is None:
         return None
     bindings: Bindings = {}
-    # A lambda's types come last: the others say what its variables are.
+    # Lambdas come last: the other arguments determine the types of their variables.
     order = sorted(
         range(len(arguments)), key=lambda each: isinstance(arguments[each], LambdaArgument)
     )
@@ -89,7 +87,7 @@ def match(signature: Signature, arguments: Sequence[Argument], *, convert: bool)
 
 
 def _aligned(parameters: tuple[Parameter, ...], count: int) -> tuple[Parameter, ...] | None:
-    """One parameter for each argument; a variadic one stands for none or many."""
+    """One parameter per argument; a variadic one stands for any number."""
     place = next((n for n, each in enumerate(parameters) if each.variadic), None)
     if place is None:
         return parameters if len(parameters) == count else None
@@ -131,7 +129,7 @@ def _fits(pattern: Pattern, argument: Argument, bindings: Bindings, *, convert: 
 
 
 def _becomes(given: DataType, wanted: DataType) -> bool:
-    """Whether an argument is converted for a parameter: also strings with times or bytes."""
+    """Whether an argument can be converted for a parameter, including strings to times or bytes."""
     if given is STRING:
         return wanted in (DATE, TIME, TIMESTAMP, BYTES)
     return converts(given, wanted)
@@ -155,14 +153,14 @@ def _bind(name: str, argument: DataType, bindings: Bindings, *, convert: bool) -
 
 
 def wider_decimal(first: DecimalType, second: DecimalType) -> DecimalType:
-    """The decimal that holds the values of both."""
+    """The decimal type for the values of both."""
     scale = max(first.scale, second.scale)
     whole = max(first.precision - first.scale, second.precision - second.scale)
     return DecimalType(whole + scale, scale)
 
 
 def converts(given: DataType, wanted: DataType) -> bool:
-    """Whether values of one type become those of another by themselves."""
+    """Whether values of one type are implicitly converted to another."""
     if given == wanted:
         return True
     if wanted is DOUBLE:
@@ -190,7 +188,7 @@ def converts(given: DataType, wanted: DataType) -> bool:
 
 
 def filled(pattern: Pattern, bindings: Bindings) -> DataType | None:
-    """The type that a pattern stands for once its variables are known; None if one is not."""
+    """The type of a pattern with these variables; None if one is unknown."""
     match pattern:
         case TypeVariable(name=name):
             return bindings.get(name)

@@ -1,4 +1,4 @@
-"""Functions that choose between values: where there is null, and the largest and smallest."""
+"""Functions that choose between values: by null, or the largest or smallest."""
 
 from collections.abc import Callable
 from functools import reduce
@@ -17,7 +17,7 @@ extremes = Family("MATHEMATICAL")
     "COALESCE(first T, others T...) -> T", "The first value that is not null.", nulls=True
 )
 def coalesce(*values: object) -> object:
-    """Null if all are."""
+    """Null if all are null."""
     for each in values:
         if each is not None:
             return each
@@ -28,7 +28,6 @@ def coalesce(*values: object) -> object:
     "IFNULL(value T, otherwise T) -> T", "The value, or another one if it is null.", nulls=True
 )
 def ifnull(value: object, otherwise: object) -> object:
-    """The other one may be null too."""
     return otherwise if value is None else value
 
 
@@ -36,12 +35,12 @@ def ifnull(value: object, otherwise: object) -> object:
     "NULLIF(value T, other T) -> T", "The value, or null if it equals another one.", nulls=True
 )
 def nullif(value: object, other: object) -> object:
-    """Null is never equal, and gives null anyway."""
+    """Null equals nothing."""
     return None if equal(value, other) else value
 
 
 def _widest(types: tuple[DataType, ...]) -> DataType:
-    """The decimal that holds the values of all."""
+    """The decimal type for the values of all."""
     return reduce(wider_decimal, (each for each in types if isinstance(each, DecimalType)))
 
 

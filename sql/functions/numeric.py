@@ -31,19 +31,18 @@ _RADIUS = {
 
 @numeric.scalar("Abs(number INT) -> INT", "The absolute value of a number.")
 def abs_int(number: int) -> int:
-    """Java has no positive number for the smallest one, and leaves it."""
+    """The smallest INT has no positive counterpart: it is returned, as in Java."""
     return abs(number) if number != _INT_MIN else number
 
 
 @numeric.scalar("Abs(number BIGINT) -> BIGINT")
 def abs_bigint(number: int) -> int:
-    """As for INT."""
     return abs(number) if number != _LONG_MIN else number
 
 
 @numeric.scalar("Abs(number DECIMAL) -> DECIMAL", result_type=first_type)
 def abs_decimal(number: Decimal) -> Decimal:
-    """Without the rounding that abs() does."""
+    """Without the rounding of abs()."""
     return number.copy_abs()
 
 
@@ -63,13 +62,13 @@ numeric.scalar("Abs(number DOUBLE) -> DOUBLE")(abs)
 @numeric.scalar("trunc(number INT) -> BIGINT")
 @numeric.scalar("trunc(number BIGINT) -> BIGINT")
 def whole(number: int) -> int:
-    """Whole numbers are what they are."""
+    """Integers are not changed."""
     return number
 
 
 @numeric.scalar("Ceil(number DOUBLE) -> DOUBLE")
 def ceil_double(number: float) -> float:
-    """Large, infinite and undefined numbers stay; so does the sign of zero."""
+    """Large, infinite and undefined numbers are returned; the sign of zero is kept."""
     if not math.isfinite(number):
         return number
     return math.copysign(float(math.ceil(number)), number)
@@ -77,7 +76,6 @@ def ceil_double(number: float) -> float:
 
 @numeric.scalar("Floor(number DOUBLE) -> DOUBLE")
 def floor_double(number: float) -> float:
-    """As for CEIL."""
     if not math.isfinite(number):
         return number
     return math.copysign(float(math.floor(number)), number)
@@ -88,7 +86,7 @@ numeric.scalar("Floor(number DECIMAL) -> DECIMAL", result_type=first_type)(floor
 
 
 def _long(number: float) -> int:
-    """As Java narrows a double: the nearest BIGINT, 0 for NaN."""
+    """Java's conversion of a double: the nearest BIGINT, 0 for NaN."""
     if number != number:
         return 0
     if abs(number) >= 2**63:
@@ -101,7 +99,7 @@ def _long(number: float) -> int:
     "Rounds to a number of decimal places, by default 0. Halves are rounded up.",
 )
 def round_double(number: float) -> int:
-    """As Math.round: -1.5 becomes -1."""
+    """Like Math.round: -1.5 becomes -1."""
     if number != number or abs(number) >= 2**52:
         return _long(number)
     below = math.floor(number)
@@ -116,20 +114,20 @@ def _digits(number: float) -> Decimal:
 
 @numeric.scalar("Round(number DOUBLE, places INT) -> DOUBLE")
 def round_double_places(number: float, places: int) -> float:
-    """Rounds the digits that are seen, not those that the double has."""
+    """Rounds the printed digits, not the binary value."""
     exact = _digits(number)
     return float(same_scale(exact, places, half_up(exact))) + 0.0
 
 
 @numeric.scalar("Round(number DECIMAL) -> DECIMAL", result_type=whole_type)
 def round_decimal(number: Decimal) -> Decimal:
-    """The result has no digits behind the point."""
+    """The result has scale 0."""
     return rounded(number, 0, half_up(number))
 
 
 @numeric.scalar("Round(number DECIMAL, places INT) -> DECIMAL", result_type=first_type)
 def round_decimal_places(number: Decimal, places: int) -> Decimal:
-    """The result has as many digits behind the point as before."""
+    """The result has the same scale."""
     return same_scale(number, places, half_up(number))
 
 
@@ -141,19 +139,19 @@ numeric.scalar(
 
 @numeric.scalar("trunc(number DOUBLE, places INT) -> DOUBLE")
 def trunc_double_places(number: float, places: int) -> float:
-    """Cuts the digits that are seen."""
+    """Truncates the printed digits."""
     return float(same_scale(_digits(number), places, TO_ZERO)) + 0.0
 
 
 @numeric.scalar("trunc(number DECIMAL) -> DECIMAL", result_type=whole_type)
 def trunc_decimal(number: Decimal) -> Decimal:
-    """The result has no digits behind the point."""
+    """The result has scale 0."""
     return rounded(number, 0, TO_ZERO)
 
 
 @numeric.scalar("trunc(number DECIMAL, places INT) -> DECIMAL", result_type=first_type)
 def trunc_decimal_places(number: Decimal, places: int) -> Decimal:
-    """The result has as many digits behind the point as before."""
+    """The result has the same scale."""
     return same_scale(number, places, TO_ZERO)
 
 
@@ -163,7 +161,7 @@ def trunc_decimal_places(number: Decimal, places: int) -> Decimal:
 @numeric.scalar("sign(value BIGINT) -> INT")
 @numeric.scalar("sign(value DOUBLE) -> INT")
 def sign(value: float) -> int:
-    """NaN has none, so it gives 0."""
+    """0 for NaN."""
     return (value > 0) - (value < 0)
 
 
@@ -185,7 +183,7 @@ def _ln(value: float) -> float:
 
 
 def _angle(function: Callable[[float], float]) -> Callable[[float], float]:
-    """A function of an angle, which infinity is not."""
+    """A function of an angle; NaN for infinity."""
 
     def of_angle(value: float) -> float:
         return function(value) if math.isfinite(value) else math.nan
@@ -215,7 +213,7 @@ def _cosh(value: float) -> float:
 
 
 def _arc(function: Callable[[float], float]) -> Callable[[float], float]:
-    """The angle of a sine or cosine, which are never outside of [-1, 1]."""
+    """A function of a ratio; NaN outside of [-1, 1]."""
 
     def of_ratio(value: float) -> float:
         return function(value) if -1 <= value <= 1 else math.nan
@@ -247,10 +245,10 @@ for _name, (_function, _description) in _OF_ONE_NUMBER.items():
         numeric.scalar(f"{_name}(value {_type}) -> DOUBLE", _description)(_function)
 
 
-# Functions of two numbers have one overload, so that INT and BIGINT may stand together in a call.
+# Functions of two numbers have one overload, so that a call may mix INT and BIGINT.
 @numeric.scalar("log(base DOUBLE, value DOUBLE) -> DOUBLE")
 def log_of_base(base: float, value: float) -> float:
-    """NaN for a base that has no logarithms."""
+    """NaN for an invalid base."""
     if base <= 0 or base == 1:
         return math.nan
     found = _ln(value)
@@ -261,7 +259,7 @@ def log_of_base(base: float, value: float) -> float:
     "power(base DOUBLE, exponent DOUBLE) -> DOUBLE", "A base raised to the power of an exponent."
 )
 def power(base: float, exponent: float) -> float:
-    """As Math.pow: what has no finite result is Infinity or NaN."""
+    """Like Math.pow: a result that is not finite is Infinity or NaN."""
     if abs(base) == 1 and (math.isinf(exponent) or exponent != exponent):
         return math.nan
     odd = math.isfinite(exponent) and exponent % 2 == 1
@@ -282,7 +280,6 @@ numeric.scalar(
 
 @numeric.scalar("pi() -> DOUBLE", "The constant pi.")
 def pi() -> float:
-    """Pi."""
     return math.pi
 
 
@@ -290,7 +287,6 @@ def pi() -> float:
     "Random() -> DOUBLE", "A random number from 0 (inclusive) to 1 (exclusive).", volatile=True
 )
 def random_number(machine: Machine) -> Implementation:
-    """A random number."""
     return machine.random.random
 
 
@@ -310,7 +306,7 @@ def geo_distance(lat1: float, lon1: float, lat2: float, lon2: float) -> float:
 def geo_distance_in(
     lat1: float, lon1: float, lat2: float, lon2: float, units: str | None
 ) -> float | None:
-    """In kilometres or miles; no unit means kilometres."""
+    """In kilometres or miles; the default is kilometres."""
     if lat1 is None or lon1 is None or lat2 is None or lon2 is None:
         return None
     name = units.strip().lower() if units is not None else ""

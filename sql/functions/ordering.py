@@ -1,7 +1,7 @@
-"""The order and equality of values as Java compares them, where Python's differ.
+"""Order and equality of values as in Java, where Python differs.
 
-Strings are compared by their UTF-16 units, bytes as signed numbers, and among doubles NaN is the
-largest and -0.0 is less than 0.0. Values of other types are their own keys. NaN equals NaN.
+Strings are compared by UTF-16 units, bytes as signed numbers; NaN is the largest double and equals
+itself, and -0.0 is less than 0.0. Other values are their own sort keys.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +18,7 @@ _SIGNED = bytes((n + 128) % 256 for n in range(256))
 
 
 def text_key(text: str) -> str:
-    """A string that is ordered as Java orders this one."""
+    """A string with Java's order in Python."""
     if text.isascii() or max(text) < _SURROGATES:
         return text
     units = text.encode("utf-16-be", "surrogatepass")
@@ -26,17 +26,17 @@ def text_key(text: str) -> str:
 
 
 def bytes_key(value: bytes) -> bytes:
-    """Bytes in Java's order, where bytes are signed."""
+    """Bytes with Java's order, where bytes are signed."""
     return value.translate(_SIGNED)
 
 
 def double_key(number: float) -> tuple[bool, float, float]:
-    """What is ordered as Double.compareTo orders numbers."""
+    """A sort key with the order of Double.compareTo."""
     return number != number, number, copysign(1.0, number)
 
 
 def same(value: object) -> object:
-    """A value that is its own key."""
+    """The value itself as its sort key."""
     return value
 
 
@@ -45,33 +45,32 @@ _KEYS_OF_VALUES: dict[type, Key] = {str: text_key, bytes: bytes_key, float: doub
 
 
 def key_of(type_: DataType) -> Key:
-    """The key to compare values of a type by."""
+    """The sort key function of a type."""
     return _KEYS.get(type_, same)
 
 
 # Any: values of one type, which can be compared.
 def key_of_values(values: Sequence[Any]) -> Key:
-    """The key to compare values of one type by."""
+    """The sort key function of values of one type."""
     return _KEYS_OF_VALUES.get(type(values[0]), same) if values else same
 
 
 def not_null(values: Iterable[Any]) -> list[Any]:
-    """The values that are there."""
     return [each for each in values if each is not None]
 
 
 def equal(left: object, right: object) -> bool:
-    """Whether two values are the same one."""
+    """Whether two values are equal in Java."""
     return left == right or (left != left and right != right)
 
 
 def holds(values: Sequence[Any], value: object) -> bool:
-    """Whether a value is among others."""
+    """Whether the values contain a value."""
     return value in values or (value != value and any(each != each for each in values))
 
 
 def one_nan(values: list[Any]) -> list[Any]:
-    """The values with the same NaN everywhere, which Python then finds equal to itself."""
+    """The values with the same NaN object, which Python finds equal to itself."""
     first = next((each for each in values if each is not None), None)
     if type(first) is not float:
         return values

@@ -1,4 +1,4 @@
-"""Functions of regular expressions, which are Java's."""
+"""Functions of regular expressions, with Java's syntax."""
 
 from broker.java.patterns import bounded, compile_pattern
 from broker.java.replacements import replacement_filler
@@ -16,7 +16,7 @@ RESULT_MAX = 10 * 1024 * 1024
 )
 @patterns.scalar("REGEXP_EXTRACT(pattern STRING, text STRING, group INT) -> STRING")
 def extract(pattern: str, text: str, group: int = 0) -> str | None:
-    """A group of the first match, null if there is none."""
+    """A group of the first match; null if there is none."""
     compiled = compile_pattern(pattern)
     if group > compiled.groups:
         return None
@@ -36,7 +36,7 @@ def _group(found: Match, group: int) -> str | None:
 )
 @patterns.scalar("REGEXP_EXTRACT_ALL(pattern STRING, text STRING, group INT) -> ARRAY<STRING>")
 def extract_all(pattern: str, text: str, group: int = 0) -> list[str | None] | None:
-    """A group of all matches; null if the expression has no such group."""
+    """A group of all matches; null if the pattern has no such group."""
     compiled = compile_pattern(pattern)
     if group > compiled.groups:
         return None
@@ -48,7 +48,6 @@ def extract_all(pattern: str, text: str, group: int = 0) -> list[str | None] | N
     "Replaces all matches of a pattern; $1 in the replacement stands for a group.",
 )
 def replace(text: str, pattern: str, replacement: str) -> str:
-    """The text with all matches replaced."""
     compiled = compile_pattern(pattern)
     matches = list(compiled.finditer(bounded(text)))
     if not matches:
@@ -69,7 +68,7 @@ def replace(text: str, pattern: str, replacement: str) -> str:
     "Splits a string at the matches of a pattern.",
 )
 def split(text: str, pattern: str) -> list[str]:
-    """The parts between matches, empty ones too, unless the expression matches nothing at all."""
+    """The parts between matches, including empty ones, unless the pattern only matches empty."""
     compiled, text = compile_pattern(pattern), bounded(text)
     if compiled.fullmatch(""):
         return _split_loosely(compiled, text)
@@ -84,7 +83,7 @@ def split(text: str, pattern: str) -> list[str]:
 
 
 def _split_loosely(compiled: Pattern, text: str) -> list[str]:
-    """As String.split does: without empty parts at the end."""
+    """Like String.split: without empty parts at the end."""
     parts, place = [], 0
     for found in compiled.finditer(text):
         if found.end() == 0:

@@ -1,6 +1,6 @@
-"""Functions: what a name stands for, its overloads, and how families declare them.
+"""Functions, their overloads, and families, which declare them.
 
-A family's module makes a `Family` and declares each overload with a signature:
+A family's module creates a `Family` and declares each overload with a signature:
 
     strings = Family("STRING")
 
@@ -8,13 +8,13 @@ A family's module makes a `Family` and declares each overload with a signature:
                     "Pads a string on the left to a length.")
     def lpad(text: str, length: int, padding: str) -> str | None: ...
 
-An implementation gets the Python values of sql/datatypes.py, positionally, and returns
-one; lambdas come as Python functions, interval units as their upper-case names. Any null argument
-makes the result null without a call, unless `nulls=True`. Whatever it raises makes the column null
-and is logged. Where the result's type depends on the arguments' (decimals), `result_type` gives it;
-where the work itself does, `typed` makes the implementation once per call in a statement.
-What needs the time or random numbers is declared by `machine_scalar`, as a function that makes the
-implementation for a machine; the registry of an engine has those of the engine's machine.
+Implementations take and return Python values of sql/datatypes.py; lambdas are Python functions,
+interval units their upper-case names. With a null argument, the result is null and the function is
+not called, unless `nulls=True`. An exception is logged, and the column becomes null. If the type of
+the result depends on those of the arguments (decimals), `result_type` computes it; if the
+implementation does, `typed` creates it once per call in a statement. Functions of the time or of
+random numbers are declared by `machine_scalar`, with a function that creates the implementation for
+a machine; the registry of an engine has those of the engine's machine.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,12 +28,12 @@ from sql.functions.matching import Argument, Match, filled, match, rank
 from sql.functions.signature_text import read_signature
 from sql.functions.signatures import AnyDecimal, Signature
 
-# Any: implementations take and give values of the types that their signatures name.
+# Any: the signatures define the types of arguments and results.
 Implementation = Callable[..., Any]
 ResultType = Callable[[tuple[DataType, ...]], DataType]
-# Makes an implementation from the types of the arguments.
+# Creates an implementation from the types of the arguments.
 Typed = Callable[[tuple[DataType, ...]], Implementation]
-# Makes an implementation that takes the time or random numbers from a machine.
+# Creates an implementation with the time and random numbers of a machine.
 OnMachine = Callable[[Machine], Implementation]
 
 C = TypeVar("C", bound=Implementation)
@@ -43,25 +43,25 @@ F = TypeVar("F", bound=OnMachine)
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One overload of a function of a row's values."""
+    """One overload of a scalar function."""
 
     signature: Signature
     call: Implementation
-    nulls: bool = False  # whether it wants to be called with nulls
+    nulls: bool = False  # whether it is called with nulls
     result_type: ResultType | None = None
     # Whether two calls with the same arguments may differ (RANDOM, UUID, the clock).
     volatile: bool = False
-    # Makes what is called instead of `call` where the arguments' types are known.
+    # Creates an implementation for known types of arguments, instead of `call`.
     typed: Typed | None = None
-    # Makes `call` for another machine.
+    # Creates `call` for another machine.
     on_machine: OnMachine | None = None
 
     def on(self, machine: Machine) -> "Scalar":
-        """The overload that takes the time and random numbers from a machine."""
+        """The overload with the time and random numbers of a machine."""
         return self if self.on_machine is None else replace(self, call=self.on_machine(machine))
 
     def implementation(self, types: Sequence[DataType | None]) -> Implementation:
-        """What is called for arguments of these types; None is the type of NULL alone."""
+        """The implementation for arguments of these types; None is the type of NULL."""
         known = tuple(each for each in types if each is not None)
         if self.typed is None or len(known) < len(types):
             return self.call
@@ -69,7 +69,7 @@ class Scalar:
 
 
 class Aggregator(Protocol):
-    """An aggregate at work; states are values of `state_type`, so that they can be stored."""
+    """A running aggregate; states are values of `state_type`, so that they can be stored."""
 
     @property
     def state_type(self) -> DataType:
@@ -81,42 +81,42 @@ class Aggregator(Protocol):
         """The type of its results."""
         ...
 
-    # Any: states and values have the types that the properties and the signature name.
+    # Any: the properties and the signature define the types of states and values.
     def initial(self) -> Any:
-        """The state of no rows."""
+        """The state without rows."""
         ...
 
     def add(self, state: Any, *values: Any) -> Any:
-        """The state with one row more; it may change and return the state it got."""
+        """The state with one more row; it may modify and return its argument."""
         ...
 
     def merge(self, left: Any, right: Any) -> Any:
-        """The state of two sessions that became one."""
+        """The state of two merged sessions."""
         ...
 
     def result(self, state: Any) -> Any:
-        """The value of a state."""
+        """The result of a state."""
         ...
 
 
 class UndoableAggregator(Aggregator, Protocol):
-    """An aggregate that can also take a row back: usable on tables."""
+    """An aggregate that can remove rows: for aggregations of tables."""
 
     def undo(self, state: Any, *values: Any) -> Any:
-        """The state with one row less."""
+        """The state without a row."""
         ...
 
 
 # The settings of the query, by their names: ksql.functions.collect_list.limit and the like.
 Settings = Mapping[str, object]
-# Makes an aggregator from the types of all arguments, the values of the literal ones at the end of
-# the call (as `AggregateOverload.literals` says how many) and the query's settings.
+# Creates an aggregator from the types of all arguments, the values of the literals at the end of
+# the call (see `AggregateOverload.literals`) and the query's settings.
 MakeAggregator = Callable[[tuple[DataType, ...], tuple[object, ...], Settings], Aggregator]
 
 
 @dataclass(frozen=True, slots=True)
 class AggregateOverload:
-    """One overload of a function of many rows; its last `constants` parameters are literals."""
+    """One overload of an aggregate function; its last `constants` parameters are literals."""
 
     signature: Signature
     make: MakeAggregator
@@ -124,7 +124,7 @@ class AggregateOverload:
     undoable: bool = False
 
     def literals(self, arguments: int) -> int:
-        """How many of a call's arguments, at its end, are literals."""
+        """The number of literals at the end of a call."""
         parameters = self.signature.parameters
         columns = len(parameters) - self.constants
         if any(each.variadic for each in parameters[columns:]):
@@ -134,10 +134,10 @@ class AggregateOverload:
 
 @dataclass(frozen=True, slots=True)
 class TableOverload:
-    """One overload of a function that gives several rows; the signature's result is one row's."""
+    """One overload of a table function; the signature's result is that of one row."""
 
     signature: Signature
-    call: Implementation  # gives a list, or None for no rows
+    call: Implementation  # returns a list, or None for no rows
     nulls: bool = False
     result_type: ResultType | None = None
 
@@ -158,17 +158,17 @@ class Function:
 
     @property
     def shown(self) -> str:
-        """The name as its declaration writes it, which is how errors show it."""
+        """The name as declared, as errors show it."""
         return self.overloads[0].signature.name
 
 
 @dataclass(slots=True)
 class Family:
-    """The functions of one category, as their module declares them."""
+    """The functions of one category."""
 
     category: str
     functions: dict[str, Function] = field(default_factory=dict)
-    # The file or folder that they were loaded from, if they were.
+    # The file or folder that they were loaded from, if any.
     place: str | None = None
 
     def scalar(
@@ -181,7 +181,7 @@ class Family:
         result_type: ResultType | None = None,
         typed: Typed | None = None,
     ) -> Callable[[C], C]:
-        """Declare an overload of a function of a row's values."""
+        """Declare an overload of a scalar function."""
 
         def declare(call: C) -> C:
             read = read_signature(signature) if isinstance(signature, str) else signature
@@ -193,7 +193,7 @@ class Family:
     def machine_scalar(
         self, signature: str, description: str = "", *, volatile: bool = False
     ) -> Callable[[F], F]:
-        """Declare an overload of a function that needs the time or random numbers."""
+        """Declare an overload of a scalar function of the time or of random numbers."""
 
         def declare(make: F) -> F:
             read = read_signature(signature)
@@ -211,7 +211,7 @@ class Family:
         constants: int = 0,
         undoable: bool = False,
     ) -> Callable[[M], M]:
-        """Declare an overload of a function of many rows."""
+        """Declare an overload of an aggregate function."""
 
         def declare(make: M) -> M:
             read = read_signature(signature) if isinstance(signature, str) else signature
@@ -228,7 +228,7 @@ class Family:
         nulls: bool = False,
         result_type: ResultType | None = None,
     ) -> Callable[[C], C]:
-        """Declare an overload of a function that gives several rows."""
+        """Declare an overload of a table function."""
 
         def declare(call: C) -> C:
             read = read_signature(signature) if isinstance(signature, str) else signature
@@ -246,12 +246,12 @@ class Family:
 
 
 class FunctionRegistry:
-    """All functions by their names, which are upper case."""
+    """All functions by their upper-case names."""
 
     def __init__(self, families: Iterable[Family]) -> None:
-        """Take over the functions of families; a name belongs to one family only."""
+        """Add the functions of families; names must be unique."""
         self._functions: dict[str, Function] = {}
-        # Where another process finds those that are users' own.
+        # Where other processes load user-defined functions from.
         self.places: tuple[str, ...] = ()
         for family in families:
             if family.place is not None:
@@ -259,14 +259,14 @@ class FunctionRegistry:
             self.add(family.functions.values())
 
     def on(self, machine: Machine) -> "FunctionRegistry":
-        """The same functions, which take the time and random numbers from a machine."""
+        """The same functions with the time and random numbers of a machine."""
         found = FunctionRegistry(())
         found.places = self.places
         found.add(_on_machine(function, machine) for function in self._functions.values())
         return found
 
     def add(self, functions: Iterable[Function]) -> None:
-        """Take over functions; a name belongs to one of them only."""
+        """Add functions; names must be unique."""
         for function in functions:
             if function.name in self._functions:
                 raise SqlError(
@@ -275,22 +275,21 @@ class FunctionRegistry:
             self._functions[function.name] = function
 
     def get(self, name: str) -> Function:
-        """The function of a name in any case."""
+        """The function of a name, in any case."""
         found = self._functions.get(name.upper())
         if found is None:
             raise StatementFailed(f"Can't find any functions with the name '{name}'")
         return found
 
     def __contains__(self, name: str) -> bool:
-        """Whether there is a function of this name."""
         return name.upper() in self._functions
 
     def __iter__(self) -> Iterator[Function]:
-        """All functions, in the order of their names."""
+        """All functions, sorted by name."""
         return iter(sorted(self._functions.values(), key=lambda each: each.name))
 
     def resolve(self, name: str, arguments: Sequence[Argument]) -> tuple[Overload, Match]:
-        """The overload that a call means; StatementFailed says which there are."""
+        """The overload of a call; StatementFailed lists the available ones."""
         function = self.get(name)
         for convert in (False, True):
             found = [
@@ -344,7 +343,7 @@ def _calls(function: Function) -> str:
 def result_of(
     overload: Scalar | TableOverload, matched: Match, types: Sequence[Argument]
 ) -> DataType:
-    """The type of a call's result, once all variables are bound (lambdas' results too)."""
+    """The type of the result of a call, once all variables are bound."""
     if overload.result_type is not None:
         plain = tuple(each for each in types if isinstance(each, DataType))
         return overload.result_type(plain)

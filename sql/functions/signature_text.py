@@ -50,7 +50,7 @@ _NAMED: dict[str, Pattern] = {
 
 
 def read_signature(text: str) -> Signature:
-    """The signature of a string; a wrong one is a programmer's mistake.
+    """Parse a signature; an invalid one is a programming error.
 
     >>> read_signature("LEN(text STRING) -> INT").result
     <Primitive.INT: 'INTEGER'>
@@ -59,7 +59,7 @@ def read_signature(text: str) -> Signature:
 
 
 class _Reader:
-    """Reads from left to right; `assert` says what was expected."""
+    """Parses from left to right; `assert` checks the syntax."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -85,9 +85,9 @@ class _Reader:
         found, self._next = self._next, next(self._tokens, "")
         return found
 
-    def _expect(self, sign: str) -> None:
+    def _expect(self, symbol: str) -> None:
         found = self._take()
-        assert found == sign, f'expected "{sign}" instead of "{found}" in "{self._text}"'
+        assert found == symbol, f'expected "{symbol}" instead of "{found}" in "{self._text}"'
 
     def _parameter(self) -> Parameter:
         name, pattern = self._take(), self._pattern()

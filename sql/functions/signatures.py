@@ -1,6 +1,6 @@
-"""Signatures: what a function takes and gives, as patterns of types.
+"""Signatures: the parameters and results of functions, as patterns of types.
 
-They are written as text and read once:
+Their syntax:
 
     SUBSTRING(string STRING, position INT, length INT) -> STRING
     ARRAY_CONTAINS(array ARRAY<T>, value T) -> BOOLEAN
@@ -10,8 +10,8 @@ They are written as text and read once:
     ABS(number DECIMAL) -> DECIMAL                                   DECIMAL of any digits
     TO_JSON_STRING(value ANY) -> STRING
 
-A name of one or two letters, T or K1, is a variable: the same type wherever it stands in one call.
-`...` after a type makes it variadic; it may be the last or a middle parameter, at most once.
+A name of one or two letters, T or K1, is a type variable: the same type everywhere in a call.
+`...` after a type makes it variadic; at most one parameter, in any position.
 """
 
 from dataclasses import dataclass
@@ -21,12 +21,11 @@ from sql.datatypes import DataType
 
 @dataclass(frozen=True, slots=True)
 class TypeVariable:
-    """Any type, but the same one everywhere."""
+    """Any type, the same one in the whole call."""
 
     name: str
 
     def __str__(self) -> str:
-        """As it is written."""
         return self.name
 
 
@@ -35,25 +34,22 @@ class AnyDecimal:
     """A decimal of any precision and scale."""
 
     def __str__(self) -> str:
-        """As it is written."""
         return "DECIMAL"
 
 
 @dataclass(frozen=True, slots=True)
 class AnyType:
-    """Any type at all; in a variadic parameter each value may have another one."""
+    """Any type; in a variadic parameter, each value may have a different one."""
 
     def __str__(self) -> str:
-        """As it is written."""
         return "ANY"
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """DAYS, HOURS and so on."""
+    """An interval unit: DAYS, HOURS and so on."""
 
     def __str__(self) -> str:
-        """As it is written."""
         return "INTERVALUNIT"
 
 
@@ -64,7 +60,6 @@ class ArrayPattern:
     element: "Pattern"
 
     def __str__(self) -> str:
-        """As it is written."""
         return f"ARRAY<{self.element}>"
 
 
@@ -76,23 +71,21 @@ class MapPattern:
     value: "Pattern"
 
     def __str__(self) -> str:
-        """As it is written."""
         return f"MAP<{self.key}, {self.value}>"
 
 
 @dataclass(frozen=True, slots=True)
 class LambdaPattern:
-    """A lambda of inputs that gives a result."""
+    """A lambda with inputs and a result."""
 
     inputs: tuple["Pattern", ...]
     result: "Pattern"
 
     def __str__(self) -> str:
-        """As it is written."""
         return f"LAMBDA<{', '.join(map(str, (*self.inputs, self.result)))}>"
 
 
-# Structs stand in signatures only as whole types.
+# Signatures have structs only as concrete types.
 Pattern = (
     DataType
     | TypeVariable
@@ -116,14 +109,14 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a function takes and gives."""
+    """The parameters and the result of a function."""
 
     name: str
     parameters: tuple[Parameter, ...]
     result: Pattern
 
     def __str__(self) -> str:
-        """As errors and DESCRIBE FUNCTION show it."""
+        """As in errors and DESCRIBE FUNCTION."""
         shown = ", ".join(
             f"{each.pattern}{'...' if each.variadic else ''} {each.name}"
             for each in self.parameters

@@ -1,4 +1,4 @@
-"""Functions of strings: joining, cutting, finding; positions count from 1, in UTF-16 units."""
+"""Functions of strings; positions start at 1 and count UTF-16 units."""
 
 import re
 from hashlib import md5
@@ -11,7 +11,7 @@ from sql.functions.utf16_text import is_plain, length_of, text_of, units_of
 
 strings = Family("STRING")
 
-# Padding could create strings of any length from small arguments; longer ones are refused.
+# Padding could create strings of any length from small arguments; longer results are refused.
 LENGTH_MAX = 10 * 1024 * 1024
 WORD = re.compile(r"[^ \t\n\x0b\f\r]+[ \t\n\x0b\f\r]*")
 ESCAPE = re.compile(r"\\(?:u+([0-9a-fA-F]{4})|([0-3]?[0-7]{1,2})|(.))", re.DOTALL)
@@ -20,13 +20,11 @@ NAMED_ESCAPES = {"b": "\b", "n": "\n", "t": "\t", "f": "\f", "r": "\r"}
 
 @strings.scalar("LCASE(text STRING) -> STRING", "Converts a string to lower case.")
 def lower(text: str) -> str:
-    """Converts a string to lower case."""
     return text.lower()
 
 
 @strings.scalar("UCASE(text STRING) -> STRING", "Converts a string to upper case.")
 def upper(text: str) -> str:
-    """Converts a string to upper case."""
     return text.upper()
 
 
@@ -35,7 +33,6 @@ def upper(text: str) -> str:
     "Removes spaces and control characters from both ends of a string.",
 )
 def trim(text: str) -> str:
-    """The text without spaces and control characters at its ends."""
     return text.strip(CONTROLS_AND_SPACE)
 
 
@@ -44,38 +41,35 @@ def trim(text: str) -> str:
     "Capitalizes the first letter of each word and lowers the others; white space separates words.",
 )
 def capitalize_words(text: str) -> str:
-    """Every word with a capital first letter; white space before the first word goes away."""
+    """White space before the first word is removed."""
     words = (found[0] for found in WORD.finditer(text.lower()))
     return "".join(word[0].upper() + word[1:] if word[0] <= "\uffff" else word for word in words)
 
 
 @strings.scalar("LEN(text STRING) -> INT", "The length of a string in UTF-16 units, or of bytes.")
 def length(text: str) -> int:
-    """How many UTF-16 units a string has."""
     return length_of(text)
 
 
 @strings.scalar("LEN(bytes BYTES) -> INT")
 def length_of_bytes(value: bytes) -> int:
-    """How many bytes a value has."""
     return len(value)
 
 
 @strings.scalar("MD5(text STRING) -> STRING", "The MD5 checksum of a string, as hex digits.")
 def checksum(text: str) -> str:
-    """The MD5 checksum of a string in UTF-8."""
     return md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
 
 
 @strings.scalar("CONCAT(strings STRING...) -> STRING", "Concatenates strings or bytes.", nulls=True)
-def concatenate(*texts: str | None) -> str:
-    """Concatenates strings; nulls are skipped."""
-    return "".join([each for each in texts if each is not None])
+def concatenate(*values: str | None) -> str:
+    """Nulls are skipped."""
+    return "".join([each for each in values if each is not None])
 
 
 @strings.scalar("CONCAT(bytes BYTES...) -> BYTES", nulls=True)
 def concatenate_bytes(*values: bytes | None) -> bytes:
-    """All bytes in a row; nulls are left out."""
+    """Nulls are skipped."""
     return b"".join([each for each in values if each is not None])
 
 
@@ -84,18 +78,18 @@ def concatenate_bytes(*values: bytes | None) -> bytes:
     "Concatenates strings or bytes with a separator between them.",
     nulls=True,
 )
-def join(separator: str | None, *texts: str | None) -> str | None:
-    """Concatenates strings that are not null, with a separator between them."""
-    if not texts:
+def join(separator: str | None, *values: str | None) -> str | None:
+    """Nulls are skipped."""
+    if not values:
         raise ValueError("Function Concat_WS expects at least two input arguments.")
     if separator is None:
         return None
-    return separator.join([each for each in texts if each is not None])
+    return separator.join([each for each in values if each is not None])
 
 
 @strings.scalar("CONCAT_WS(separator BYTES, bytes BYTES...) -> BYTES", nulls=True)
 def join_bytes(separator: bytes | None, *values: bytes | None) -> bytes | None:
-    """All bytes that are not null, with a separator between them."""
+    """Nulls are skipped."""
     if not values:
         raise ValueError("Function Concat_WS expects at least two input arguments.")
     if separator is None:
@@ -104,7 +98,7 @@ def join_bytes(separator: bytes | None, *values: bytes | None) -> bytes | None:
 
 
 def _start(length: int, position: int) -> int:
-    """The index of a position that counts from 1, or from the end if negative."""
+    """The index of a position that starts at 1, or counts from the end if negative."""
     if position < 0:
         return max(length + position, 0)
     return max(min(position - 1, length), 0)
@@ -115,7 +109,6 @@ def _start(length: int, position: int) -> int:
     "The part of a string or of bytes from a position on; a negative one counts from the end.",
 )
 def rest(text: str, position: int) -> str:
-    """The text from a position on."""
     if is_plain(text):
         return text[_start(len(text), position) :]
     units = units_of(text)
@@ -124,7 +117,7 @@ def rest(text: str, position: int) -> str:
 
 @strings.scalar("SUBSTRING(text STRING, position INT, length INT) -> STRING")
 def substring(text: str, position: int, length: int) -> str:
-    """At most so many units from a position on."""
+    """At most `length` units from a position on."""
     plain = is_plain(text)
     units = text if plain else units_of(text)
     start = _start(len(units), position)
@@ -134,13 +127,12 @@ def substring(text: str, position: int, length: int) -> str:
 
 @strings.scalar("SUBSTRING(bytes BYTES, position INT) -> BYTES")
 def rest_of_bytes(value: bytes, position: int) -> bytes:
-    """The bytes from a position on."""
     return value[_start(len(value), position) :]
 
 
 @strings.scalar("SUBSTRING(bytes BYTES, position INT, length INT) -> BYTES")
 def subbytes(value: bytes, position: int, length: int) -> bytes:
-    """At most so many bytes from a position on."""
+    """At most `length` bytes from a position on."""
     start = _start(len(value), position)
     return value[start : start + max(length, 0)]
 
@@ -156,7 +148,7 @@ def subbytes(value: bytes, position: int, length: int) -> bytes:
 def find(
     text: str | None, part: str | None, position: int | None = 1, occurrence: int | None = 1
 ) -> int | None:
-    """Where the text contains the part for the n-th time, searched from a position."""
+    """The position of an occurrence, from a start position on."""
     if position is None or occurrence is None:
         return None
     if text is None or part is None:
@@ -171,7 +163,7 @@ def find(
 
 
 def _find_nth(text: str, part: str, start: int, occurrence: int) -> int:
-    """The index of the n-th occurrence, -1 if there are not so many; they may overlap."""
+    """The index of the n-th occurrence, or -1; occurrences may overlap."""
     if not part:
         return start
     index = start - 1
@@ -187,7 +179,6 @@ def _find_nth(text: str, part: str, start: int, occurrence: int) -> int:
     "Replaces every occurrence of a part of a string.",
 )
 def replace(text: str, old: str, new: str) -> str:
-    """Replaces every occurrence of a part of a string."""
     if text.count(old) * len(new) > LENGTH_MAX:
         raise ValueError(f"the result would be longer than {LENGTH_MAX} characters")
     return text.replace(old, new)
@@ -198,7 +189,7 @@ def replace(text: str, old: str, new: str) -> str:
     "Pads a string or bytes on the left, or cuts them, to a length.",
 )
 def pad_left(text: str, length: int, padding: str) -> str | None:
-    """The text with padding before it, or its beginning if it is longer."""
+    """Padded on the left, or truncated."""
     if not padding or length < 0:
         return None
     units = units_of(text)
@@ -211,7 +202,7 @@ def pad_left(text: str, length: int, padding: str) -> str | None:
     "Pads a string or bytes on the right, or cuts them, to a length.",
 )
 def pad_right(text: str, length: int, padding: str) -> str | None:
-    """The text with padding after it, or its beginning if it is longer."""
+    """Padded on the right, or truncated."""
     if not padding or length < 0:
         return None
     units = units_of(text)
@@ -226,7 +217,7 @@ def _filling(padding: str, length: int) -> str:
 
 @strings.scalar("LPAD(bytes BYTES, length INT, padding BYTES) -> BYTES")
 def pad_bytes_left(value: bytes, length: int, padding: bytes) -> bytes | None:
-    """The bytes with padding before them, or their beginning if they are more."""
+    """Padded on the left, or truncated."""
     if not padding or length < 0:
         return None
     return (_byte_filling(padding, length - len(value)) + value)[:length]
@@ -234,7 +225,7 @@ def pad_bytes_left(value: bytes, length: int, padding: bytes) -> bytes | None:
 
 @strings.scalar("RPAD(bytes BYTES, length INT, padding BYTES) -> BYTES")
 def pad_bytes_right(value: bytes, length: int, padding: bytes) -> bytes | None:
-    """The bytes with padding after them, or their beginning if they are more."""
+    """Padded on the right, or truncated."""
     if not padding or length < 0:
         return None
     return (value + _byte_filling(padding, length - len(value)))[:length]
@@ -251,7 +242,7 @@ def _byte_filling(padding: bytes, length: int) -> bytes:
     "Splits a string or bytes at a delimiter; an empty delimiter splits after each character.",
 )
 def split(text: str, delimiter: str) -> list[str]:
-    """The parts between delimiters, empty ones too; every character if the delimiter is empty."""
+    """The parts between delimiters, including empty ones; each character if it is empty."""
     if delimiter:
         return text.split(delimiter)
     return list(text) or [""]
@@ -259,7 +250,7 @@ def split(text: str, delimiter: str) -> list[str]:
 
 @strings.scalar("SPLIT(bytes BYTES, delimiter BYTES) -> ARRAY<BYTES>")
 def split_bytes(value: bytes, delimiter: bytes) -> list[bytes]:
-    """The parts between delimiters, empty ones too; every byte if the delimiter is empty."""
+    """The parts between delimiters, including empty ones; each byte if it is empty."""
     if delimiter:
         return value.split(delimiter)
     return [value[n : n + 1] for n in range(len(value))] or [b""]
@@ -271,7 +262,7 @@ def split_bytes(value: bytes, delimiter: bytes) -> list[bytes]:
     "Splits a string into the entries of a map; the last entry wins if a key occurs twice.",
 )
 def split_to_map(text: str, entry_delimiter: str, value_delimiter: str) -> dict[str, str] | None:
-    """The entries that have a value, by key."""
+    """The entries with a value, by key."""
     if not entry_delimiter or not value_delimiter or entry_delimiter == value_delimiter:
         return None
     entries = (each.split(value_delimiter) for each in text.split(entry_delimiter))
@@ -282,13 +273,13 @@ def split_to_map(text: str, entry_delimiter: str, value_delimiter: str) -> dict[
     "CHR(code INT) -> STRING", "The character with a code, which is a number or '\\u004b'."
 )
 def character(code: int) -> str | None:
-    """The character of a Unicode number."""
+    """The character of a Unicode code point."""
     return text_of(chr(code)) if 0 <= code <= 0x10FFFF else None
 
 
 @strings.scalar("CHR(code STRING) -> STRING")
 def characters(code: str) -> str | None:
-    """The text of Java's escapes, the first of which is \\uXXXX."""
+    r"""The string of Java escapes, the first of which is \uXXXX."""
     if len(code) < 6 or not code.startswith("\\u"):
         return None
     first = ESCAPE.match(code)
@@ -310,11 +301,11 @@ def _unescaped(found: re.Match[str]) -> str:
     "The string at a position in a list of strings, starting at 1.",
     nulls=True,
 )
-def element(position: int | None, *texts: str | None) -> str | None:
-    """The n-th text, or null if there are not so many."""
-    if position is None or not 1 <= position <= len(texts):
+def element(position: int | None, *values: str | None) -> str | None:
+    """The n-th string; null if there is none."""
+    if position is None or not 1 <= position <= len(values):
         return None
-    return texts[position - 1]
+    return values[position - 1]
 
 
 @strings.scalar(
@@ -322,22 +313,22 @@ def element(position: int | None, *texts: str | None) -> str | None:
     "The position of a string in a list of strings, starting at 1; 0 if it is not found.",
     nulls=True,
 )
-def field_position(text: str | None, *texts: str | None) -> int:
-    """Where a string is among others; 0 if nowhere, and for null."""
-    if text is None or text not in texts:
+def field_position(text: str | None, *values: str | None) -> int:
+    """The position of a string in the list; 0 if it is missing or null."""
+    if text is None or text not in values:
         return 0
-    return texts.index(text) + 1
+    return values.index(text) + 1
 
 
 @strings.machine_scalar(
     "UUID() -> STRING", "A new random UUID, or the UUID of 16 bytes.", volatile=True
 )
 def unique_identifier(machine: Machine) -> Implementation:
-    """A random identifier as of RFC 4122, version 4."""
+    """A random UUID as in RFC 4122, version 4."""
     return lambda: str(machine.uuid())
 
 
 @strings.scalar("UUID(bytes BYTES) -> STRING")
 def identifier_of_bytes(value: bytes) -> str | None:
-    """The identifier that 16 bytes are."""
+    """The UUID of 16 bytes."""
     return str(UUID(bytes=value)) if len(value) == 16 else None

@@ -1,4 +1,4 @@
-"""Table functions: several rows of one."""
+"""Table functions: they return several rows per row."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ tables = Family("TABLE")
 
 CUBE_COLUMNS_MAX = 20
 
-# Any: the elements have the type that a call gives T.
+# Any: the type of elements, T, depends on the call.
 Elements = list[Any]
 
 
@@ -25,7 +25,6 @@ def _element(types: tuple[DataType, ...]) -> DataType:
 )
 @tables.table("explode(input ARRAY<DECIMAL>) -> DECIMAL", result_type=_element)
 def explode(array: Elements) -> Elements:
-    """The rows are the elements."""
     return array
 
 
@@ -34,7 +33,7 @@ def explode(array: Elements) -> Elements:
     "Returns a row for each distinct combination of the columns with some replaced by null.",
 )
 def cube_explode(columns: Elements) -> list[Elements]:
-    """From all null to the columns as they are; the last column changes first."""
+    """From all nulls to the original columns; the last column changes first."""
     if len(columns) > CUBE_COLUMNS_MAX:
         raise ValueError(
             f"CUBE_EXPLODE of {len(columns)} columns would return 2^{len(columns)} rows: "

@@ -1,11 +1,11 @@
-"""Types of columns from Python's type hints.
+"""SQL types of Python's type hints.
 
     str STRING    int BIGINT    float DOUBLE    bool BOOLEAN    bytes BYTES
     list[T] ARRAY<T>    dict[K, V] MAP<K, V>    Decimal any DECIMAL    object any type
-    Annotated[Decimal, Digits(10, 2)] DECIMAL(10, 2)    a TypeVar named T stands for any one type
+    Annotated[Decimal, Digits(10, 2)] DECIMAL(10, 2)    a TypeVar T is any type, the same in a call
     Annotated[int, INT] or any other type of sql.datatypes: that type
 
-`| None` says that a function wants to be called with nulls.
+With `| None`, a function is called with nulls.
 """
 
 import inspect
@@ -39,7 +39,7 @@ _PLAIN: dict[object, Pattern] = {
 
 @dataclass(frozen=True, slots=True)
 class Digits:
-    """How many digits a Decimal has, and how many of them are behind the point."""
+    """The precision and scale of a Decimal."""
 
     precision: int
     scale: int
@@ -51,7 +51,7 @@ def is_nullable(hint: object) -> bool:
 
 
 def pattern_of(hint: object) -> Pattern:
-    """The type that a hint stands for; ValueError if there is none."""
+    """The type of a hint; ValueError if there is none."""
     if hint in _PLAIN:
         return _PLAIN[hint]
     if isinstance(hint, TypeVar):
@@ -80,7 +80,7 @@ def _annotated(arguments: tuple[Any, ...]) -> Pattern:  # Any: whatever was writ
 
 
 def parameter_of(parameter: inspect.Parameter, hints: dict[str, Any]) -> Parameter:
-    """A parameter of SQL from one of Python; ValueError if it can be none."""
+    """The SQL parameter of a Python parameter; ValueError if it is not supported."""
     name = parameter.name
     if name not in hints:
         raise ValueError(f'parameter "{name}" has no type hint, and there is no signature')

@@ -1,4 +1,4 @@
-"""Functions of URLs, which are read as java.net.URI does: strictly, with some more letters.
+"""Functions of URLs, which are parsed as in java.net.URI: strictly, with some more letters.
 
 [scheme:][//authority][path][?query][#fragment]      scheme:opaque[#fragment]
 """
@@ -12,7 +12,7 @@ from sql.functions.registry import Family
 
 urls = Family("URL")
 
-# Letters beyond ASCII are allowed where a %XX is; controls and spaces are not.
+# Non-ASCII letters are allowed where %XX is; control characters and spaces are not.
 _OTHER = (
     r"[^\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000!-~]|%[0-9a-fA-F]{2}"
 )
@@ -47,7 +47,7 @@ TEXT_MAX = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """The decoded parts of a URL; None for missing ones."""
+    """The decoded parts of a URL; missing ones are None."""
 
     scheme: str | None
     host: str | None
@@ -59,12 +59,12 @@ class Url:
 
 @lru_cache(maxsize=1024)
 def parse_url(text: str) -> Url:
-    """The parts of a URL; ValueError if it is none."""
+    """The parts of a URL; ValueError if it is invalid."""
     if len(text) > TEXT_MAX:
         raise ValueError(f"the URL is longer than {TEXT_MAX} characters")
     found = HIERARCHICAL.fullmatch(text)
     if found is not None and found["scheme"] is None and FIRST_SEGMENT_WITH_COLON.match(text):
-        found = None  # what stands before a colon is a scheme
+        found = None  # the part before a colon is a scheme
     if found is None:
         opaque = OPAQUE.fullmatch(text)
         if opaque is None:
@@ -91,13 +91,13 @@ def _decoded(part: str | None) -> str | None:
     "URL_ENCODE_PARAM(text STRING) -> STRING", "Encodes a string for use as a parameter of a URL."
 )
 def encode_parameter(text: str) -> str:
-    """Form encoding: spaces become +, all but letters, digits and -_.* become %XX."""
+    """Form encoding: spaces become +, all others except letters, digits and -_.* become %XX."""
     return quote_plus(text, safe="*").replace("~", "%7E")
 
 
 @urls.scalar("URL_DECODE_PARAM(text STRING) -> STRING", "Decodes a parameter of a URL.")
 def decode_parameter(text: str) -> str:
-    """The text of a form encoding."""
+    """Decode a form encoding."""
     if BROKEN_ESCAPE.search(text):
         raise ValueError(f'two hex digits must follow each percent sign in "{text}"')
     return unquote_to_bytes(text.replace("+", " ")).decode("utf-8", "replace")
@@ -105,25 +105,22 @@ def decode_parameter(text: str) -> str:
 
 @urls.scalar("URL_EXTRACT_PROTOCOL(url STRING) -> STRING", "The protocol of a URL, such as http.")
 def extract_protocol(url: str) -> str | None:
-    """The scheme."""
     return parse_url(url).scheme
 
 
 @urls.scalar("URL_EXTRACT_HOST(url STRING) -> STRING", "The host of a URL.")
 def extract_host(url: str) -> str | None:
-    """The host, if there is one."""
     return parse_url(url).host
 
 
 @urls.scalar("URL_EXTRACT_PORT(url STRING) -> INT", "The port of a URL.")
 def extract_port(url: str) -> int | None:
-    """The port, if there is one."""
     return parse_url(url).port
 
 
 @urls.scalar("URL_EXTRACT_PATH(url STRING) -> STRING", "The path of a URL.")
 def extract_path(url: str) -> str | None:
-    """The path, which may be empty."""
+    """The path may be empty."""
     return parse_url(url).path
 
 
@@ -131,7 +128,6 @@ def extract_path(url: str) -> str | None:
     "URL_EXTRACT_QUERY(url STRING) -> STRING", "The query of a URL: what follows the question mark."
 )
 def extract_query(url: str) -> str | None:
-    """The query, if there is one."""
     return parse_url(url).query
 
 
@@ -139,7 +135,6 @@ def extract_query(url: str) -> str | None:
     "URL_EXTRACT_FRAGMENT(url STRING) -> STRING", "The fragment of a URL: what follows the hash."
 )
 def extract_fragment(url: str) -> str | None:
-    """The fragment, if there is one."""
     return parse_url(url).fragment
 
 
@@ -148,7 +143,7 @@ def extract_fragment(url: str) -> str | None:
     "The value of a named parameter in the query of a URL.",
 )
 def extract_parameter(url: str, name: str) -> str | None:
-    """The value of the first parameter of that name; empty if it has none."""
+    """The value of the first parameter with this name; empty if it has none."""
     query = parse_url(url).query
     if query is None:
         return None

@@ -1,4 +1,4 @@
-"""Users' own functions in Python, from a file or a folder of files.
+"""User-defined functions in Python, from a file or a folder of files.
 
     from sql import udaf, udf, udtf
 
@@ -18,13 +18,15 @@
         def add(self, state: int, text: str) -> int: return max(state, len(text))
         def merge(self, left: int, right: int) -> int: return max(left, right)
 
-The name is that of the function or class, and the docstring's first line its description. The types
-come from the hints (see type_hints.py) or from a signature. Nulls make results null without a call,
-unless a hint allows them; `add` of aggregates always gets them. Parameters with defaults may be
-left out, `*values` are variadic, and several decorators are several overloads.
+The name is that of the function or class, the description the first line of the docstring. The
+types come from the hints (see type_hints.py) or from a signature. With a null argument the result
+is null and the function is not called, unless a hint allows null; `add` of aggregates is always
+called. Parameters with defaults are optional, `*values` are variadic, several decorators declare
+overloads.
 
-A class may also have `undo`, for tables, and `result`, which makes the value of a state. Parameters
-of its `__init__` are literals at the end of a call; a keyword `settings` gets the query's settings.
+A class may also have `undo`, for tables, and `result`, which returns the value of a state. The
+parameters of its `__init__` are literals at the end of a call; a keyword `settings` gets the
+query's settings.
 """
 
 import inspect
@@ -67,12 +69,12 @@ _MARK = "__sql_functions__"
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ROWS = (list, Iterable, Iterator)
 
-F = TypeVar("F", bound=Callable[..., Any])  # Any: users' functions take and give what they like
+F = TypeVar("F", bound=Callable[..., Any])  # Any: users' functions have any types
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a decorator said about a function or class."""
+    """The arguments of a decorator."""
 
     kind: str
     signature: str
@@ -85,7 +87,7 @@ class Declared:
 
 def _marked(first: object, declared: Declared) -> Any:  # Any: the decorated, or a decorator
     def mark(function: F) -> F:
-        # A list of its own, not that of a base class.
+        # A separate list, not that of a base class.
         setattr(function, _MARK, [*vars(function).get(_MARK, ()), declared])
         return function
 
@@ -109,7 +111,7 @@ def udf(
     nulls: bool | None = None,
     volatile: bool = False,
 ) -> Any:  # Any: see the overloads
-    """Declare a function of a row's values; `volatile` if it may give something else each time."""
+    """Declare a scalar function; `volatile` if equal arguments may give different results."""
     declared = Declared("udf", _text(signature), description, nulls, volatile)
     return _marked(signature, declared)
 
@@ -121,7 +123,7 @@ def udtf(
     signature: str = "", *, description: str = "", nulls: bool | None = None
 ) -> Callable[[F], F]: ...
 def udtf(signature: object = "", *, description: str = "", nulls: bool | None = None) -> Any:
-    """Declare a function that gives several rows; a signature's result is one row's."""
+    """Declare a table function; a signature's result is that of one row."""
     return _marked(signature, Declared("udtf", _text(signature), description, nulls))
 
 
@@ -134,13 +136,13 @@ def udaf(
 def udaf(
     signature: object = "", *, description: str = "", state: str = "", constants: int = 0
 ) -> Any:  # Any: see the overloads
-    """Declare an aggregate. With a signature also say the states' type and how many literals."""
+    """Declare an aggregate; a signature needs the type of states and the number of literals."""
     declared = Declared("udaf", _text(signature), description, state=state, constants=constants)
     return _marked(signature, declared)
 
 
 def load_functions(path: str | Path) -> Family:
-    """The functions of a Python file, or of all files of a folder; SqlError says what is wrong."""
+    """The functions of a Python file, or of all files of a folder; SqlError if one is invalid."""
     found = Path(path)
     if not found.exists():
         raise SqlError(f'cannot load functions: "{found}" does not exist')
@@ -152,7 +154,7 @@ def load_functions(path: str | Path) -> Family:
 
 
 def family_of(*functions: object, where: str = "here") -> Family:
-    """The functions that are given, or those of modules."""
+    """The family of these functions, or of the functions of modules."""
     family = Family(USER_CATEGORY)
     for each in functions:
         found = list(vars(each).values()) if isinstance(each, ModuleType) else [each]
@@ -161,9 +163,9 @@ def family_of(*functions: object, where: str = "here") -> Family:
 
 
 def families_at(place: str) -> list[Family]:
-    """The functions of a file or folder by its path, or those of a module by its name.
+    """The functions of a file or folder by path, or of a module by name.
 
-    A module may have made families itself; if it has none, they are what it has declared.
+    A module may have created families itself; otherwise they are its declared functions.
     """
     if place.endswith(".py") or Path(place).is_absolute():
         return [load_functions(place)]
@@ -178,23 +180,23 @@ def families_at(place: str) -> list[Family]:
 
 
 def registry_with(places: Iterable[str]) -> FunctionRegistry:
-    """The built-in functions, and those of files, folders and modules; see `families_at`."""
+    """The built-in functions, with those of files, folders and modules; see `families_at`."""
     families = [family for place in places for family in families_at(place)]
     return FunctionRegistry([*FAMILIES, *families]) if families else builtin_functions()
 
 
 def _module(file: Path) -> ModuleType:
-    # Files of one name in two folders are two modules.
+    # Files of the same name in two folders are different modules.
     place = crc32(str(file.resolve()).encode())
     spec = spec_from_file_location(f"sql_functions_{file.stem}_{place:08x}", file)
     if spec is None or spec.loader is None:
         raise SqlError(f'cannot load functions: "{file}" is not a Python file')
     module = module_from_spec(spec)
-    # Dataclasses, among others, look for their module there.
+    # Dataclasses, for example, look up their module there.
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever the user's code does when it is imported
+    except Exception as error:  # any error of the user's code
         del sys.modules[spec.name]
         raise SqlError(
             f'cannot load the functions of "{file}": {type(error).__name__}: {error}'
@@ -203,7 +205,7 @@ def _module(file: Path) -> ModuleType:
 
 
 def _collect(family: Family, values: Iterable[object], where: str) -> None:
-    # Decorators are applied from the bottom up, but the first overload is the one on top.
+    # Decorators are applied bottom-up, but the first overload is the top one.
     for function in values:
         declared = vars(function).get(_MARK, ()) if hasattr(function, "__dict__") else ()
         for each in reversed(declared):
@@ -251,12 +253,12 @@ def _not_twice(family: Family, signature: Signature) -> None:
 
 
 def sql_name(function: Any) -> str:  # Any: a user's function or class
-    """LongestText and longest_text are both LONGEST_TEXT."""
+    """The upper-case name: LONGEST_TEXT for LongestText and longest_text."""
     return _WORD_STARTS.sub("_", function.__name__).upper()
 
 
 def _hinted(function: Callable[..., Any], *, table: bool) -> tuple[list[Signature], bool]:
-    """The signatures that hints say: one more for each parameter with a default."""
+    """The signatures of the hints: an additional one per parameter with a default."""
     hints = get_type_hints(function, include_extras=True)
     if "return" not in hints:
         raise ValueError("its result has no type hint, and it has no signature")
@@ -284,7 +286,7 @@ def _rows(function: Callable[..., Any]) -> Callable[..., list[Any] | None]:
 
 
 def _fitting(function: Callable[..., Any], result: Pattern) -> Callable[..., Any]:
-    """The function, but decimals get the scale of their type."""
+    """The function, with decimals rounded to the scale of their type."""
     if not isinstance(result, DecimalType):
         return function
     scale, whole = result.scale, result.precision - result.scale

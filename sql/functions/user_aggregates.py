@@ -1,4 +1,4 @@
-"""Users' own aggregates: classes with initial, add and merge, and perhaps result and undo."""
+"""User-defined aggregates: classes with initial, add and merge, optionally result and undo."""
 
 import inspect
 from collections.abc import Callable
@@ -12,11 +12,11 @@ from sql.functions.signature_text import read_signature
 from sql.functions.signatures import AnyDecimal, Parameter, Pattern, Signature
 from sql.functions.type_hints import parameter_of, pattern_of
 
-Made = Callable[..., Any]  # Any: users' classes do what they like
+Made = Callable[..., Any]  # Any: users' classes have any types
 
 
 class UserAggregator:
-    """An instance of a user's class at work: its own methods are called directly."""
+    """An instance of a user's class; its methods are called directly."""
 
     def __init__(self, working: Any, state_type: DataType, result_type: DataType) -> None:
         self.state_type = state_type
@@ -40,7 +40,7 @@ def user_aggregate(
     state: str,
     constants: int,
 ) -> None:
-    """Add a class to a family, with its signature or with a name and hints; Any: the class."""
+    """Add a class to a family, with a signature or with a name and hints; Any: the class."""
     missing = [each for each in ("initial", "add", "merge") if not callable(getattr(made, each, 0))]
     if missing:
         raise ValueError(f"it has no method {' and no '.join(missing)}")
@@ -78,7 +78,7 @@ def _known(signature: Signature, pattern: Pattern, types: tuple[DataType, ...]) 
 
 
 def _hinted(made: Any, name: str) -> tuple[Signature, Pattern, int]:
-    """The signature, the type of states and how many literals; Any: the class."""
+    """The signature, the type of states and the number of literals; Any: the class."""
     state = _result_hint(made.initial, "initial")
     adding = list(inspect.signature(made.add).parameters.values())[2:]
     hints = get_type_hints(made.add, include_extras=True)

@@ -1,7 +1,7 @@
-"""Strings as in Java: sequences of 16-bit units, where a character beyond U+FFFF counts twice.
+"""Strings as in Java: sequences of 16-bit units; a character beyond U+FFFF has two.
 
-Functions that count positions work on strings where each character is one unit. Most strings are;
-the others are split into units and joined again.
+Functions with positions work on strings where each character is one unit. Most strings are like
+that; the others are split into units and joined again.
 """
 
 from array import array
@@ -13,14 +13,14 @@ def is_plain(text: str) -> bool:
 
 
 def units_of(text: str) -> str:
-    """The text with one character for each unit."""
+    """The string with one character per unit."""
     if is_plain(text):
         return text
     return "".join(map(chr, array("H", text.encode("utf-16", "surrogatepass")[2:])))
 
 
 def text_of(units: str) -> str:
-    """The text of units; half a character that lost its other half becomes a question mark."""
+    """The string of units; an unpaired surrogate becomes a question mark."""
     if units.isascii():
         return units
     joined = units.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
@@ -28,7 +28,7 @@ def text_of(units: str) -> str:
 
 
 def length_of(text: str) -> int:
-    """How many units a string has."""
+    """The number of units in a string."""
     if text.isascii():
         return len(text)
     return len(text) + sum(each > "\uffff" for each in text)
