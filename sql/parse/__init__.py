@@ -1,4 +1,4 @@
-"""Text to syntax."""
+"""The parser: SQL text to syntax trees."""
 
 from sql.parse.text import (
     ParsedStatement,

@@ -21,13 +21,13 @@ from sql.syntax.node import Position
 COMPARISONS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 BINDING = {"||": 1, "+": 2, "-": 2, "*": 3, "/": 3, "%": 3}
 UNITS = frozenset({"DAYS", "HOURS", "MINUTES", "SECONDS", "MILLISECONDS", "MILLISECOND"})
-# Longer chains of AND, OR and || become trees of equal halves, which mean the same and are not
-# deep. The halves are short enough to be printed and read as the same tree.
+# Longer chains of AND, OR and || become balanced trees, which are equivalent and not deep. The
+# halves are short enough to be printed and parsed as the same tree.
 CHAIN_MAX = 32
 
 
 def read_expression(reader: Reader) -> ex.Expression:
-    """A whole expression."""
+    """Parse a whole expression."""
     choices: list[ex.Expression] = []
     terms: list[ex.Expression] = []
     choice_height = term_height = 0
@@ -44,7 +44,7 @@ def read_expression(reader: Reader) -> ex.Expression:
 
 
 def read_expressions(reader: Reader) -> tuple[ex.Expression, ...]:
-    """One expression or more; the height is that of the highest."""
+    """Parse one or more expressions; the height is that of the highest."""
     found = [read_expression(reader)]
     height = reader.height
     while reader.accept(","):
@@ -57,7 +57,7 @@ def read_expressions(reader: Reader) -> tuple[ex.Expression, ...]:
 def _chained(
     reader: Reader, operator: str, terms: Sequence[ex.Expression], height: int
 ) -> ex.Expression:
-    """The terms between one operator, from left to right; `height` is that of the highest."""
+    """The terms of one operator, from left to right; `height` is that of the highest."""
     if len(terms) > CHAIN_MAX:
         found, added = _halved(operator, terms)
     else:
@@ -89,7 +89,7 @@ def _joined(operator: str, left: ex.Expression, right: ex.Expression) -> ex.Expr
 
 
 def _term(reader: Reader) -> ex.Expression:
-    """A predicate with any number of NOT before it."""
+    """Parse a predicate with any number of NOT before it."""
     places: list[Position] = []
     while reader.word == "NOT":
         places.append(reader.position())
@@ -155,10 +155,10 @@ def _is(reader: Reader, value: ex.Expression) -> ex.Expression:
 
 
 def read_value(reader: Reader) -> ex.Expression:
-    """Everything that has no comparison, AND, OR or NOT outside brackets."""
-    joined: list[ex.Expression] = []  # what stands between ||
+    """Parse an expression without comparisons, AND, OR and NOT outside of parentheses."""
+    joined: list[ex.Expression] = []  # operands of ||
     joined_height = 0
-    sums: list[tuple[ex.Expression, str, int]] = []  # operands that wait, and their operators
+    sums: list[tuple[ex.Expression, str, int]] = []  # pending operands and their operators
     while True:
         operand, height = _signed(reader), reader.height
         binding = BINDING.get(reader.word, 0)
@@ -180,24 +180,24 @@ def read_value(reader: Reader) -> ex.Expression:
 
 
 def _signed(reader: Reader) -> ex.Expression:
-    """A primary with any number of + and - before it; a minus belongs to the number after it."""
+    """Parse a primary after any number of + and -; a minus belongs to the number after it."""
     if reader.word not in ("-", "+"):
         return read_primary(reader)
-    signs: list[tuple[str, Position]] = []
+    unary: list[tuple[str, Position]] = []
     while reader.word in ("-", "+"):
-        signs.append((reader.word, reader.position()))
-        reader.grow(len(signs))
+        unary.append((reader.word, reader.position()))
+        reader.grow(len(unary))
         reader.advance()
     found: ex.Expression
-    if reader.kind in NUMBERS and signs[-1][0] == "-":
-        _, place = signs.pop()
+    if reader.kind in NUMBERS and unary[-1][0] == "-":
+        _, place = unary.pop()
         found = _after(reader, _number(reader, place, negative=True))
     else:
         found = read_primary(reader)
-    for sign, place in reversed(signs):
-        found = ex.Signed(sign, found, position=place)
-    if signs:
-        reader.grow(reader.height + len(signs))
+    for operator, place in reversed(unary):
+        found = ex.Signed(operator, found, position=place)
+    if unary:
+        reader.grow(reader.height + len(unary))
     return found
 
 
@@ -225,7 +225,7 @@ def _number(reader: Reader, place: Position, *, negative: bool) -> ex.Literal:
 
 
 def read_literal(reader: Reader) -> ex.Literal:
-    """A literal, with a minus or without."""
+    """Parse a literal, optionally with a minus."""
     place = reader.position()
     negative = reader.word == "-" and reader.next_kind() in NUMBERS
     if negative:
@@ -254,7 +254,7 @@ def _plain_literal(reader: Reader, place: Position, *, negative: bool = False) -
 
 
 def read_primary(reader: Reader) -> ex.Expression:
-    """What binds closest, with everything in [] and behind -> after it."""
+    """Parse a primary, with all [] and -> after it."""
     place = reader.position()
     kind, word = reader.kind, reader.word
     found: ex.Expression | None
@@ -346,7 +346,7 @@ def _argument(reader: Reader) -> ex.Expression:
 
 
 def _parameters(reader: Reader) -> tuple[str, ...]:
-    """Those of a lambda, if one begins here: x => or (x, y) =>."""
+    """The parameters of a lambda, if one begins here: x => or (x, y) =>."""
     names = ("name", "quoted")
     if reader.next_word() == "=>" and reader.kind in names:
         found = [reader.name()]

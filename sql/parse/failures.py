@@ -1,4 +1,4 @@
-"""What is wrong with a text, in ksqlDB's words; what to do about it is a hint of our own."""
+"""Syntax errors, with ksqlDB's messages and our own hints."""
 
 from sql.errors import SyntaxFailed
 from sql.parse.tokens import END, Tokens
@@ -18,7 +18,7 @@ CLASSES = {
 BRACKETS = frozenset({"(", ")", "[", "]", "<", ">", "="})
 TYPOGRAPHIC = frozenset("\u2018\u2019\u201a\u201c\u201d\u201e\u00b4")
 END_HINT = "end each statement with a semicolon"
-# What other dialects have and this one has not, by the word at the place or before it.
+# Unsupported syntax of other dialects, by the word at the position or before it.
 UNSUPPORTED = {
     "ORDER": "ORDER BY is not supported: a stream has no end after which its rows could be sorted",
     "UNION": "UNION is not supported: INSERT INTO one stream from several queries instead",
@@ -29,7 +29,7 @@ UNSUPPORTED = {
 
 
 def refused(message: str, place: Position, *, hint: str = "") -> SyntaxFailed:
-    """A text that can be read and cannot be meant."""
+    """An error for syntax that is correct but not allowed."""
     # ksqlDB counts the columns of these errors from 2; `column` is the right one.
     return SyntaxFailed(
         f"Failed to prepare statement: line {place.line}:{place.column + 1}: {message}",
@@ -40,7 +40,7 @@ def refused(message: str, place: Position, *, hint: str = "") -> SyntaxFailed:
 
 
 def unknown_statement(tokens: Tokens, index: int) -> SyntaxFailed:
-    """No statement begins with this token."""
+    """An error for a token that begins no statement."""
     near = _shown(tokens, index)
     if tokens.kinds[index] in ("open", "end"):
         return unexpected(tokens, index, ())
@@ -50,7 +50,7 @@ def unknown_statement(tokens: Tokens, index: int) -> SyntaxFailed:
 
 
 def unfinished(tokens: Tokens, index: int) -> SyntaxFailed:
-    """A statement does not end where it could: many words could follow."""
+    """An error for a statement without an end, where many tokens are possible."""
     if tokens.kinds[index] in ("open", "end"):
         return unexpected(tokens, index, ())
     if tokens.words[index] in ("AND", "OR", "NOT"):
@@ -60,7 +60,7 @@ def unfinished(tokens: Tokens, index: int) -> SyntaxFailed:
 
 
 def unexpected(tokens: Tokens, index: int, expected: tuple[str, ...]) -> SyntaxFailed:
-    """A token that cannot stand where it stands; `expected` is empty when much could."""
+    """An error for an unexpected token; `expected` is empty if many tokens are possible."""
     near = _shown(tokens, index)
     hint = _hint(tokens, index)
     if tokens.kinds[index] == "open":
@@ -97,7 +97,7 @@ def _near(tokens: Tokens, index: int) -> str:
 
 
 def _reserved(tokens: Tokens, index: int) -> str:
-    """That a keyword stands for a name, which it does if what follows fits a name."""
+    """A message for a keyword in place of a name, or an empty string."""
     near = _shown(tokens, index)
     if near.upper() not in RESERVED or tokens.kinds[index + 1] not in ("name", "quoted"):
         return ""

@@ -29,7 +29,7 @@ JOIN_KINDS = {
 
 
 def read_query(reader: Reader) -> qu.Query:
-    """A query, from its SELECT on."""
+    """Parse a query from its SELECT on."""
     place = reader.position()
     reader.expect("SELECT")
     items = [_item(reader)]
@@ -57,7 +57,7 @@ def read_query(reader: Reader) -> qu.Query:
 
 
 def read_duration(reader: Reader) -> qu.Duration:
-    """A number and its unit."""
+    """Parse a number and its unit."""
     place = reader.position()
     count, unit = reader.whole(), reader.word
     if unit not in UNITS:
@@ -77,7 +77,7 @@ def _item(reader: Reader) -> qu.SelectItem:
     start = reader.index
     expression = read_expression(reader)
     if reader.word == "->":
-        # Only the * of a whole primary is left over by expressions: a + b->* is nothing.
+        # Only a whole primary may be followed by ->*: a + b->* is invalid.
         reader.go_to(start)
         struct = read_primary(reader)
         reader.expect("->", "*")
@@ -126,7 +126,7 @@ def _within(reader: Reader) -> qu.Within:
 
 
 def _window(reader: Reader) -> qu.Window:
-    # A window may have a name, which means nothing.
+    # A window may have a name, which has no effect.
     if reader.at_name() and (reader.word != "SESSION" or reader.next_word() != "("):
         reader.advance()
     place = reader.position()
@@ -149,11 +149,11 @@ def _window(reader: Reader) -> qu.Window:
 
 
 def _grouping(reader: Reader, clause: str) -> tuple[Expression, ...]:
-    """Values, in brackets together or without."""
+    """Parse values, with or without parentheses around them."""
     place = reader.position()
     if reader.accept_all("(", ")"):
         reader.fail_at(place, f"{clause} requires at least one expression")
-    bracketed = reader.word == "(" and _holds_comma(reader)
+    bracketed = reader.word == "(" and _contains_comma(reader)
     if bracketed:
         reader.advance()
     found = [read_value(reader)]
@@ -164,8 +164,8 @@ def _grouping(reader: Reader, clause: str) -> tuple[Expression, ...]:
     return tuple(found)
 
 
-def _holds_comma(reader: Reader) -> bool:
-    """Whether the bracket that opens here has a comma right inside: (a, b), not (f(a, b))."""
+def _contains_comma(reader: Reader) -> bool:
+    """Whether the parentheses directly contain a comma: (a, b), not (f(a, b))."""
     depth = 0
     for word in reader.tokens.words[reader.index :]:
         if word in ("(", "["):

@@ -15,7 +15,7 @@ TABLE_KEYS = (
 
 
 def source_kind(reader: Reader) -> st.SourceKind:
-    """STREAM or TABLE."""
+    """Parse STREAM or TABLE."""
     if reader.word not in ("STREAM", "TABLE"):
         reader.fail()
     kind = st.SourceKind(reader.word)
@@ -50,7 +50,7 @@ def read_create_source(
 
 
 def read_elements(reader: Reader) -> tuple[st.ColumnDefinition, ...]:
-    """(name type [role], ...), or nothing."""
+    """Parse (name type [role], ...), if present."""
     if not reader.accept("("):
         return ()
     found = [_element(reader)]
@@ -82,7 +82,7 @@ def _element(reader: Reader) -> st.ColumnDefinition:
 def _check_keys(
     reader: Reader, kind: st.SourceKind, columns: tuple[st.ColumnDefinition, ...]
 ) -> None:
-    """The key of a stream is a KEY, that of a table its PRIMARY KEY."""
+    """Check that streams have KEY columns, and tables PRIMARY KEY columns."""
     wrong, right, why = st.ColumnRole.PRIMARY_KEY, st.ColumnRole.KEY, ""
     if kind is st.SourceKind.TABLE:
         wrong, right, why = right, wrong, TABLE_KEYS

@@ -18,7 +18,7 @@ EXTENDABLE = ("TOPICS", "ALL TOPICS", "STREAMS", "TABLES", "QUERIES")
 
 
 def read_statement(reader: Reader) -> st.Statement:
-    """A statement, without its semicolon."""
+    """Parse a statement without its semicolon."""
     known = STATEMENTS.get(reader.word)
     if known is None:
         raise unknown_statement(reader.tokens, reader.index)
@@ -26,7 +26,7 @@ def read_statement(reader: Reader) -> st.Statement:
 
 
 def read_end(reader: Reader) -> None:
-    """The semicolon of a statement."""
+    """Parse the semicolon of a statement."""
     if reader.word != ";":
         raise unfinished(reader.tokens, reader.index)
     reader.advance()
@@ -74,7 +74,7 @@ def _create_source(reader: Reader, place: Position) -> st.CreateSource | st.Crea
 
 
 def _with(reader: Reader) -> st.Properties:
-    """WITH (name = literal, ...), or nothing; names as they are written."""
+    """Parse WITH (name = literal, ...), if present; the case of names is kept."""
     if not reader.accept("WITH"):
         return ()
     reader.expect("(")
@@ -95,7 +95,7 @@ def _property(reader: Reader) -> tuple[str, Literal]:
 
 
 def _upper_with(reader: Reader) -> st.Properties:
-    """The same where the case of names means nothing."""
+    """The same with upper-case names."""
     return tuple((name.upper(), value) for name, value in _with(reader))
 
 
@@ -147,7 +147,7 @@ def _alter(reader: Reader, place: Position) -> st.AlterSource | st.AlterSystem:
 
 def _added(reader: Reader) -> st.ColumnDefinition:
     reader.expect("ADD")
-    # A column may itself be called COLUMN: then its type follows, and no more.
+    # A column may be named COLUMN: then only its type follows.
     if reader.word == "COLUMN" and reader.next_kind(2) in ("name", "quoted", "variable"):
         reader.advance()
     place = reader.position()
@@ -241,7 +241,7 @@ def _unset(reader: Reader, place: Position) -> st.UnsetProperty:
 
 
 def _variable_name(reader: Reader) -> str:
-    """A word, which may be a keyword here."""
+    """Parse a word, which may be a keyword here."""
     name = reader.word if reader.kind == "reserved" else ""
     if not name:
         return reader.name()

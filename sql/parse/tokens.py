@@ -1,6 +1,6 @@
 """Tokens: SQL text split into words, numbers, quoted strings and symbols.
 
-The lists of Tokens run side by side, one place for each token, and end with an `end` token:
+The lists of Tokens are parallel, with one item per token, and end with an `end` token:
 
     SELECT a FROM `b`;
     kinds   reserved  name  reserved  quoted  sign  end
@@ -8,7 +8,7 @@ The lists of Tokens run side by side, one place for each token, and end with an 
     raw     SELECT    a     FROM      `b`     ;
 
 Words that are not reserved ("EMIT", "KEY") are names; the parser compares them where it expects
-them. `open` is a quote or comment without its end, and `wrong` an unexpected character.
+them. `open` is an unterminated quote or comment, and `wrong` an unexpected character.
 """
 
 import re
@@ -22,8 +22,8 @@ TOKENS_MAX = 200_000
 END = "<EOF>"
 WITH_WORDS = frozenset({"word", "name", "sign"})
 
-# Letters are those of ASCII, written out: IGNORECASE would let a few others through. What is in
-# quotes is never given back (*+): remembering how to would take more than the text itself.
+# Letters are ASCII letters, written out: IGNORECASE would match a few others. Quoted strings use
+# possessive quantifiers (*+): the memory for backtracking would exceed the text itself.
 TOKEN = re.compile(
     r"""
       (?P<space>\s+|--[^\r\n]*|/\*.*?\*/)
@@ -58,7 +58,7 @@ class Tokens:
 
 
 def tokens_of(text: str, *, line: int = 1, column: int = 1) -> Tokens:
-    """The tokens of a text, which itself begins at a line and column of a larger one."""
+    """The tokens of a text, which starts at a line and column of a larger one."""
     if len(text) > TEXT_MAX:
         raise SyntaxFailed(f"the text has {len(text)} characters; at most {TEXT_MAX} are allowed")
     found = Tokens(text, [], [], [], [], [], [])
@@ -90,7 +90,7 @@ def tokens_of(text: str, *, line: int = 1, column: int = 1) -> Tokens:
 
 
 def _add_end(found: Tokens, end: int, *, line: int, column: int) -> None:
-    """The end stands right behind the last token, where something is missing."""
+    """Add the end token directly after the last token."""
     before = found.text[:end]
     newline = before.rfind("\n")
     found.kinds.append("end")
@@ -102,6 +102,6 @@ def _add_end(found: Tokens, end: int, *, line: int, column: int) -> None:
 
 
 def unquoted(token: str) -> str:
-    """A text without its quotes; doubled ones inside are single."""
+    """A string without its quotes; doubled quotes inside become single ones."""
     quote = token[0]
     return token[1:-1].replace(quote * 2, quote)

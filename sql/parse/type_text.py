@@ -11,7 +11,7 @@ from sql.syntax.type_names import ArrayOf, MapOf, NamedType, StructOf, TypeSynta
 
 
 def read_type(reader: Reader) -> TypeSyntax:
-    """A type."""
+    """Parse a type."""
     place = reader.position()
     opened = reader.next_word() in ("<", "<>") and reader.kind == "name"
     if not opened or reader.word not in ("ARRAY", "MAP", "STRUCT"):
@@ -64,7 +64,7 @@ def _named(reader: Reader) -> NamedType:
 
 
 def _parameter(reader: Reader) -> int | None:
-    """A number; VARCHAR(STRING) says no more than VARCHAR."""
+    """Parse a number; VARCHAR(STRING) is the same as VARCHAR."""
     if reader.accept("STRING"):
         return None
     if reader.kind != "whole" and reader.word != "-":

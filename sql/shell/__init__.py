@@ -1,1 +1,1 @@
-"""The shell: statements typed or read from files, and their answers as tables."""
+"""The shell: executes typed statements and scripts, and prints their results."""

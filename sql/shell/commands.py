@@ -20,7 +20,7 @@ depth: ContextVar[int] = ContextVar("depth", default=0)
 
 
 def run_command(shell: Shell, asked: ShellInput) -> None:
-    """Execute a command."""
+    """Execute a shell command."""
     COMMANDS[asked.words[0]](shell, asked.argument)
 
 
@@ -91,7 +91,6 @@ def run_script(shell: Shell, path: Path) -> None:
 
 
 def script_text(path: Path) -> str:
-    """The text of a file of statements."""
     try:
         return path.expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Completion: keywords, functions with their signatures, and what the catalog holds."""
+"""Completion of keywords, functions with their signatures, streams, tables and columns."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from sql.shell.statements import COMMAND_WORDS
 from sql.syntax.keywords import RESERVED, STATEMENT_WORDS
 from sql.variables import split_statements
 
-# Words that are no keywords everywhere, but have a meaning in some places.
+# Words that are keywords only in some positions.
 OTHER_WORDS = frozenset(
     {
         *("ADD", "ARRAY", "BIGINT", "BOOLEAN", "BYTES", "CHANGES", "COLUMN", "DATE", "DECIMAL"),
@@ -27,7 +27,7 @@ OTHER_WORDS = frozenset(
 )
 KEYWORDS = sorted(RESERVED | OTHER_WORDS | set(STATEMENT_WORDS))
 COMMANDS = sorted((COMMAND_WORDS - {"REQUEST"}) | {"REQUEST-PIPELINING"})
-# After these words a stream or table is named.
+# Words that precede the name of a stream or table.
 BEFORE_SOURCES = frozenset({"FROM", "JOIN", "INTO", "DESCRIBE"})
 BEFORE_DROPPED = (("DROP", "STREAM"), ("DROP", "TABLE"), ("ALTER", "STREAM"), ("ALTER", "TABLE"))
 SOURCES_STATEMENTS = ("DESCRIBE STREAMS;", "DESCRIBE TABLES;")
@@ -35,7 +35,7 @@ SOURCES_STATEMENTS = ("DESCRIBE STREAMS;", "DESCRIBE TABLES;")
 
 @dataclass(frozen=True, slots=True)
 class KnownSource:
-    """A stream or table: its columns' names and types."""
+    """A stream or table, with the names and types of its columns."""
 
     name: str
     kind: str
@@ -44,19 +44,19 @@ class KnownSource:
 
 @dataclass(slots=True)
 class SourceNames:
-    """The streams and tables; fetched again after a change."""
+    """The streams and tables; fetched again after changes."""
 
     execute: Callable[[str], list[EntityJson]]
     _known: dict[str, KnownSource] = field(default_factory=dict)
     _fresh: bool = False
 
     def forget(self) -> None:
-        """Fetch them again at the next use."""
+        """Fetch them again on next use."""
         self._fresh = False
 
     @property
     def sources(self) -> dict[str, KnownSource]:
-        """By name; as they were last, if there is no answer."""
+        """The sources by name; the last known ones if the server does not respond."""
         if not self._fresh:
             self._fresh = True
             try:
@@ -78,7 +78,7 @@ class SourceNames:
 
 
 class SqlCompleter(Completer):
-    """Completes the word before the cursor by what stands before it."""
+    """Completes the word before the cursor by the text before it."""
 
     def __init__(self, catalog: SourceNames) -> None:
         self._catalog = catalog
@@ -89,7 +89,7 @@ class SqlCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterator[Completion]:
-        """What the word may become."""
+        """The possible completions."""
         parts = split_statements(document.text_before_cursor)
         before = parts[-1].text if parts and not parts[-1].is_complete else ""
         if document.text_before_cursor[-1:].isspace():
@@ -100,16 +100,16 @@ class SqlCompleter(Completer):
         word = ""
         if tokens and tokens[-1].end() == len(before) and tokens[-1].lastgroup == "word":
             word = tokens.pop().group()
-        said = [match.group() for match in tokens]
-        for text, shown, meta in self._candidates(said, document.text):
+        typed = [match.group() for match in tokens]
+        for text, shown, meta in self._candidates(typed, document.text):
             if text.upper().startswith(word.upper()) and text.upper() != word.upper():
                 lower = word.islower() and bool(word)
                 yield Completion(
                     text.lower() if lower else text, -len(word), display=shown, display_meta=meta
                 )
 
-    def _candidates(self, said: list[str], text: str) -> Iterable[tuple[str, str, str]]:
-        words = [each.upper() for each in said]
+    def _candidates(self, typed: list[str], text: str) -> Iterable[tuple[str, str, str]]:
+        words = [each.upper() for each in typed]
         if words[-1:] == ["."] and len(words) > 1:
             return self._columns_of(words, text)
         if not words:
@@ -122,7 +122,7 @@ class SqlCompleter(Completer):
         return [(each.name, each.name, each.kind) for each in self._catalog.sources.values()]
 
     def _columns(self, text: str) -> list[tuple[str, str, str]]:
-        """The columns of the streams and tables that a statement names, also after the cursor."""
+        """The columns of all sources of a statement, including those after the cursor."""
         found = dict.fromkeys(match.group().upper() for match in TOKEN.finditer(text))
         sources = [each for name, each in self._catalog.sources.items() if name in found]
         return [
@@ -132,7 +132,7 @@ class SqlCompleter(Completer):
         ]
 
     def _columns_of(self, words: list[str], text: str) -> list[tuple[str, str, str]]:
-        """The columns of the source, or of the alias, before a point."""
+        """The columns of the source or alias before a dot."""
         name = words[-2]
         sources = self._catalog.sources
         source = sources.get(name) or sources.get(_aliased(name, text))
@@ -145,7 +145,7 @@ class SqlCompleter(Completer):
 
 
 def _aliased(alias: str, text: str) -> str:
-    """The source that has an alias: FROM orders o, FROM orders AS o."""
+    """The source of an alias: FROM orders o, FROM orders AS o."""
     found = TOKEN.finditer(text)
     words = [match.group().upper() for match in found if match.lastgroup != "space"]
     for place, word in enumerate(words[:-2]):

@@ -1,4 +1,4 @@
-"""A session with an engine in this process, on a broker of its own or on any cluster."""
+"""A session with an engine in this process, on its own broker or on any cluster."""
 
 import fcntl
 import logging
@@ -33,7 +33,7 @@ FOLDER = "sql"  # of a data directory
 
 
 class ServiceInUse(ClientError):
-    """Another engine runs under the same service id."""
+    """Another engine runs with the same service id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class EngineOptions:
 
 
 def open_embedded(options: EngineOptions) -> "EmbeddedSession":
-    """An engine with a broker and a schema registry of its own, all in one directory."""
+    """An engine with its own broker and schema registry, in one directory."""
     data_directory = options.data_directory
     with ExitStack() as opening:
         config = BrokerConfig(
@@ -69,8 +69,8 @@ def open_on_cluster(
 ) -> "EmbeddedSession":
     """An engine on a cluster; only the state of its queries is in the directory.
 
-    `is_temporary`: it leaves nothing behind but the topics that statements name. `is_exclusive`:
-    ServiceInUse if a running engine has its service id.
+    `is_temporary`: it leaves nothing but the topics of its statements. `is_exclusive`: raises
+    ServiceInUse if another engine runs with this service id.
     """
     settings, directory = {**options.settings}, options.data_directory
     service_id = SqlConfig(settings).text("ksql.service.id")
@@ -106,7 +106,7 @@ def _engine(target: Target, registry: SchemaRegistry | None, options: EngineOpti
 
 @contextmanager
 def _held(directory: Path, service_id: str) -> Iterator[None]:
-    """The service is ours on this machine while the block runs; also after a crash before."""
+    """Lock the service id on this machine during the block; a crash releases the lock."""
     directory.mkdir(parents=True, exist_ok=True)
     with open(directory / f"{service_id}.lock", "w") as lock:
         try:
@@ -117,7 +117,7 @@ def _held(directory: Path, service_id: str) -> Iterator[None]:
 
 
 def _refuse_if_running(bootstrap: str, service_id: str) -> None:
-    """An engine elsewhere shows by the consumer groups of its queries."""
+    """Raise ServiceInUse if consumer groups of the service have members."""
     prefixes = tuple(f"_confluent-ksql-{service_id}{kind}_" for kind in ("query", "transient"))
     with admin(bootstrap) as cluster:
         for group in cluster.list_groups():
@@ -134,7 +134,7 @@ def _in_use(service_id: str, why: str) -> ServiceInUse:
 
 
 def _discard(engine: Engine) -> None:
-    """Terminate the queries of a temporary service, and delete their internal topics."""
+    """Terminate the queries of a temporary service, and delete its internal topics."""
     try:
         engine.transient_queries.close()
         engine.commands.terminate_cluster([])
@@ -148,14 +148,13 @@ class EmbeddedSession:
     def __init__(
         self, engine: Engine, where: str, closing: ExitStack, clock: Clock | None = None
     ) -> None:
-        """`closing` closes the engine and everything that it uses."""
+        """`closing` closes the engine and all its resources."""
         self.where = where
         self.engine = engine
         self._closing = closing
         self._clock = clock or SystemClock()
 
     def version(self) -> str:
-        """Ours."""
         return version("millstream")
 
     def execute(self, text: str, scope: SessionScope) -> list[EntityJson]:
@@ -164,21 +163,21 @@ class EmbeddedSession:
         return [entity_json(each) for each in found]
 
     def query(self, text: str, scope: SessionScope, timeout_ms: int | None) -> "EngineRows":
-        """Begin a query."""
+        """Start a query."""
         result = self.engine.query(text, scope.properties, scope.variables)
         return EngineRows(result, Deadline(self._clock, timeout_ms))
 
     def print_topic(self, text: str, scope: SessionScope, timeout_ms: int | None) -> "EngineLines":
-        """Begin a PRINT."""
+        """Start a PRINT."""
         printed = self.engine.print_topic(text, scope.variables)
         return EngineLines(printed, Deadline(self._clock, timeout_ms))
 
     def check_property(self, name: str, value: str) -> None:
-        """Refuse what sessions may not set."""
+        """Refuse properties that sessions may not set."""
         EngineSession.of(self.engine.config, {name: value})
 
     def close(self) -> None:
-        """Close the engine and everything that it uses."""
+        """Close the engine and all its resources."""
         self._closing.close()
 
 
@@ -195,7 +194,7 @@ class EngineRows:
 
     @property
     def final_message(self) -> str | None:
-        """What the engine says at the end."""
+        """The engine's final message."""
         return self._result.final_message
 
     def rows(self) -> Iterator[Sequence[object]]:
@@ -209,19 +208,17 @@ class EngineRows:
                 break
 
     def close(self) -> None:
-        """Stop."""
         self._result.close()
 
 
 class EngineLines:
-    """Lines of a topic's records; see PrintedLines."""
+    """Printed records of a topic; see PrintedLines."""
 
     def __init__(self, printed: PrintedTopic, deadline: Deadline) -> None:
         self._printed = printed
         self._deadline = deadline
 
     def lines(self) -> Iterator[str]:
-        """The lines."""
         while not self._printed.done:
             wait_ms = self._deadline.wait_ms()
             yield from self._printed.poll(wait_ms)
@@ -229,5 +226,4 @@ class EngineLines:
                 break
 
     def close(self) -> None:
-        """Stop."""
         self._printed.close()

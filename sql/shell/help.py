@@ -23,7 +23,7 @@ COMMANDS = (
 
 
 def help_lines(words: str) -> Iterator[str]:
-    """Help about everything, or about what some words mean."""
+    """Help about everything, or about some words."""
     if not words.strip():
         yield from _overview()
         return
@@ -34,7 +34,7 @@ def help_lines(words: str) -> Iterator[str]:
         yield from function
         return
     if not found:
-        yield f'there is no statement or function "{words.strip()}"; "help" lists the statements'
+        yield f'unknown statement or function "{words.strip()}"; "help" lists the statements'
     for index, each in enumerate(found):
         yield from ["", *_statement_lines(each)] if index else _statement_lines(each)
 

@@ -1,17 +1,17 @@
-"""Lists: which columns SHOW has, by the tags of its entities."""
+"""Lists: the columns of SHOW, by the tags of entities."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# Any: members of JSON are of all kinds.
+# Any: JSON members have any type.
 Json = Any
 Cell = str | Callable[[Json], object]
 
 
 @dataclass(frozen=True, slots=True)
 class ListRule:
-    """Where an entity's list is, its columns (heading, member or function), and what none means."""
+    """The member with the list, columns (heading, member or function), and the empty message."""
 
     member: str
     columns: Sequence[tuple[str, Cell]]
@@ -41,14 +41,14 @@ def _partitions(topic: Json) -> int:
 
 
 def query_status(query: Json) -> str:
-    """In which states a query is, and how often."""
+    """The states of a query, with their counts."""
     counts = query.get("statusCount") or {query.get("state") or "RUNNING": 1}
     states = ", ".join(f"{state}:{count}" for state, count in counts.items())
     return "\n".join([states, *progress_lines(query)])
 
 
 def progress_lines(query: Json) -> list[str]:
-    """How far a query on Spark is; nothing of others."""
+    """The progress of a query on Spark; empty for others."""
     found = query.get("progress")
     if not found:
         return []

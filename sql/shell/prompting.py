@@ -1,4 +1,4 @@
-"""The prompt: lines are typed until a statement is whole, then executed."""
+"""Prompt: reads lines until a statement is complete, then executes it."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ class Prompt:
         typed: Input | None = None,
         drawn: Output | None = None,
     ) -> None:
-        """On the terminal, or on another input and output."""
+        """Uses the terminal, or another input and output."""
         self._shell = shell
         catalog = SourceNames(lambda text: shell.session.execute(text, SessionScope()))
         shell.interactive = True
@@ -52,7 +52,7 @@ class Prompt:
         self._prompts: PromptSession[str] = PromptSession(
             PROMPT,
             history=history,
-            # Enter begins a new line as long as the statement has no end.
+            # Enter starts a new line until the statement is complete.
             multiline=Condition(lambda: not is_finished(get_app().current_buffer.text)),
             prompt_continuation=CONTINUED,
             completer=ThreadedCompleter(SqlCompleter(catalog)),
@@ -63,12 +63,12 @@ class Prompt:
         )
 
     def run(self) -> None:
-        """Execute what is typed until the user leaves."""
+        """Execute statements until the user exits."""
         while True:
             try:
                 text = self._prompts.prompt()
             except KeyboardInterrupt:
-                continue  # what was typed is thrown away
+                continue  # discard the input
             except EOFError:
                 return
             try:

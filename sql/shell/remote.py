@@ -18,37 +18,32 @@ class RemoteRows:
 
     @property
     def final_message(self) -> str | None:
-        """The server's final message."""
         return self._streamed.final_message
 
     def rows(self) -> Iterator[Sequence[object]]:
-        """The rows."""
         for row in self._streamed.rows():
             yield row
             if self._deadline.is_over:
                 break
 
     def close(self) -> None:
-        """Stop."""
         self._streamed.close()
 
 
 class RemoteLines:
-    """Lines of a server; see PrintedLines."""
+    """Printed records from a server; see PrintedLines."""
 
     def __init__(self, streamed: StreamedLines, deadline: Deadline) -> None:
         self._streamed = streamed
         self._deadline = deadline
 
     def lines(self) -> Iterator[str]:
-        """The lines."""
         for line in self._streamed.lines():
             yield line
             if self._deadline.is_over:
                 break
 
     def close(self) -> None:
-        """Stop."""
         self._streamed.close()
 
 
@@ -56,7 +51,7 @@ class RemoteSession:
     """Sends statements to a server; see ShellSession."""
 
     def __init__(self, client: SqlClient, clock: Clock | None = None) -> None:
-        """Fails at once if the server does not answer."""
+        """Raises an error if the server does not respond."""
         self._client = client
         self._clock = clock or SystemClock()
         try:
@@ -67,11 +62,10 @@ class RemoteSession:
 
     @property
     def where(self) -> str:
-        """The server's address."""
+        """The URL of the server."""
         return self._client.url
 
     def version(self) -> str:
-        """What the server says."""
         return str(self._info.get("version", "unknown"))
 
     def execute(self, text: str, scope: SessionScope) -> list[EntityJson]:
@@ -79,13 +73,13 @@ class RemoteSession:
         return self._client.execute(text, scope.properties, scope.variables)
 
     def query(self, text: str, scope: SessionScope, timeout_ms: int | None) -> RemoteRows:
-        """Begin a query."""
+        """Start a query."""
         deadline = Deadline(self._clock, timeout_ms)
         found = self._client.query(text, scope.properties, scope.variables, timeout_ms=timeout_ms)
         return RemoteRows(found, deadline)
 
     def print_topic(self, text: str, scope: SessionScope, timeout_ms: int | None) -> RemoteLines:
-        """Begin a PRINT."""
+        """Start a PRINT."""
         deadline = Deadline(self._clock, timeout_ms)
         found = self._client.print_topic(
             text, scope.properties, scope.variables, timeout_ms=timeout_ms
@@ -93,9 +87,8 @@ class RemoteSession:
         return RemoteLines(found, deadline)
 
     def check_property(self, name: str, value: str) -> None:
-        """Ask the server for the name; values are checked with the next statement."""
+        """Check the name with the server; values are checked with the next statement."""
         self._client.check_property(name)
 
     def close(self) -> None:
-        """Close the connections."""
         self._client.close()

@@ -1,7 +1,7 @@
-"""Rendering: entities as tables and lines; rules by their tags.
+"""Rendering: entities as tables and lines, by rules for their tags.
 
-Lists are tables by the rules of lists.py; the rest has a function each. An entity without a rule,
-of a newer server perhaps, is shown as JSON.
+Lists are tables by the rules of lists.py; each other entity has a function. An entity without a
+rule, perhaps of a newer server, is shown as JSON.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ def failed(entity: EntityJson) -> bool:
 
 
 def rendered(entity: EntityJson, *, plain: bool) -> RenderableType:
-    """What is shown of an entity; `plain`: with lines of ASCII."""
+    """How an entity is shown; `plain` uses ASCII lines."""
     shape = TableStyle(box.ASCII if plain else box.ROUNDED)
     tag = entity.get("@type", "")
     rule = LISTS.get(tag)
@@ -47,12 +47,12 @@ def _warned(entity: EntityJson) -> Sequence[Json]:
 
 @dataclass(frozen=True, slots=True)
 class TableStyle:
-    """Tables with one kind of lines."""
+    """Tables with one style of lines."""
 
     box: box.Box
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-        """Rows under headings; numbers to the right."""
+        """Rows with headings; numbers are right-aligned."""
         made = Table(box=self.box, header_style="bold", show_edge=True)
         for index, heading in enumerate(headings):
             numbers = rows and all(type(row[index]) is int for row in rows)
@@ -70,7 +70,7 @@ class TableStyle:
         return self.table(headings, rows)
 
     def facts(self, facts: Sequence[tuple[str, object]]) -> RenderableType:
-        """Names and values side by side; what is empty is left out."""
+        """Names and values side by side; empty values are left out."""
         shown = [(name, _cell(value)) for name, value in facts if value not in EMPTY]
         width = max((len(name) for name, _ in shown), default=0) + 2
         made = Text()
@@ -110,7 +110,7 @@ def _text(text: str, style: str = "") -> Text:
 
 
 def type_text(schema: Json) -> str:
-    """A type from its parts.
+    """The SQL type of a schema.
 
     >>> type_text({"type": "ARRAY", "memberSchema": {"type": "STRING"}})
     'ARRAY<STRING>'
@@ -277,7 +277,7 @@ def _function(entity: EntityJson, shape: TableStyle) -> Iterator[RenderableType]
 
 
 def signature_text(name: str, variation: Json) -> str:
-    """One way to call a function."""
+    """The signature of one overload."""
     arguments = ", ".join(map(_argument, variation.get("arguments") or ()))
     return f"{name}({arguments}) -> {variation.get('returnType', '')}"
 

@@ -1,12 +1,12 @@
-"""Tables of rows: written line by line, so that rows can be shown as they come.
+"""Tables of rows, written line by line, so that rows are shown as they arrive.
 
     +----------+-------+
     |ID        |TOTAL  |
     +----------+-------+
     |a         |3      |
 
-A push query's columns share the width of the screen before the first row is known; those of a pull
-query are as wide as what is in them, if that fits.
+The columns of a push query share the width of the screen; those of a pull query are as wide as
+their values, if that fits.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,12 +21,12 @@ CUT = "..."
 
 
 def cell_text(value: object) -> str:
-    """A value as a cell shows it: strings without quotes, everything else as JSON."""
+    """A value in a cell: strings without quotes, other values as JSON."""
     return value if isinstance(value, str) else document_text(value, plain=True)
 
 
 def row_json(names: Sequence[str], row: Sequence[object]) -> str:
-    """A row as an object of JSON."""
+    """A row as a JSON object."""
     return document_text(dict(zip(names, row, strict=True)), plain=True)
 
 
@@ -44,7 +44,7 @@ def fitted_widths(rows: Sequence[Sequence[str]], width: int, look: DisplaySettin
         return [look.column_width] * len(wanted)
     room = max(width - len(wanted) - 1, NARROWEST * len(wanted))
     limit = max(wanted, default=0)
-    # How wide the widest may be: the narrow ones are served first, the rest share what is left.
+    # The maximum width: narrow columns keep theirs, the wider ones share the rest.
     left = room
     for place, each in enumerate(sorted(wanted)):
         share = left // (len(wanted) - place)
@@ -56,16 +56,16 @@ def fitted_widths(rows: Sequence[Sequence[str]], width: int, look: DisplaySettin
 
 
 class RowTable:
-    """The lines of a table whose columns' widths are decided."""
+    """The lines of a table with fixed column widths."""
 
     def __init__(self, widths: Sequence[int], *, wrap: bool, is_bounded: bool = True) -> None:
-        """`wrap`: long values take several lines, or are cut; unbounded, they make lines longer."""
+        """`wrap`: long values take several lines, or are cut; unbounded, they lengthen lines."""
         self._widths = [max(1, each) for each in widths]
         self._wrap = wrap
         self._is_bounded = is_bounded
 
     def rule(self) -> str:
-        """A line across."""
+        """A horizontal line."""
         return "+" + "".join("-" * each + "+" for each in self._widths)
 
     def header(self, names: Sequence[str]) -> Iterator[str]:
@@ -75,7 +75,7 @@ class RowTable:
         yield self.rule()
 
     def row(self, cells: Sequence[str]) -> Iterator[str]:
-        """The lines of a row: as many as its tallest cell has."""
+        """The lines of a row: as many as its tallest cell."""
         pieces = [self._pieces(text, each) for text, each in zip(cells, self._widths, strict=True)]
         for index in range(max(map(len, pieces), default=0)):
             line = [

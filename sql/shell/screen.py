@@ -1,4 +1,4 @@
-"""Screen: where the shell writes: the terminal, and a spool file beside it."""
+"""Screen: the output of the shell: the terminal and, optionally, a spool file."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -10,14 +10,14 @@ from rich.text import Text
 
 from sql.errors import StatementFailed
 
-# Of output that no terminal shows: columns whose values are not known yet share this width.
+# For output without a terminal: columns with unknown values share this width.
 PLAIN_WIDTH = 120
-# There tables are as wide as what is in them: nothing is cut or wrapped.
+# For output without a terminal: tables are as wide as their values, without cuts or wraps.
 UNBOUNDED_WIDTH = 1_000_000
 
 
 class OutputFormat(Enum):
-    """How answers are written."""
+    """The format of results."""
 
     TABULAR = "TABULAR"
     JSON = "JSON"
@@ -25,7 +25,7 @@ class OutputFormat(Enum):
 
 @dataclass(slots=True)
 class DisplaySettings:
-    """What `output` and `set cli` change."""
+    """The settings of `output` and `set cli`."""
 
     format: OutputFormat = OutputFormat.TABULAR
     wrap: bool = True
@@ -33,22 +33,22 @@ class DisplaySettings:
 
 
 class ShellConsole(Console):
-    """A console that leaves a closed pipe to the command, instead of ending the process."""
+    """A console that raises an error for a closed pipe, instead of ending the process."""
 
     def on_broken_pipe(self) -> None:
-        """As any other output."""
+        """Raise the error as for any other output."""
         raise BrokenPipeError
 
 
 class Screen:
-    """Writes answers. One thread uses it."""
+    """Writes results. One thread uses it."""
 
     def __init__(
         self, console: Console, look: DisplaySettings | None = None, *, is_bounded: bool = True
     ) -> None:
-        """To a console; what is spooled has its width, and no colours."""
+        """The spool file has the width of the console, and no colours."""
         self.console = console
-        # Whether lines must fit: those of a file or a pipe need not.
+        # Whether lines must fit the width: not in a file or a pipe.
         self.is_bounded = is_bounded
         self.look = look or DisplaySettings()
         self._spool: IO[str] | None = None
@@ -56,7 +56,7 @@ class Screen:
 
     @staticmethod
     def of(file: IO[str] | None = None, *, width: int | None = None) -> "Screen":
-        """A screen on a file or standard output; plain and of any width if no terminal."""
+        """A screen on a file or standard output; plain and unbounded if it is not a terminal."""
         console = ShellConsole(file=file, highlight=False, width=width)
         if console.is_terminal or width is not None:
             return Screen(console)
@@ -70,12 +70,12 @@ class Screen:
 
     @property
     def width(self) -> int:
-        """Characters in a line, as it is now."""
+        """The current number of characters per line."""
         return self.console.width if self.is_bounded else PLAIN_WIDTH
 
     @property
     def as_json(self) -> bool:
-        """Whether answers are lines of JSON."""
+        """Whether results are lines of JSON."""
         return self.look.format is OutputFormat.JSON
 
     def show(self, what: RenderableType) -> None:
@@ -85,18 +85,18 @@ class Screen:
             self._spool_console.print(what)
 
     def line(self, text: str, style: str = "") -> None:
-        """Write a line as it is, however long."""
+        """Write a line without wrapping."""
         shown = Text(clean(text, keep="\n"), style)
         self.console.print(shown, soft_wrap=True)
         if self._spool_console is not None:
             self._spool_console.print(shown, soft_wrap=True)
 
     def clear(self) -> None:
-        """Empty the terminal."""
+        """Clear the terminal."""
         self.console.clear()
 
     def spool(self, path: Path | None) -> None:
-        """Write everything into a file, too; None: no more."""
+        """Also write everything to a file; None ends this."""
         if self._spool is not None:
             self._spool.close()
             self._spool = self._spool_console = None
@@ -112,9 +112,9 @@ class Screen:
 
 
 def clean(text: str, keep: str = "") -> str:
-    """A string without characters that control a terminal.
+    r"""A string without terminal control characters.
 
-    >>> clean("red: \\x1b[31m")
+    >>> clean("red: \x1b[31m")
     'red:  [31m'
     """
     if text.isprintable():

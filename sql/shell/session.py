@@ -1,13 +1,13 @@
 """ShellSession: executes the shell's statements on an engine in this process or on a server.
 
-Both give responses as JSON of ksqlDB's REST API, so the shell need not know which one it uses.
+Both return JSON as in ksqlDB's REST API, so that the shell does not depend on which one it uses.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-# Any: JSON holds values of all kinds.
+# Any: JSON values have any type.
 EntityJson = dict[str, Any]
 
 
@@ -21,7 +21,7 @@ class SessionScope:
 
 @dataclass(frozen=True, slots=True)
 class ShownColumn:
-    """A column of a result, and its type as text."""
+    """A column of a result, with its SQL type."""
 
     name: str
     type: str
@@ -31,33 +31,31 @@ class QueryRows(Protocol):
     """The result of a query; the caller closes it."""
 
     @property
-    def columns(self) -> Sequence[ShownColumn]:
-        """What its rows have."""
-        ...
+    def columns(self) -> Sequence[ShownColumn]: ...
 
     @property
     def final_message(self) -> str | None:
-        """The final message, once it is there."""
+        """The final message, once it is available."""
         ...
 
     def rows(self) -> Iterator[Sequence[object]]:
-        """The rows as values of JSON, until the end or until the time is up."""
+        """The rows as JSON values, until the end or the timeout."""
         ...
 
     def close(self) -> None:
-        """Stop."""
+        """Stop the query."""
         ...
 
 
 class PrintedLines(Protocol):
-    """The answer of a PRINT."""
+    """The result of a PRINT."""
 
     def lines(self) -> Iterator[str]:
-        """The lines, until the end or until the time is up."""
+        """The lines, until the end or the timeout."""
         ...
 
     def close(self) -> None:
-        """Stop."""
+        """Stop the PRINT."""
         ...
 
 
@@ -66,7 +64,7 @@ class ShellSession(Protocol):
 
     @property
     def where(self) -> str:
-        """What statements are sent to, for people."""
+        """The target of statements, for messages."""
         ...
 
     def version(self) -> str:
@@ -78,17 +76,17 @@ class ShellSession(Protocol):
         ...
 
     def query(self, text: str, scope: SessionScope, timeout_ms: int | None) -> QueryRows:
-        """Begin a query."""
+        """Start a query."""
         ...
 
     def print_topic(self, text: str, scope: SessionScope, timeout_ms: int | None) -> PrintedLines:
-        """Begin a PRINT."""
+        """Start a PRINT."""
         ...
 
     def check_property(self, name: str, value: str) -> None:
-        """Refuse what SET may not set."""
+        """Refuse properties that SET may not set."""
         ...
 
     def close(self) -> None:
-        """Leave."""
+        """End the session."""
         ...

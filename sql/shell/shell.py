@@ -1,4 +1,4 @@
-"""Shell: executes typed statements or those of a file, and shows the results."""
+"""Shell: executes statements and shows their results."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from sql.shell.rendering import failed, rendered
 from sql.shell.row_table import RowTable, cell_text, fitted_widths, row_json, shared_widths
 from sql.shell.screen import Screen
 from sql.shell.session import EntityJson, QueryRows, SessionScope, ShellSession
-from sql.shell.statements import ShellInput, ended, said
+from sql.shell.statements import ShellInput, shell_input, with_semicolon
 from sql.syntax.statements import DefineVariable, SetProperty, UndefineVariable, UnsetProperty
 from sql.variables import split_statements, substitute
 
@@ -25,21 +25,21 @@ logger = logging.getLogger(__name__)
 
 SESSION_WORDS = frozenset({"SET", "UNSET", "DEFINE", "UNDEFINE"})
 CATALOG_WORDS = frozenset({"CREATE", "DROP", "ALTER"})
-# Rows of a pull query that are read to find out how wide columns are.
+# The rows of a pull query that determine the widths of columns.
 SIZED_ROWS = 1_000
 
 
 class ExitShell(Exception):
-    """`exit`."""
+    """Raised by the command `exit`."""
 
 
 class CommandFailed(StatementFailed):
-    """A command that was logged, and could not be executed; its entity was shown."""
+    """A statement in the command log failed; its result was shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryLimits:
-    """When the shell ends queries automatically."""
+    """The limits after which the shell ends queries."""
 
     rows: int | None = None
     timeout_ms: int | None = None
@@ -47,7 +47,7 @@ class QueryLimits:
 
 @dataclass(slots=True)
 class Shell:
-    """One user's statements. One thread uses it."""
+    """Executes the statements of one user. One thread uses it."""
 
     session: ShellSession
     screen: Screen
@@ -56,20 +56,20 @@ class Shell:
     limits: QueryLimits = QueryLimits()
     scope: SessionScope = field(default_factory=SessionScope)
     clock: Clock = field(default_factory=SystemClock)
-    # Whether Ctrl-C ends only the query that runs.
+    # Whether Ctrl-C ends only the running query.
     interactive: bool = False
     history: Callable[[], Sequence[str]] = tuple
-    # Called before each SELECT and PRINT: a bounded engine has no results by itself.
+    # Called before each SELECT and PRINT: a bounded engine must run its queries first.
     before_query: Callable[[], None] = lambda: None
     on_catalog_change: Callable[[], None] = lambda: None
 
     def run(self, text: str) -> None:
         """Execute all statements and commands of a text; the first error ends it."""
         for part in split_statements(text):
-            self._run(said(part.text if part.is_complete else ended(part.text)))
+            self._run(shell_input(part.text if part.is_complete else with_semicolon(part.text)))
 
     def attempt(self, text: str) -> None:
-        """The same, with errors shown instead of raised."""
+        """The same, but shows errors instead of raising them."""
         try:
             self.run(text)
         except CommandFailed:
@@ -81,7 +81,7 @@ class Shell:
         except ExitShell:
             raise
         except Exception as error:
-            # A mistake of ours: the user keeps the shell, and what runs in it.
+            # A bug: the shell and its queries continue.
             logger.exception("a statement failed unexpectedly")
             self.screen.line(f"error: {type(error).__name__}: {error}", "red")
 
@@ -90,13 +90,13 @@ class Shell:
             self.command(self, asked)
             return
         try:
-            self._carry_out(asked)
+            self._execute(asked)
         except SqlError as error:
             if not error.line:
                 raise
             raise _LocatedError(error, asked.text) from error
 
-    def _carry_out(self, asked: ShellInput) -> None:
+    def _execute(self, asked: ShellInput) -> None:
         first = asked.words[0] if asked.words else ""
         if first in SESSION_WORDS:
             self._change_scope(asked.text)
@@ -173,7 +173,7 @@ class Shell:
         return self.session.query(text, self.scope, self.limits.timeout_ms)
 
     def _shown_rows(self, answer: QueryRows, *, push: bool) -> Iterator[Iterator[str]]:
-        """The lines of each row; the header is shown on the way."""
+        """The lines of each row; shows the header first."""
         names = [each.name for each in answer.columns]
         rows = islice(answer.rows(), self.limits.rows)
         if self.screen.as_json:
@@ -202,7 +202,7 @@ class Shell:
         parts = [said_last] if said_last else []
         parts.append(f"{count} {'row' if count == 1 else 'rows'}")
         text = ", ".join(parts)
-        if self.screen.is_terminal:  # elsewhere the same statements give the same text
+        if self.screen.is_terminal:  # other output must be reproducible
             text += f" in {(self.clock.monotonic_ms() - started_ms) / 1000:.2f} s"
         self.screen.show(Text(text, "dim"))
 
@@ -219,7 +219,7 @@ class Shell:
 
 
 class _LocatedError(StatementFailed):
-    """An error that shows the place in the statement."""
+    """An error with its position in the statement."""
 
     def __init__(self, error: SqlError, text: str) -> None:
         super().__init__(error.message, hint=error.hint)

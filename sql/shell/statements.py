@@ -1,4 +1,4 @@
-"""What the shell has to know of a statement before it is sent: its first words, and its end."""
+"""The first words and the end of statements, as the shell needs them."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,7 +19,7 @@ WORDS_MAX = 2
 
 @dataclass(frozen=True, slots=True)
 class ShellInput:
-    """A statement or command without comments before it, and its first words in upper case."""
+    """A statement or command without leading comments, with its first words in upper case."""
 
     text: str
     words: tuple[str, ...]
@@ -33,19 +33,19 @@ class ShellInput:
 
     @property
     def argument(self) -> str:
-        """What follows a command's word."""
+        """The rest of a command after its word."""
         return "".join(self.text.rstrip("; \n").split(None, 1)[1:])
 
     @property
     def is_push(self) -> bool:
-        """Whether rows come until someone stops it."""
+        """Whether rows arrive until the query is stopped."""
         words = _words(self.text)
         pairs = pairwise(words)
         return any(pair in (("EMIT", "CHANGES"), ("EMIT", "FINAL")) for pair in pairs)
 
 
-def said(text: str) -> ShellInput:
-    """What a part of a script begins with."""
+def shell_input(text: str) -> ShellInput:
+    """The input of a part of a script."""
     for match in TOKEN.finditer(text):
         if match.lastgroup != "space":
             plain = text[match.start() :]
@@ -53,20 +53,20 @@ def said(text: str) -> ShellInput:
     return ShellInput("", ())
 
 
-def ended(text: str) -> str:
-    """A statement with the semicolon that it lacks, which may not be part of a comment."""
+def with_semicolon(text: str) -> str:
+    """A statement with an added semicolon, which must not be part of a comment."""
     return f"{text}\n;" if "--" in text.rpartition("\n")[2] else f"{text};"
 
 
 def is_finished(text: str) -> bool:
-    """Whether Enter executes what was typed: nothing, a command, or whole statements."""
+    """Whether Enter executes the input: it is empty, a command, or complete statements."""
     try:
         parts = split_statements(text)
     except SyntaxFailed:
-        return True  # the engine says what is wrong
+        return True  # the engine reports the error
     if not parts or parts[-1].is_complete:
         return True
-    last = said(parts[-1].text)
+    last = shell_input(parts[-1].text)
     return last.is_command
 
 
@@ -76,7 +76,7 @@ def _words(text: str, count: int | None = None) -> list[str]:
         if match.lastgroup == "word":
             found.append(match.group().upper())
         elif match.lastgroup != "space":
-            found.append("")  # a sign between two words parts them
+            found.append("")  # another token separates words
         if count is not None and len(found) >= count:
             break
     return found

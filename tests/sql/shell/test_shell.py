@@ -198,7 +198,7 @@ def test_scripts_are_run_and_may_run_others(tmp_path: Path) -> None:
         ("request-pipelining ON", "request-pipelining is OFF"),
         ("help drop type", "DROP TYPE: Drops a custom type."),
         ("help abs", "ABS: "),
-        ("help nonsense_of_all", 'there is no statement or function "nonsense_of_all"'),
+        ("help nonsense_of_all", 'unknown statement or function "nonsense_of_all"'),
     ],
 )
 def test_commands_need_no_session(command: str, shown: str) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sql.shell.statements import ended, is_finished, said
+from sql.shell.statements import is_finished, shell_input, with_semicolon
 
 
 @pytest.mark.parametrize(
@@ -39,16 +39,16 @@ def test_enter_begins_a_new_line_until_then(text: str) -> None:
     ],
 )
 def test_a_push_query_is_known_by_its_emit(text: str, push: bool) -> None:
-    assert said(text).is_push is push
+    assert shell_input(text).is_push is push
 
 
 def test_comments_before_a_statement_are_no_part_of_it() -> None:
-    asked = said("-- first\n/* second */ Output\tjson ;")
+    asked = shell_input("-- first\n/* second */ Output\tjson ;")
     assert asked.is_command
     assert asked.words == ("OUTPUT", "JSON")
     assert asked.argument == "json"
 
 
 def test_a_missing_semicolon_never_becomes_part_of_a_comment() -> None:
-    assert ended("SHOW STREAMS") == "SHOW STREAMS;"
-    assert ended("SHOW STREAMS -- all") == "SHOW STREAMS -- all\n;"
+    assert with_semicolon("SHOW STREAMS") == "SHOW STREAMS;"
+    assert with_semicolon("SHOW STREAMS -- all") == "SHOW STREAMS -- all\n;"
