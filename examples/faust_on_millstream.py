@@ -39,7 +39,7 @@ def main() -> dict[str, int]:
         consumer(broker, auto_offset_reset="earliest") as reader,
     ):
         with producer(broker) as out:
-            out.partitions_for("counted")  # makes the topic
+            out.partitions_for("counted")  # creates the topic
             for word in WORDS:
                 out.send("words", word.encode())
         names = {"BOOTSTRAP": server.bootstrap, "FOLDER": f"{folder}/faust"}

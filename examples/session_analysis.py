@@ -28,7 +28,7 @@ def build() -> Topology:
 
 
 def main() -> Results:
-    """The three visits that are over; the fourth still goes on."""
+    """The three visits that are over; the fourth is not."""
     views = [Input("views", user, {"page": "/"}, minute * MINUTE_MS) for user, minute in VIEWS]
     return play(build(), views, ["visits"], until=lambda found: len(found) == 3)
 

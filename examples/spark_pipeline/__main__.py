@@ -1,7 +1,7 @@
 """`python -m examples.spark_pipeline --engine native|spark|both`: run the pipeline, show results.
 
-Without --bootstrap each run has a broker of its own in this process. With it the topics of the
-pipeline are made on that cluster; they must not be there yet.
+Without --bootstrap, each run has its own broker in this process. With it, the topics of the
+pipeline are created on that cluster; they must not exist yet.
 """
 
 import argparse
@@ -25,7 +25,7 @@ SETTINGS = {"ksql.query.retry.backoff.initial.ms": 1_000}
 def main(argv: list[str]) -> int:
     """Run the pipeline; returns 1 if the two engines differ."""
     options = arguments(argv)
-    # Some views are late on purpose: do not log each of them.
+    # Some views are intentionally late: do not log each of them.
     logging.getLogger("streams.runtime").setLevel(logging.ERROR)
     engines = ENGINES if options.engine == "both" else (options.engine,)
     runs = [run(engine, options) for engine in engines]
@@ -33,14 +33,13 @@ def main(argv: list[str]) -> int:
         return 0
     found = differences(*runs)
     for name, what in found.items():
-        print(f"{name} is not the same: {what}")
+        print(f"{name} differs: {what}")
     if not found:
         print("both engines have the same results")
     return 1 if found else 0
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m examples.spark_pipeline", description=__doc__)
     parser.add_argument("--engine", choices=(*ENGINES, "both"), default="native")
     parser.add_argument("--events", type=int, default=100_000, help="orders and views")

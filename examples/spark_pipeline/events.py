@@ -1,8 +1,8 @@
 """The input events of the pipeline: the same for the same seed, number and day.
 
-Customers come and go: some are there at a time, and look at pages and order until others take
-their place. One event in ten lies up to two seconds before its neighbours, and one view in 200
-several minutes: it comes too late for its session.
+A fixed number of customers is active at a time; they view pages and order until others replace
+them. One event in ten has a timestamp up to two seconds before its neighbours, and one view in 200
+several minutes: it is too late for its session.
 """
 
 import random
@@ -49,13 +49,13 @@ class Evening:
         return int(datetime.combine(self.day, time(0), UTC).timestamp() * 1000)
 
     def rows_of_tables(self) -> Iterator[Event]:
-        """The rows of the tables, all older than the events."""
+        """The records of the tables, all older than the events."""
         before_ms = self.first_ms - 1_000_000
         for number in range(SHOPS):
             row: dict[str, object] = {"CITY": CITIES[number % len(CITIES)], "FEE": 10 + number}
             yield Event("shops", shop(number), row, before_ms)
         for number in range(CUSTOMERS):
-            # The level changes once, before anything happens: the table has a past.
+            # Each level changes once before the first event: the table has a history.
             for level in (0, 1 + number % 5):
                 row = {"NAME": f"Customer {number}", "COUNTRY": COUNTRIES[number % 5]}
                 yield Event("customers", customer(number), row | {"LEVEL": level}, before_ms)

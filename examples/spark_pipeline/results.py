@@ -1,7 +1,7 @@
-"""The results of a run, with counts and checksums for the comparison of two runs.
+"""The results of a run, with counts and checksums to compare two runs.
 
-A stream is the multiset of its rows: key, value and time. A table is the last value of each key,
-which for windowed tables has the window in it; how often a row changed on its way says nothing.
+A stream is the multiset of its rows: key, value and timestamp. A table is the last value of each
+key, which includes the window of windowed tables; the number of updates may differ.
 """
 
 import hashlib

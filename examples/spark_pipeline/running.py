@@ -19,12 +19,12 @@ BROKER = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.retention.ms": "-1"}
 
 
 class Unfinished(Exception):
-    """The pipeline did not reach the end of its data."""
+    """The pipeline did not process all of its input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A query, and the topics whose end it must have reached."""
+    """A query, and the topics whose ends it must reach."""
 
     group: str
     topics: tuple[str, ...]
@@ -67,7 +67,7 @@ def wait_for_end(engine: Engine, administration: Admin, *, limit_s: float) -> No
 
 
 def _failures(engine: Engine) -> list[str]:
-    """The last failure of each query, which the engine has restarted."""
+    """The last failure of each query that the engine has restarted."""
     found = [(each.info.id, each.runtime.failures) for each in engine.commands.running.values()]
     return [f"{name}: {failures[-1].message}" for name, failures in found if failures]
 
@@ -85,10 +85,10 @@ def _readings(engine: Engine, administration: Admin) -> list[Reading]:
 
 
 def _is_done(administration: Admin, readings: list[Reading]) -> bool:
-    """Whether all groups are at the end of their topics.
+    """Whether all groups have reached the ends of their topics.
 
-    What they have committed is asked first. If that reaches ends which are asked later, nothing
-    was on its way between two queries in the meantime.
+    Committed offsets are read before the end offsets: if they are equal, no record was on its way
+    between two queries in the meantime.
     """
     committed = {each.group: administration.list_group_offsets(each.group) for each in readings}
     for each in readings:
