@@ -14,7 +14,7 @@ from broker.client import NewTopic, admin, consumer, producer
 from streams import StreamsApp, Topology
 
 Row = dict[str, Any]
-Results = list[tuple[str, Row]]  # keys and values, as they came
+Results = list[tuple[str, Row]]  # keys and values, in order of arrival
 
 
 class Input(NamedTuple):

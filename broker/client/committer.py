@@ -116,7 +116,7 @@ class Committer:
                 try:
                     pending.future = self._link.send(request, version_max=VERSION_WITH_NAMES)
                 except ConnectionFailed:
-                    # A heartbeat found it gone after this step had found it there: look again.
+                    # The heartbeat thread has just lost the coordinator: look it up again.
                     return self._link.retry_backoff_ms
         return self._cluster.config.request_timeout_ms
 

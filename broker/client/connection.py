@@ -118,7 +118,7 @@ class Connection:
         self._body_filled = 0
         self._tls_wants_write = False
         # A slow name server stops the I/O thread: names are looked up at each connect, as the
-        # addresses behind them move, and the standard library has no other way to ask.
+        # addresses behind them move, and the standard library has no asynchronous lookup.
         self._addresses = self._resolve()
         self.socket = self._connect_next()
 

@@ -112,7 +112,7 @@ class BatchGroup:
 
 @dataclass(slots=True)
 class Plan:
-    """The requests to send, and what must happen before others."""
+    """The requests of a round, partitions to prepare first, and the time until the next round."""
 
     groups: dict[int, BatchGroup] = field(default_factory=dict)
     unprepared: list[TopicPartition] = field(default_factory=list)
@@ -120,7 +120,7 @@ class Plan:
 
 
 class Sender:
-    """Sends batches until it is stopped; only its thread runs what is not start or stop.
+    """Sends batches until it is stopped; other threads only start and stop it.
 
     Senders of clients that share threads have no thread of their own: any shared thread runs them,
     one at a time.

@@ -23,7 +23,7 @@ RESULTS = {  # topics of results, and whether they are tables
     "spending": True,
     "accounts": True,
 }
-Content = Counter[bytes]  # rows, and how often they are there
+Content = Counter[bytes]  # rows with their counts
 
 
 @dataclass(frozen=True, slots=True)

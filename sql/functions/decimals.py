@@ -21,7 +21,7 @@ def _exact(rounding: str) -> Context:
     return Context(prec=MAX_PREC, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
-# What quantizes with so many digits as it takes.
+# Contexts that quantize without a limit of digits.
 TO_ZERO = _exact(ROUND_DOWN)
 HALF_AWAY_FROM_ZERO = _exact(ROUND_HALF_UP)
 HALF_TO_ZERO = _exact(ROUND_HALF_DOWN)
@@ -45,14 +45,14 @@ def same_scale(number: Decimal, places: int, rounding: Context) -> Decimal:
         assert isinstance(exponent, int), "no column holds NaN or Infinity"
         if places >= -exponent:
             return number
-        # Beyond all of its digits there is nothing left to be found.
+        # A place beyond all digits gives the same result as the first one.
         places = max(places, min(0, -number.adjusted() - 2))
     found = rounding.quantize(rounded(number, places, rounding), number)
     return found if found else found.copy_abs()
 
 
 def half_up(number: Decimal) -> Context:
-    """Rounds halves up, like Math.round."""
+    """The context that rounds halves up, like Math.round."""
     return HALF_TO_ZERO if number.is_signed() else HALF_AWAY_FROM_ZERO
 
 

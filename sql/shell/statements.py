@@ -10,7 +10,7 @@ from sql.variables import split_statements
 COMMAND_WORDS = frozenset(
     {
         *("HELP", "EXIT", "QUIT", "CLEAR", "HISTORY", "VERSION", "OUTPUT", "SERVER", "SPOOL"),
-        "REQUEST",  # request-pipelining, whose sign ends the word
+        "REQUEST",  # request-pipelining, whose hyphen ends the word
     }
 )
 COMMAND_PAIRS = frozenset({("SET", "CLI"), ("RUN", "SCRIPT")})

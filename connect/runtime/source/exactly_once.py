@@ -59,7 +59,7 @@ class ExactlyOnce:
         self._keep_records = setup.wants_commit_record
         self._open = False
         self._count = 0  # records of the open transaction
-        self._dropped = 0  # records that transforms dropped
+        self._dropped = 0  # records that were dropped
         self._offsets: Offsets = {}
         self._sent: list[tuple[SourceRecord, Delivery | None]] = []
 

@@ -2,7 +2,7 @@
 
 add ──► pending ──begin──► in flight ──► stored
            ▲                   │
-           └──── failure   ────┘
+           └───── failure ─────┘
 """
 
 import logging
