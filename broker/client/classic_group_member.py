@@ -267,7 +267,7 @@ class ClassicGroupMember:
             self._waiting = self.link.send(request, timeout_ms=timeout_ms)
         except ConnectionFailed:
             with self._lock:
-                self._retreat(Reaction.FIND_COORDINATOR)
+                self._apply_reaction(Reaction.FIND_COORDINATOR)
         return 0
 
     def _join_request(self, protocols: Sequence[tuple[str, bytes]]) -> JoinGroupRequest:
@@ -294,7 +294,7 @@ class ClassicGroupMember:
             return 0
         except MillstreamError:
             with self._lock:
-                self._retreat(Reaction.FIND_COORDINATOR)
+                self._apply_reaction(Reaction.FIND_COORDINATOR)
             return 0
         if isinstance(answer, JoinGroupResponse):
             self._take_join(answer)
@@ -362,10 +362,10 @@ class ClassicGroupMember:
             )
             return
         with self._lock:
-            self._retreat(reaction)
+            self._apply_reaction(reaction)
         self._signal.set()
 
-    def _retreat(self, reaction: Reaction) -> None:
+    def _apply_reaction(self, reaction: Reaction) -> None:
         if reaction in (Reaction.LOSE_GENERATION, Reaction.LOSE_MEMBERSHIP):
             member_id = self._member_id
             self._forget_membership(MembershipState.UNJOINED, lost=True)
@@ -453,7 +453,7 @@ class ClassicGroupMember:
             return
         except MillstreamError:
             with self._lock:
-                self._retreat(Reaction.FIND_COORDINATOR)
+                self._apply_reaction(Reaction.FIND_COORDINATOR)
             return
         code = code_of(answer.error_code)
         with self._lock:

@@ -185,10 +185,10 @@ class ProducedBatch:
             parts[-1].size_bytes += size
         if len(parts) == 1:
             return self.split(bytes_max // 2)
-        self._hand_over(parts)
+        self._replace_with(parts)
         return self.parts
 
-    def _hand_over(self, parts: "Sequence[ProducedBatch]") -> None:
+    def _replace_with(self, parts: "Sequence[ProducedBatch]") -> None:
         sequence = self.base_sequence
         for index, part in enumerate(parts):
             part.record_count = len(part.rows)

@@ -104,7 +104,7 @@ class RecordProducer:
         elif key is not None:
             partition = partition_for_key(key, route.count)
         else:
-            partition = self._stick(route, size)
+            partition = self._sticky_partition(route, size)
         row = (key, value, headers, self._now_ms() if timestamp_ms is None else timestamp_ms)
         return self._append(route.queues[partition], row, size, callback)
 
@@ -145,11 +145,11 @@ class RecordProducer:
             elif key is not None:
                 queue = route.queues[partition_for_key(key, route.count)]
             else:
-                queue = route.queues[self._stick(route, size)]
+                queue = route.queues[self._sticky_partition(route, size)]
             stamp_ms = now_ms if timestamp_ms is None else timestamp_ms
             placed.append((queue, (key, value, headers, stamp_ms), size))
 
-    def _stick(self, route: Route, size: int) -> int:
+    def _sticky_partition(self, route: Route, size: int) -> int:
         """The partition for a record without a key: the same until a batch is full."""
         route.sticky_bytes += size
         sticky = route.sticky  # read once: another thread may find that it has no leader

@@ -66,7 +66,7 @@ class Retrier:
                     raise
                 delay_ms = self._backoff.delay_ms(failures)
                 if self._clock.monotonic_ms() + delay_ms >= deadline_ms:
-                    raise _gave_up(what, timeout_ms, failures, error) from error
+                    raise _timed_out(what, timeout_ms, failures, error) from error
             self._wait(delay_ms)
 
     def _wait(self, delay_ms: int) -> None:
@@ -84,7 +84,7 @@ class Retrier:
             self._changed.notify_all()
 
 
-def _gave_up(what: str, timeout_ms: int, attempts: int, last: MillstreamError) -> RequestTimeout:
+def _timed_out(what: str, timeout_ms: int, attempts: int, last: MillstreamError) -> RequestTimeout:
     tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
     return RequestTimeout(
         f"{what} did not succeed within {timeout_ms} ms ({tries}); last error: {last.message}",

@@ -102,8 +102,8 @@ class Guard(Protocol):
 
 
 @dataclass(slots=True)
-class BatchGroup:
-    """The batches of one produce request."""
+class NodeBatches:
+    """The batches of one produce request to a broker."""
 
     node_id: int
     batches: list[ProducedBatch] = field(default_factory=list)
@@ -114,7 +114,7 @@ class BatchGroup:
 class Plan:
     """The requests of a round, partitions to prepare first, and the time until the next round."""
 
-    groups: dict[int, BatchGroup] = field(default_factory=dict)
+    by_node: dict[int, NodeBatches] = field(default_factory=dict)
     unprepared: list[TopicPartition] = field(default_factory=list)
     wait_ms: int = WAIT_MS_MAX
 
@@ -142,7 +142,7 @@ class Sender:
         self._sequences = sequences
         self._guard = guard
         self._in_flight: dict[int, int] = {}
-        self._answers: deque[tuple[BatchGroup, Future[object]]] = deque()
+        self._answers: deque[tuple[NodeBatches, Future[object]]] = deque()
         self._turn = 0
         self._stopping = False
         self._abandoned: MillstreamError | None = None
@@ -227,17 +227,17 @@ class Sender:
         """Do all that can be done now; returns the time in ms until the next round."""
         while self._answers:
             self._take_answer(*self._answers.popleft())
-        self._give_up_late()
+        self._fail_expired()
         self._drop_refused()
         self._restart_sequences()
         if not self._identified():
             return 0
         plan = self._plan()
-        for group in plan.groups.values():
-            self._send_group(group)
+        for outgoing in plan.by_node.values():
+            self._send_request(outgoing)
         if plan.unprepared and self._guard is not None:
             self._guard.prepare(plan.unprepared)
-        return 0 if plan.groups or plan.unprepared else plan.wait_ms
+        return 0 if plan.by_node or plan.unprepared else plan.wait_ms
 
     # --- what to send -------------------------------------------------------------------------
 
@@ -270,20 +270,20 @@ class Sender:
         if leader is None:
             self._cluster.invalidate(queue.tp.topic)
         elif self._in_flight.get(leader, 0) < self._config.max_in_flight_requests_per_connection:
-            self._add_batch(queue, plan.groups.setdefault(leader, BatchGroup(leader)))
+            self._add_batch(queue, plan.by_node.setdefault(leader, NodeBatches(leader)))
 
-    def _add_batch(self, queue: BatchQueue, group: BatchGroup) -> None:
+    def _add_batch(self, queue: BatchQueue, outgoing: NodeBatches) -> None:
         size_bytes = queue.batches[0].size_bytes
-        if group.batches and group.size_bytes + size_bytes > self._config.max_request_size:
+        if outgoing.batches and outgoing.size_bytes + size_bytes > self._config.max_request_size:
             return
         batch = self._accumulator.take(queue)
         if self._sequences is not None and not batch.has_sequence:
             self._sequences.number(batch)
-        group.batches.append(batch)
-        group.size_bytes += size_bytes
+        outgoing.batches.append(batch)
+        outgoing.size_bytes += size_bytes
 
-    def _send_group(self, group: BatchGroup) -> None:
-        topics = self._encode(group)
+    def _send_request(self, outgoing: NodeBatches) -> None:
+        topics = self._encode(outgoing)
         if not topics:
             return
         request = ProduceRequest(
@@ -292,10 +292,10 @@ class Sender:
             self._cluster.config.request_timeout_ms,
             topics,
         )
-        oldest_ms = min(batch.created_ms for batch in group.batches)
+        oldest_ms = min(batch.created_ms for batch in outgoing.batches)
         expires_ms = oldest_ms + self._config.delivery_timeout_ms
         left_ms = max(1, expires_ms - self._clock.monotonic_ms())
-        node_id = group.node_id
+        node_id = outgoing.node_id
         self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
         future = self._cluster.submit(
             node_id,
@@ -303,11 +303,11 @@ class Sender:
             timeout_ms=min(left_ms, self._cluster.config.request_timeout_ms),
             version_max=PRODUCE_VERSION_MAX,
         )
-        future.add_done_callback(lambda answered: self._answered(group, answered))
+        future.add_done_callback(lambda answered: self._answered(outgoing, answered))
 
-    def _encode(self, group: BatchGroup) -> list[TopicProduceData]:
+    def _encode(self, outgoing: NodeBatches) -> list[TopicProduceData]:
         topics: dict[str, TopicProduceData] = {}
-        for batch in tuple(group.batches):
+        for batch in tuple(outgoing.batches):
             try:
                 batch.encode(
                     self._config.compression_type,
@@ -316,7 +316,7 @@ class Sender:
                 )
             except Exception as error:
                 # Values are checked in `send`; any remaining error must not stop other batches.
-                group.batches.remove(batch)
+                outgoing.batches.remove(batch)
                 self._fail(batch, ClientError(f"cannot build a batch for {batch.tp}: {error!r}"))
                 continue
             assert batch.data is not None
@@ -324,8 +324,8 @@ class Sender:
             topic.partition_data.append(PartitionProduceData(batch.tp.partition, batch.data))
         return list(topics.values())
 
-    def _answered(self, group: BatchGroup, answered: Future[object]) -> None:
-        self._answers.append((group, answered))
+    def _answered(self, outgoing: NodeBatches, answered: Future[object]) -> None:
+        self._answers.append((outgoing, answered))
         self._accumulator.wake()
 
     # --- identity -----------------------------------------------------------------------------
@@ -386,18 +386,18 @@ class Sender:
 
     # --- outcomes -----------------------------------------------------------------------------
 
-    def _take_answer(self, group: BatchGroup, answered: Future[object]) -> None:
-        self._in_flight[group.node_id] -= 1
+    def _take_answer(self, outgoing: NodeBatches, answered: Future[object]) -> None:
+        self._in_flight[outgoing.node_id] -= 1
         error = answered.exception()
         if error is not None:
             assert isinstance(error, MillstreamError), error
             self._cluster.invalidate()
-            for batch in group.batches:
+            for batch in outgoing.batches:
                 self._not_answered(batch, error)
             return
         response = answered.result()
         if response is None:
-            for batch in group.batches:
+            for batch in outgoing.batches:
                 self._complete(batch, NO_OFFSET, NO_TIMESTAMP)
             return
         assert isinstance(response, ProduceResponse), response
@@ -406,10 +406,10 @@ class Sender:
             for topic in response.responses
             for partition in topic.partition_responses
         }
-        for batch in group.batches:
+        for batch in outgoing.batches:
             answer = answers.get(batch.tp)
             if answer is None:
-                silent = f"broker {group.node_id} did not answer for {batch.tp}"
+                silent = f"broker {outgoing.node_id} did not answer for {batch.tp}"
                 self._not_answered(batch, MalformedMessage(silent))
             else:
                 self._settle(batch, answer)
@@ -463,7 +463,7 @@ class Sender:
         batch.last_error = error
         late = now_ms >= batch.created_ms + self._config.delivery_timeout_ms
         if not retriable or late or batch.attempts > self._config.retries:
-            self._fail(batch, _gave_up(batch, now_ms) if late and retriable else error)
+            self._fail(batch, _timed_out(batch, now_ms) if late and retriable else error)
             return
         batch.retry_at_ms = now_ms + self._cluster.backoff.delay_ms(batch.attempts)
         with self._accumulator.work:
@@ -492,7 +492,7 @@ class Sender:
         with self._accumulator.work:
             self._accumulator.replace(batch, parts)
 
-    def _give_up_late(self) -> None:
+    def _fail_expired(self) -> None:
         now_ms = self._clock.monotonic_ms()
         oldest_ms = now_ms - self._config.delivery_timeout_ms
         with self._accumulator.work:
@@ -502,7 +502,7 @@ class Sender:
                 for batch in takewhile(lambda batch: batch.created_ms <= oldest_ms, queue.batches)
             ]
         for batch in late:
-            self._fail(batch, _gave_up(batch, now_ms))
+            self._fail(batch, _timed_out(batch, now_ms))
 
     def _drop_refused(self) -> None:
         failure = self._abandoned or (None if self._guard is None else self._guard.failure())
@@ -516,7 +516,7 @@ class Sender:
             self._fail(batch, error)
 
 
-def _gave_up(batch: ProducedBatch, now_ms: int) -> RequestTimeout:
+def _timed_out(batch: ProducedBatch, now_ms: int) -> RequestTimeout:
     last = batch.last_error
     reason = f"the last attempt failed: {last}" if last else "it could not be sent"
     return RequestTimeout(

@@ -6,8 +6,8 @@
     topic.creation.compacted.include             = orders.*, users
     topic.creation.compacted.cleanup.policy      = compact  (any setting of a topic)
 
-The first group that includes a topic, and does not exclude it, makes it; what a group does not say
-of partitions and replication is said by the default group, which includes all topics.
+The first group that includes a topic, and does not exclude it, defines its settings. The default
+group includes all topics; other groups inherit its partitions and replication factor.
 """
 
 import logging

@@ -60,7 +60,7 @@ class Evening:
                 row = {"NAME": f"Customer {number}", "COUNTRY": COUNTRIES[number % 5]}
                 yield Event("customers", customer(number), row | {"LEVEL": level}, before_ms)
 
-    def happenings(self) -> Iterator[Event]:
+    def orders_and_views(self) -> Iterator[Event]:
         """Orders and views, in the order in which they are written."""
         chance = random.Random(self.seed)
         present = [chance.randrange(CUSTOMERS) for _ in range(PRESENT)]
@@ -113,7 +113,7 @@ def write_events(bootstrap: str, evening: Evening) -> None:
     with admin(bootstrap) as administration:
         new = [NewTopic(name, partitions=PARTITIONS) for name in TOPICS]
         administration.create_topics(new).all()
-    for records in (evening.rows_of_tables(), evening.happenings()):
+    for records in (evening.rows_of_tables(), evening.orders_and_views()):
         with producer(bootstrap, linger_ms=20, batch_size=65_536) as out:
             for topic, key, value, moment_ms in records:
                 out.send(topic, orjson.dumps(value), key=key.encode(), timestamp_ms=moment_ms)

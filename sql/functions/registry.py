@@ -300,7 +300,7 @@ class FunctionRegistry:
             if found:
                 ranks = sorted(rank(overload.signature) for overload, _ in found)
                 if len(ranks) > 1 and ranks[0] == ranks[1]:
-                    raise _unclear(function, arguments)
+                    raise _ambiguous(function, arguments)
                 return min(found, key=lambda each: rank(each[0].signature))
         raise _not_accepted(function, arguments)
 
@@ -314,7 +314,7 @@ def _on_machine(function: Function, machine: Machine) -> Function:
     return replace(function, overloads=overloads)
 
 
-def _unclear(function: Function, arguments: Sequence[Argument]) -> StatementFailed:
+def _ambiguous(function: Function, arguments: Sequence[Argument]) -> StatementFailed:
     return StatementFailed(
         f"Function '{function.shown}' cannot be resolved due to ambiguous method parameters "
         f"{_shown(arguments)}.\nUse CAST() to explicitly cast your parameters to one of the "

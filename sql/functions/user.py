@@ -236,7 +236,7 @@ def _declare(family: Family, function: Any, declared: Declared) -> None:  # Any:
         signatures, nulls = _hinted(function, table=table)
     nulls = nulls if declared.nulls is None else declared.nulls
     for signature in signatures:
-        _not_twice(family, signature)
+        _check_unique(family, signature)
         if table:
             family.table(signature, description, nulls=nulls)(_rows(function))
         else:
@@ -244,7 +244,7 @@ def _declare(family: Family, function: Any, declared: Declared) -> None:  # Any:
             family.scalar(signature, description, nulls=nulls, volatile=declared.volatile)(call)
 
 
-def _not_twice(family: Family, signature: Signature) -> None:
+def _check_unique(family: Family, signature: Signature) -> None:
     known = family.functions.get(signature.name.upper())
     patterns = [each.pattern for each in signature.parameters]
     for each in known.overloads if known else ():

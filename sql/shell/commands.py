@@ -86,7 +86,7 @@ def _run(shell: Shell, argument: str) -> None:
 
 def run_script(shell: Shell, path: Path) -> None:
     """Execute the statements of a file."""
-    with _deeper():
+    with _nested():
         shell.run(script_text(path))
 
 
@@ -98,7 +98,7 @@ def script_text(path: Path) -> str:
 
 
 @contextmanager
-def _deeper() -> Iterator[None]:
+def _nested() -> Iterator[None]:
     if depth.get() >= SCRIPT_DEPTH_MAX:
         raise StatementFailed("the scripts run each other in a loop")
     before = depth.set(depth.get() + 1)

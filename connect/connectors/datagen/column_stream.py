@@ -58,10 +58,12 @@ class ColumnStream:
         start = first * step + self._task.task
         run = Run(random, range(start, start + RUN_ROWS * step, step))
         self._columns = [made.column(run) for made in self._generator.fields]
-        self._late_ms = self._lates(Random(f"{self._seed} {self._task.task} {number} late"))
+        self._late_ms = self._lateness_of_rows(
+            Random(f"{self._seed} {self._task.task} {number} late")
+        )
         self._number = number
 
-    def _lates(self, random: Random) -> list[int]:
+    def _lateness_of_rows(self, random: Random) -> list[int]:
         share, max_ms = self._lateness.share, self._lateness.max_ms
         if share <= 0 or max_ms <= 0:
             return [0] * RUN_ROWS

@@ -103,7 +103,7 @@ class ExactlyOnce:
         except TaskStopped:
             raise
         except MillstreamError as error:
-            raise self._explained("Unrecoverable exception trying to send", error) from error
+            raise self._with_hint("Unrecoverable exception trying to send", error) from error
         finally:
             self._add_offsets(records, deliveries)
 
@@ -176,7 +176,7 @@ class ExactlyOnce:
         except MillstreamError as error:
             setup.metrics.commit_failed()
             message = f"Failed to flush offsets and/or records for task {setup.task_id}"
-            raise self._explained(message, error) from error
+            raise self._with_hint(message, error) from error
         self._open = False
         self._offsets = {}
         setup.metrics.committed(setup.clock.monotonic_ms() - started_ms)
@@ -187,7 +187,7 @@ class ExactlyOnce:
         setup.commit_records(sent)
         setup.commit_task()
 
-    def _explained(self, message: str, error: MillstreamError) -> ConnectError:
+    def _with_hint(self, message: str, error: MillstreamError) -> ConnectError:
         at = f"task {self._setup.task_id}"
         if isinstance(error, BrokerError) and error.code is ErrorCode.PRODUCER_FENCED:
             hint = (
