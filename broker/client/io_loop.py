@@ -26,7 +26,7 @@ WAIT_MS_MAX = 60_000
 
 
 class IoLoop:
-    """One thread for all transports that are added to it."""
+    """One thread for all its transports."""
 
     def __init__(self, machine: Machine | None = None) -> None:
         """Start the thread."""
@@ -49,7 +49,7 @@ class IoLoop:
         self._thread.start()
 
     def add(self, transport: "NetworkTransport") -> None:
-        """Serve a transport from now on."""
+        """Add a transport."""
         with self._lock:
             if self._closed:
                 raise ClientError("the client is closed")
@@ -78,7 +78,7 @@ class IoLoop:
             self._thread.join()
 
     def _wake(self) -> None:
-        # One byte is enough until the thread has seen it; one too many does no harm.
+        # One byte is enough until the thread has read it; another one does no harm.
         if not self._woken:
             self._woken = True
             try:
@@ -109,7 +109,7 @@ class IoLoop:
         try:
             transport.step(ready)
         except Exception as error:
-            # The thread serves other clients, too: only the connections of this one are closed.
+            # The thread serves other clients, too: only connections of this client are closed.
             logger.exception("unexpected error of a client's connections, which are closed")
             transport.fail(ConnectionFailed(f"unexpected error: {error!r}"))
 
@@ -119,7 +119,7 @@ class IoLoop:
         transport.end()
 
     def _wait(self) -> "dict[NetworkTransport, list[Peer]]":
-        """Wait until transports have something to do; with their peers whose sockets are ready."""
+        """Wait for work; returns the transports that have some, with their ready peers."""
         found: dict[NetworkTransport, list[Peer]] = {}
         # Callbacks of futures that just completed may have sent more.
         timeout_ms = 0 if self._changed or self._closed else self._wait_ms()
@@ -154,7 +154,7 @@ class IoLoop:
                 found.setdefault(transport, [])
 
     def _schedule(self, transport: "NetworkTransport") -> None:
-        """Process it again when something is due; an entry that is too early is renewed."""
+        """Process the transport when something is due; an entry that is too early is renewed."""
         due_ms, scheduled_ms = transport.due_ms(), transport.scheduled_ms
         if due_ms is not None and (scheduled_ms is None or due_ms < scheduled_ms):
             transport.scheduled_ms = due_ms

@@ -47,11 +47,11 @@ class NetworkTransport:
         loop: IoLoop | None = None,
         on_break: Callable[[int], None] | None = None,
     ) -> None:
-        """Share an I/O loop, or own one; nothing connects before the first request.
+        """Without an I/O loop to share, create one; the first request connects.
 
         `on_break` is called with the id of a broker whose connection breaks.
         """
-        # First: wrong files must not leave sockets behind.
+        # First: invalid files must not leave sockets open.
         self._tls: ssl.SSLContext | None = make_context(config)
         self._owns_loop = loop is None
         self._loop = loop = loop or IoLoop(machine)
@@ -65,9 +65,9 @@ class NetworkTransport:
         self._inbox: deque[tuple[int | None, Exchange]] = deque()
         self._nodes: dict[int, Node] = {}  # of the latest metadata
         self.is_closed = False
-        self.scheduled_ms: int | None = None  # when the loop processes it at the latest
+        self.scheduled_ms: int | None = None  # the latest time at which the loop processes it
         self._ended = concurrency.Event()
-        # The following belong to the I/O thread.
+        # Only the I/O thread uses the fields below.
         self._connected_nodes: dict[int, Node] = {}  # the metadata that the peers follow
         # Bootstrap addresses have no ids yet: negative ones keep them apart from brokers.
         self._bootstrap = [
@@ -75,7 +75,7 @@ class NetworkTransport:
             for index, (host, port) in enumerate(parse_servers(config.bootstrap_servers))
         ]
         self._peers: dict[tuple[int, str], Peer] = {}
-        self._due_ms = 0  # no deadline expires before
+        self._due_ms = 0  # no deadline expires earlier
         loop.add(self)
 
     # --- any thread ---------------------------------------------------------------------------
@@ -85,7 +85,7 @@ class NetworkTransport:
         return list(self._nodes.values())
 
     def update_nodes(self, nodes: Iterable[Node]) -> None:
-        """Replace the brokers; connections to those that are gone or moved end."""
+        """Replace the brokers; connections to brokers that left or moved are closed."""
         replaced = {node.id: node for node in nodes}
         if replaced != self._nodes:
             self._nodes = replaced
@@ -115,7 +115,7 @@ class NetworkTransport:
         return exchange.future
 
     def close(self) -> None:
-        """End all connections, and the thread unless it is shared; requests in flight fail."""
+        """Close all connections, and the thread unless it is shared; pending requests fail."""
         if self._owns_loop:
             self._loop.close()
         elif os.getpid() == self._loop.pid:
@@ -170,7 +170,7 @@ class NetworkTransport:
             exchange.future.set_exception(error)
 
     def end(self) -> None:
-        """Close all connections for good."""
+        """Close all connections permanently."""
         self.refuse()
         self.fail(ClientError("the client was closed"))
         self._ended.set()
@@ -191,7 +191,7 @@ class NetworkTransport:
         return taken
 
     def _follow(self, nodes: dict[int, Node]) -> None:
-        """Replace the brokers; the requests of a peer whose broker moved or is gone fail."""
+        """Replace the brokers; the requests to brokers that left or moved fail."""
         if nodes is self._connected_nodes:
             return
         self._connected_nodes = nodes
@@ -225,8 +225,8 @@ class NetworkTransport:
         nodes = list(self._connected_nodes.values()) or self._bootstrap
         peers = {node: self._peers.get((node.id, MAIN_CONNECTION)) for node in nodes}
         if all(peer is not None and peer.failures for peer in peers.values()):
-            # Every broker we know fails: the whole cluster may have moved, so ask the addresses
-            # we were given too.
+            # All known brokers fail: the whole cluster may have moved, so try the bootstrap
+            # addresses, too.
             for node in self._bootstrap:
                 peers[node] = self._peers.get((node.id, MAIN_CONNECTION))
         ready = [peer for peer in peers.values() if peer is not None and peer.ready]
@@ -280,7 +280,7 @@ class NetworkTransport:
             connection.flush()
 
     def _retire(self, peer: Peer) -> None:
-        """Let a connection whose authentication runs out answer what it has, then drop it."""
+        """Close a connection whose authentication expires soon, once its requests are answered."""
         peer.expires_ms = 0
         if peer.connection is not None and not peer.connection.in_flight:
             self._disconnect(peer)
@@ -306,7 +306,7 @@ class NetworkTransport:
                 return
             late = [e for e in peer.connection.in_flight if now_ms >= e.deadline_ms]
             if peer.ready and late:
-                # Nothing behind a lost response can be trusted to arrive: reconnect.
+                # Responses are in order: after a lost one, no other can arrive. Reconnect.
                 self._fail_late(peer, late)
                 self._break(peer, ConnectionFailed(f"{peer.node} stopped answering"))
                 return
@@ -352,7 +352,7 @@ class NetworkTransport:
         peer.expires_ms = None
 
     def _watch(self, peer: Peer) -> None:
-        """Tell the selector what the connection waits for now."""
+        """Register the events that the connection waits for."""
         if peer.connection is None:
             return
         socket, events = wanted = (peer.connection.socket, peer.connection.events)

@@ -8,7 +8,7 @@ from broker.errors import ConnectionFailed, MillstreamError, RequestTimeout
 
 
 class Peer:
-    """A connection, once there is one, and its queue; it belongs to the I/O thread."""
+    """A connection, once it is open, and its queue; only the I/O thread uses it."""
 
     __slots__ = (
         "connect_deadline_ms",
@@ -35,7 +35,7 @@ class Peer:
 
     @property
     def ready(self) -> bool:
-        """Whether a request would be written at once."""
+        """Whether a request would be written immediately."""
         return self.connection is not None and self.connection.phase is ConnectionPhase.READY
 
     @property
@@ -44,12 +44,12 @@ class Peer:
         return len(self.queue) + (len(self.connection.in_flight) if self.connection else 0)
 
     def waiting(self) -> list[Exchange]:
-        """All requests without a response, oldest first; not those that open the connection."""
+        """All requests without a response, oldest first, except those that open the connection."""
         in_flight = self.connection.in_flight if self.connection and self.ready else ()
         return [*in_flight, *self.queue]
 
     def not_sent(self, exchange: Exchange) -> MillstreamError:
-        """Why a request was not sent: a failure to connect explains more than a time-out."""
+        """The error of a request that was not sent: why connecting failed, or else a timeout."""
         return ConnectionFailed(self.failure) if self.failure else self.timeout(exchange)
 
     def timeout(self, exchange: Exchange) -> RequestTimeout:
