@@ -1,11 +1,13 @@
-"""Counters of the broker and their text form for Prometheus.
+"""Counters of the broker, and their families for Prometheus.
 
-Counting is adding to plain integers, per request or per batch, never per record. The text is made
-only at a scrape.
+Counting is adding to plain integers, per request or per batch, never per record. Families are
+collected at each scrape.
 """
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+
+from broker.exposition import Exposition
 
 NANOSECONDS = 1e-9
 
@@ -69,35 +71,6 @@ class Metrics:
         self.topics.pop(name, None)
 
 
-class Exposition:
-    """Writes the text format: families with help and type, then their samples."""
-
-    def __init__(self) -> None:
-        self._lines: list[str] = []
-
-    def family(self, name: str, kind: str, text: str) -> None:
-        """Begin a family of samples: `kind` is counter or gauge."""
-        self._lines.append(f"# HELP {name} {text}")
-        self._lines.append(f"# TYPE {name} {kind}")
-
-    def sample(self, name: str, value: float, **labels: object) -> None:
-        """One sample of the family begun last."""
-        if labels:
-            shown = ",".join(f'{key}="{_escape(str(text))}"' for key, text in labels.items())
-            self._lines.append(f"{name}{{{shown}}} {value}")
-        else:
-            self._lines.append(f"{name} {value}")
-
-    def single(self, name: str, kind: str, text: str, value: float) -> None:
-        """A family of one sample without labels."""
-        self.family(name, kind, text)
-        self.sample(name, value)
-
-    def text(self) -> str:
-        """All of it."""
-        return "\n".join(self._lines) + "\n"
-
-
 def write_counters(metrics: Metrics, out: Exposition) -> None:
     """Requests, topics and connections."""
     _write_requests(metrics, out)
@@ -152,7 +125,3 @@ CONNECTION_FAMILIES = (
     ("bytes_received_total", "counter", "Bytes received from clients."),
     ("bytes_sent_total", "counter", "Bytes sent to clients."),
 )
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -10,8 +10,9 @@ from http import HTTPStatus
 from broker.broker import Broker
 from broker.coordinator.group_descriptions import GroupSnapshot
 from broker.errors import ConfigError
+from broker.exposition import Exposition
 from broker.handlers import BrokerState
-from broker.metrics import Exposition, write_counters
+from broker.metrics import write_counters
 from broker.model import TopicPartition
 from broker.server.request_guard import AllowedHosts
 

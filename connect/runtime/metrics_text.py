@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from broker.metrics import Exposition
+from broker.exposition import Exposition
 from connect.runtime.metrics import TaskMetrics
 from connect.state.task_state import TaskId
 

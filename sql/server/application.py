@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
-from broker.metrics import Exposition
+from broker.exposition import Exposition
 from sql.engine.asserting import AssertionFailed, wait_until_holds
 from sql.engine.engine import Engine
 from sql.engine.messages import entity_json

@@ -4,8 +4,8 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 
 from broker.errors import MillstreamError
+from broker.exposition import Exposition
 from broker.linear_patterns import compile_pattern
-from broker.metrics import Exposition
 from sql.engine.engine import Engine
 from sql.engine.settings import plain_name
 from sql.errors import SqlError

@@ -3,10 +3,10 @@
 Runners and tasks only add to totals; averages, lags and sizes are computed at each scrape.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from broker.exposition import Exposition
 from streams.errors import StoreNotReady
 from streams.runtime.app_state import AppState
 from streams.runtime.owned_task import OwnedTask, Phase
@@ -82,39 +82,29 @@ HELP = {
 }
 _AVERAGES = {"poll": "polls", "process": "records_processed", "punctuate": "punctuations"}
 _AVERAGES["commit"] = "commits"
-_SAMPLE = re.compile(r"(\w+)\{(.*)\} (\S+)")
 
 
 class Page:
-    """Samples by metric, each metric's together as the format wants it."""
+    """The metrics of an instance; names that end in _total are counters."""
 
     def __init__(self) -> None:
-        self._samples: dict[str, list[str]] = {}
+        self._out = Exposition()
 
     def add(self, name: str, value: float, **labels: str) -> None:
         """One sample."""
-        shown = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
-        self._samples.setdefault(name, []).append(f"{PREFIX}_{name}{{{shown}}} {value}")
+        full = f"{PREFIX}_{name}"
+        if full not in self._out:
+            kind = "counter" if name.endswith("_total") else "gauge"
+            self._out.family(full, kind, HELP[name])
+        self._out.sample(full, value, **labels)
 
     def add_page(self, text: str, **labels: str) -> None:
         """All samples of another page, with labels that say whose they are."""
-        shown = ",".join(f'{label}="{_escaped(value)}"' for label, value in labels.items())
-        for line in text.splitlines():
-            sample = _SAMPLE.fullmatch(line)
-            if sample is not None:
-                full, others, value = sample.groups()
-                line = f"{full}{{{','.join(filter(None, (shown, others)))}}} {value}"
-                self._samples.setdefault(full.removeprefix(f"{PREFIX}_"), []).append(line)
+        self._out.add_page(text, **labels)
 
     def text(self) -> str:
-        """The page; names that end in _total are counters."""
-        lines = []
-        for name, samples in sorted(self._samples.items()):
-            kind = "counter" if name.endswith("_total") else "gauge"
-            lines.append(f"# HELP {PREFIX}_{name} {HELP[name]}")
-            lines.append(f"# TYPE {PREFIX}_{name} {kind}")
-            lines += samples
-        return "".join(f"{line}\n" for line in lines)
+        """The page in Prometheus' text format."""
+        return self._out.text()
 
 
 def metrics_text(instance: "Instance", state: AppState) -> str:
@@ -227,7 +217,3 @@ def _sum_at(counted: Mapping[str, int], nodes: Iterable[str]) -> int:
 
 def _average(taken_ns: float, count: float) -> float:
     return taken_ns * NANOSECONDS / count if count else 0.0
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

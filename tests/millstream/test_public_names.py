@@ -37,6 +37,7 @@ LARGE = frozenset(
         *("pyspark", "pandas", "numpy", "pyarrow", "sqlalchemy", "psycopg", "pymysql", "uvloop"),
         *("rocksdict", "fastavro", "google.protobuf", "jsonschema_rs", "lark"),
         *("httpx", "starlette", "uvicorn", "h2", "rich", "prompt_toolkit", "pytest", "hypothesis"),
+        "prometheus_client",
     )
 )
 OPTIONAL = LARGE & {"pyspark", "pandas", "numpy", "pyarrow", "sqlalchemy", "psycopg", "pymysql"}

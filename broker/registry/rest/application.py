@@ -26,7 +26,7 @@ from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
 from broker.errors import RegistryError
-from broker.metrics import Exposition
+from broker.exposition import Exposition
 from broker.registry.registry import Registry
 from broker.registry.rest import compatibility, schemas, settings, subjects
 from broker.registry.rest.answers import (

@@ -64,8 +64,8 @@ def test_the_page_tells_requests_topics_logs_and_connections(start_server: Start
     assert found['millstream_request_seconds_total{api="PRODUCE",part="local"}'] > 0
     assert found['millstream_topic_messages_in_total{topic="or.ders"}'] == 2
     assert found['millstream_topic_bytes_in_total{topic="or.ders"}'] == len(batch)
-    assert found['millstream_log_end_offset{topic="or.ders",partition="0"}'] == 2
-    assert found['millstream_log_size_bytes{topic="or.ders",partition="0"}'] == len(batch)
+    assert found['millstream_log_end_offset{partition="0",topic="or.ders"}'] == 2
+    assert found['millstream_log_size_bytes{partition="0",topic="or.ders"}'] == len(batch)
     assert found["millstream_connections_open"] == 1
     assert found["millstream_bytes_received_total"] > len(batch)
     assert found["process_resident_memory_bytes"] > 1_000_000
@@ -113,6 +113,6 @@ def test_the_page_tells_the_lag_of_groups(start_server: StartServer) -> None:
         response = client.ask(request, OffsetCommitResponse, 8)
         assert response.topics[0].partitions[0].error_code == 0
     found = samples(get(server)[1])
-    assert found['millstream_group_offset{group="readers",topic="orders",partition="0"}'] == 1
-    assert found['millstream_group_lag{group="readers",topic="orders",partition="0"}'] == 2
+    assert found['millstream_group_offset{group="readers",partition="0",topic="orders"}'] == 1
+    assert found['millstream_group_lag{group="readers",partition="0",topic="orders"}'] == 2
     assert found['millstream_group_members{group="readers",state="Empty"}'] == 0

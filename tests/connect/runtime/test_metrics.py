@@ -65,11 +65,12 @@ def test_the_text_shows_all_that_is_counted_with_its_connector_and_task() -> Non
     orders = ConnectorMetrics("orders", "running", "source", "a.b.OrdersConnector", "1.2")
     text = metrics_text(worker, [orders], {TaskId("orders", 0): source})
     labels = 'connector="orders",task="0"'
-    assert f"millstream_connect_source_record_poll_total{{{labels}}} 3\n" in text
-    assert f"millstream_connect_deadletterqueue_produce_requests{{{labels}}} 2\n" in text
-    assert f'millstream_connect_task_status{{{labels},status="running"}} 1\n' in text
-    assert f'millstream_connect_task_status{{{labels},status="failed"}} 0\n' in text
-    assert 'millstream_connect_connector_running_task_count{connector="orders"} 1\n' in text
+    status = "millstream_connect_task_status"
+    assert f"millstream_connect_source_record_poll_total{{{labels}}} 3.0\n" in text
+    assert f"millstream_connect_deadletterqueue_produce_requests{{{labels}}} 2.0\n" in text
+    assert f'{status}{{connector="orders",status="running",task="0"}} 1.0\n' in text
+    assert f'{status}{{connector="orders",status="failed",task="0"}} 0.0\n' in text
+    assert 'millstream_connect_connector_running_task_count{connector="orders"} 1.0\n' in text
     assert "millstream_connect_task_startup_failure_percentage 0.5\n" in text
     assert "# TYPE millstream_connect_source_record_poll_total counter\n" in text
     assert "# TYPE millstream_connect_total_retries counter\n" in text

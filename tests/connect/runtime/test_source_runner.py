@@ -326,5 +326,5 @@ def test_metrics_have_the_names_of_kafka(broker: Broker) -> None:
         assert worker.value("src", "batch-size-max") == 2
         assert worker.value("src", "source-record-active-count") == 0
         text = worker.worker.metrics()
-    assert 'millstream_connect_source_record_write_total{connector="src",task="0"} 3\n' in text
-    assert 'millstream_connect_task_status{connector="src",task="0",status="running"} 1\n' in text
+    assert 'millstream_connect_source_record_write_total{connector="src",task="0"} 3.0\n' in text
+    assert 'millstream_connect_task_status{connector="src",status="running",task="0"} 1.0\n' in text

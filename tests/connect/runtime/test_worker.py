@@ -281,11 +281,11 @@ def test_the_worker_counts_starts(worker: RunningWorker) -> None:
     _, bad = worker.source("bad", errors_tolerance="some")
     bad.wait_for("failure")
     text = worker.worker.metrics()
-    assert "millstream_connect_connector_startup_success_total 1\n" in text
-    assert "millstream_connect_task_startup_failure_total 1\n" in text
+    assert "millstream_connect_connector_startup_success_total 1.0\n" in text
+    assert "millstream_connect_task_startup_failure_total 1.0\n" in text
     assert "millstream_connect_connector_count 1.0\n" in text
     assert 'connector_class="tests.connect.scripted:ScriptedSource"' in text
-    assert 'millstream_connect_connector_status{connector="src",status="running"} 1\n' in text
+    assert 'millstream_connect_connector_status{connector="src",status="running"} 1.0\n' in text
 
 
 def test_closing_stops_everything(broker: Broker) -> None:
