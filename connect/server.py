@@ -15,14 +15,14 @@ from broker.client.opening import Target, admin
 from broker.client.remote import servers_of
 from broker.clock import Clock
 from broker.machine import Machine, on_clock
-from broker.server.http_server import HttpServer
+from broker.rest import HttpServer
 from connect.config.connector_file import ConnectorFile
 from connect.config.worker_config import WorkerConfig, parse_listener
 from connect.errors import ConfigError, ConnectError
 from connect.herder import Herder, HerderParts
 from connect.herder.assignment import SingleWorker
 from connect.plugins import Plugins
-from connect.rest import RestApplication
+from connect.rest import connect_application
 from connect.runtime.worker import Worker
 from connect.runtime.worker_group import GroupTimeouts, WorkerGroup
 from connect.state.offsets import FileOffsets, TopicOffsets
@@ -164,7 +164,9 @@ class ConnectServer:
     def _listen(self, herder: Herder, worker: Worker) -> None:
         if not self._config.listeners:
             return
-        application = RestApplication(herder, cluster_id=self._cluster_id, metrics=worker.metrics)
+        application = connect_application(
+            herder, cluster_id=self._cluster_id, metrics=worker.metrics
+        )
         for listener in self._config.listeners:
             host, port = parse_listener(listener)
             listen = f"[{host}]:{port}" if ":" in host else f"{host or EVERY_INTERFACE}:{port}"
@@ -172,6 +174,7 @@ class ConnectServer:
                 application,
                 listen=listen,
                 name="connect-rest",
+                refusal=application.refusal,
                 allowed_hosts=[
                     *self._config.rest_allowed_hosts,
                     self._config.rest_advertised_host_name or "",

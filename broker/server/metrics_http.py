@@ -1,104 +1,72 @@
 """The metrics page: counters, logs, groups and lag as Prometheus text over HTTP."""
 
-import asyncio
 import logging
 import os
 import resource
 from dataclasses import dataclass
-from http import HTTPStatus
 
 from broker.broker import Broker
 from broker.coordinator.group_descriptions import GroupSnapshot
-from broker.errors import ConfigError
-from broker.exposition import Exposition
+from broker.exposition import METRICS_TYPE, Exposition
 from broker.handlers import BrokerState
 from broker.metrics import write_counters
 from broker.model import TopicPartition
-from broker.server.request_guard import AllowedHosts
+from broker.rest import (
+    HttpError,
+    HttpServer,
+    Json,
+    PlainText,
+    Reply,
+    RestApplication,
+    RestRequest,
+    RestService,
+    Route,
+)
 
 logger = logging.getLogger(__name__)
 
-REQUEST_BYTES_MAX = 16 * 1024
-REQUEST_SECONDS_MAX = 10.0
-CONNECTIONS_MAX = 100  # one more, and the oldest one is closed
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+CONNECTIONS_MANY = 100  # they must not take descriptors from clients of the broker
+MESSAGES = {404: "metrics are at /metrics", 405: "only GET is supported"}
 
 
-class MetricsPage:
-    """Answers GET /metrics, if the settings give it a port."""
+class MetricsPage(HttpServer):
+    """Answers GET /metrics in a thread of its own."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, port: int) -> None:
         """Nothing listens before `start`."""
-        self._broker = broker
-        config = broker.config
-        self._hosts = AllowedHosts(config.metrics_host, config.metrics_allowed_hosts)
-        self._server: asyncio.Server | None = None
-        self._open: dict[asyncio.StreamWriter, None] = {}  # the oldest one first
-
-    async def start(self) -> int | None:
-        """Listen; the port, or None when there is no page."""
-        host, port = self._broker.config.metrics_host, self._broker.config.metrics_port
-        if port is None:
-            return None
-        try:
-            self._server = await asyncio.start_server(
-                self._serve, host, port, limit=REQUEST_BYTES_MAX
-            )
-        except OSError as error:
-            raise ConfigError(
-                f"cannot listen on {host}:{port}: {error.strerror}", at='setting "metrics.port"'
-            ) from error
-        return int(self._server.sockets[0].getsockname()[1])
-
-    async def close(self) -> None:
-        """Stop listening."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._open) >= CONNECTIONS_MAX:
-            next(iter(self._open)).transport.abort()
-        self._open[writer] = None
-        try:
-            async with asyncio.timeout(REQUEST_SECONDS_MAX):
-                head = await reader.readuntil(b"\r\n\r\n")
-                # With thousands of partitions the text takes a while: requests continue meanwhile.
-                writer.write(await asyncio.to_thread(self._respond, head))
-                await writer.drain()
-        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            logger.debug("a request for metrics was interrupted")
-        except TimeoutError:
-            logger.debug("a request for metrics did not arrive in time")
-        finally:
-            self._open.pop(writer, None)
-            writer.close()
-
-    def _respond(self, head: bytes) -> bytes:
-        method, _, rest = head.split(b"\r\n", 1)[0].partition(b" ")
-        path = rest.split(b" ", 1)[0].split(b"?", 1)[0]
-        if (problem := self._hosts.problem(_headers(head))) is not None:
-            return _response(HTTPStatus.FORBIDDEN, f"{problem}\n")
-        if method not in (b"GET", b"HEAD"):
-            return _response(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is supported\n")
-        if path not in (b"/metrics", b"/"):
-            return _response(HTTPStatus.NOT_FOUND, "metrics are at /metrics\n")
-        page = _response(HTTPStatus.OK, metrics_text(self._broker))
-        return page.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" if method == b"HEAD" else page
+        host = broker.config.metrics_host or "0.0.0.0"
+        application = RestApplication(SERVICE, broker)
+        super().__init__(
+            application,
+            listen=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+            name="broker-metrics",
+            allowed_hosts=broker.config.metrics_allowed_hosts,
+            refusal=application.refusal,
+            json_only=False,
+            connections_many=CONNECTIONS_MANY,
+        )
 
 
-def _headers(head: bytes) -> list[tuple[bytes, bytes]]:
-    pairs = (line.partition(b":") for line in head.split(b"\r\n")[1:])
-    return [(name.strip().lower(), value.strip()) for name, colon, value in pairs if colon]
+def _page(broker: Broker, request: RestRequest) -> Json:
+    del request
+    return PlainText(metrics_text(broker))
 
 
-def _response(status: HTTPStatus, text: str) -> bytes:
-    body = text.encode()
-    head = (
-        f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {CONTENT_TYPE}\r\n"
-        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    )
-    return head.encode() + body
+def _error_reply(error: Exception) -> Reply:
+    match error:
+        case HttpError():
+            message = error.message or MESSAGES.get(error.status, error.phrase)
+            return Reply(PlainText(f"{message}\n"), error.status, media_type=METRICS_TYPE)
+        case _:
+            logger.error("the metrics page failed", exc_info=error)
+            return Reply(PlainText("Internal Server Error\n"), 500, media_type=METRICS_TYPE)
+
+
+ROUTES: tuple[Route[Broker, RestRequest], ...] = (
+    Route("GET", "/metrics", _page),
+    Route("GET", "/", _page),
+)
+SERVICE = RestService(ROUTES, _error_reply, RestRequest, media_types=(METRICS_TYPE,))
 
 
 def metrics_text(broker: Broker) -> str:

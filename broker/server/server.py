@@ -6,6 +6,7 @@ import logging
 import socket
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -21,7 +22,6 @@ from broker.server.listeners import (
     advertised_endpoints,
     listen_endpoints,
 )
-from broker.server.metrics_http import MetricsPage
 
 logger = logging.getLogger(__name__)
 
@@ -107,16 +107,30 @@ class Server:
         """Listen and serve until `stop_soon`; `ready` is called when clients can connect."""
         self._loop = asyncio.get_running_loop()
         self._connections = Connections(self._broker, self._config, self._loop, self._background)
-        page = MetricsPage(self._broker)
+        page = ExitStack()
         try:
             self._listen(self._loop)
-            self.metrics_port = await page.start()
+            self._start_page(page)
             self._loop.call_soon(self._connections.close_idle)
             ready()
             await self._stop.wait()
         finally:
-            await page.close()
+            await asyncio.to_thread(page.close)
             await self._shut_down(self._loop, self._connections)
+
+    def _start_page(self, opened: ExitStack) -> None:
+        """Serve the metrics page, if the settings give it a port."""
+        port = self._broker.config.metrics_port
+        if port is None:
+            return
+        from broker.server.metrics_http import MetricsPage  # only now: it loads an HTTP server
+
+        try:
+            page = opened.enter_context(MetricsPage(self._broker, port))
+        except ConfigError as error:
+            message = error.message.replace("listen", f"listen on {error.at}", 1)
+            raise ConfigError(message, at='setting "metrics.port"', hint=error.hint) from error
+        self.metrics_port = int(page.address.rpartition(":")[2])
 
     # --- listening ---
 

@@ -1,5 +1,5 @@
 """Kafka Connect's REST API."""
 
-from connect.rest.application import RestApplication
+from connect.rest.application import connect_application
 
-__all__ = ["RestApplication"]
+__all__ = ["connect_application"]

@@ -9,8 +9,8 @@ import click
 
 from broker.client import admin
 from broker.client.opening import Target
+from broker.rest.http_server import parse_listen
 from broker.serde.registry.http_registry import HttpSchemaRegistry
-from broker.server.http_server import parse_listen
 from millstream.commands.options import (
     BOOTSTRAP,
     BOOTSTRAP_TIMEOUT_MS,

@@ -6,11 +6,10 @@ A code is the HTTP status times 100, plus a number that distinguishes errors of 
 import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
-
-import orjson
-from starlette.responses import Response
+from urllib.parse import unquote
 
 from broker.errors import BrokerError, ErrorCode, MillstreamError
+from broker.rest import HttpError, InvalidJson, Reply
 from sql.connector_masks import masked
 from sql.engine.asserting import AssertionFailed
 from sql.engine.commands import Degraded
@@ -56,9 +55,6 @@ DENIED = frozenset(
     }
 )
 
-# What JSON is made of; endpoints answer with it.
-Json = object
-
 
 class Refused(Exception):
     """An error response; the first digits of the code are the HTTP status."""
@@ -76,15 +72,10 @@ class ServerStopping(Refused):
         super().__init__(STOPPING, "The server is shutting down: the query did not complete")
 
 
-def respond(content: Json, *, media_type: str = V1_JSON, status: int = 200) -> Response:
-    """An answer as JSON."""
-    return Response(orjson.dumps(content), status_code=status, media_type=media_type)
-
-
-def respond_with(error: Exception, text: str = "") -> Response:
-    """The answer to a request that failed; `text` is the SQL that was sent."""
+def error_reply(error: Exception, text: str = "") -> Reply:
+    """The reply to a request that failed; `text` is the SQL that was sent."""
     content = error_json(error, text)
-    return respond(content, status=content["error_code"] // 100)
+    return Reply(content, content["error_code"] // 100)
 
 
 # Any: JSON holds values of all kinds.
@@ -93,6 +84,11 @@ def error_json(error: Exception, text: str = "") -> dict[str, Any]:
     match error:
         case Refused():
             return _generic(error.code, error.message)
+        case HttpError():
+            return _generic(error.status * 100, _message(error))
+        case InvalidJson():
+            why = error.reason or "expected an object"
+            return _generic(BAD_REQUEST, f"Invalid JSON in request: {why}")
         case SqlError():
             return _sql_error(error, text)
         case BrokerError() if error.code in DENIED:
@@ -144,9 +140,10 @@ def _entities(answers: Iterable[Any]) -> list[dict[str, Any]]:
     return [entity_json(each) for each in answers if type(each) in TAGS]
 
 
-def refusal_json(status: int, message: str) -> dict[str, Any]:
-    """A request that is refused before it is read, as clients read errors."""
-    return _generic(status * 100, message)
+def _message(error: HttpError) -> str:
+    if error.path:
+        return f"Path not found: {unquote(error.path, errors='replace')}"
+    return error.message or error.phrase
 
 
 def _generic(code: int, message: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""SqlApplication: requests find their endpoints, errors become answers.
+"""ksqlDB's REST API: one table of routes.
 
 POST /ksql  /query  /query-stream  /close-query  /inserts-stream  /ksql/terminate  /heartbeat  /lag
 GET  /info  /healthcheck  /status[/{type}/{entity}/{action}]  /clusterStatus
@@ -6,165 +6,86 @@ GET  /info  /healthcheck  /status[/{type}/{entity}/{action}]  /clusterStatus
      /ws/query  (a WebSocket)
 """
 
-import re
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
 
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import RedirectResponse, Response
-from starlette.routing import compile_path
-from starlette.types import Receive, Scope, Send
-
-from broker.exposition import Exposition
+from broker.exposition import METRICS_TYPE, Exposition
+from broker.rest import (
+    Json,
+    PlainText,
+    Reply,
+    RequestCounts,
+    RestApplication,
+    RestRequest,
+    RestService,
+    Route,
+    StreamedReply,
+)
 from sql.engine.asserting import AssertionFailed, wait_until_holds
 from sql.engine.engine import Engine
 from sql.engine.messages import entity_json
-from sql.server.answers import (
-    COMMANDS_BEHIND,
-    NOT_FOUND,
-    TERMINATED,
-    Json,
-    Refused,
-    respond,
-    respond_with,
-)
+from sql.server.answers import COMMANDS_BEHIND, TERMINATED, V1_JSON, Refused, error_reply
 from sql.server.cluster import Cluster
 from sql.server.inserts import Inserts
 from sql.server.query_service import QueryService
 from sql.server.server_info import ServerInfo
 from sql.server.sockets import Sockets
-from sql.server.sql_request import SqlRequest, json_object, read_body, sql_request
-from sql.server.streamed_response import StreamedResponse
+from sql.server.sql_request import JSON_BODY, SqlRequest, sql_request
 
-METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
-NOT_ALLOWED = 40500
-
-# What an endpoint gives: a whole response, or content to be answered as JSON.
-Answer = Response | StreamedResponse | Json
-Handler = Callable[[Request, Mapping[str, str]], Awaitable[Answer]]
+# Endpoints that have nothing to work with after /ksql/terminate.
+WORKING = frozenset(
+    {"/ksql", "/ksql/terminate", "/query", "/query-stream", "/close-query", "/inserts-stream"}
+)
 
 
-class Resource(NamedTuple):
-    """A path with what answers its methods."""
-
-    template: str
-    pattern: re.Pattern[str]
-    methods: Mapping[str, Handler]
-
-
-class SqlApplication:
-    """The ASGI application in front of an engine."""
+class SqlEndpoints:
+    """What answers the requests to an engine."""
 
     def __init__(self, engine: Engine, *, cluster_id: str = "") -> None:
         """`cluster_id` is only used for responses."""
         self._engine = engine
         engine.runs_scripts = False
-        self._queries = QueryService(engine)
-        self._sockets = Sockets(self._queries)
-        self._inserts = Inserts(engine)
-        self._server_info = ServerInfo(engine, cluster_id=cluster_id)
-        self._cluster = Cluster(engine)
-        self._counts: Counter[tuple[str, str, int]] = Counter()
+        self.queries = QueryService(engine)
+        self.inserts = Inserts(engine)
+        self.server_info = ServerInfo(engine, cluster_id=cluster_id)
+        self.cluster = Cluster(engine)
+        self.counts = RequestCounts()
         self._terminated = False
-        self._resources = [
-            Resource(template, compile_path(template)[0], methods)
-            for template, methods in self._endpoints().items()
-        ]
-        self._cluster.start()
+        self.cluster.start()
 
     def close(self) -> None:
         """End running queries and stop sending heartbeats."""
-        self._cluster.close()
-        self._queries.close()
+        self.cluster.close()
+        self.queries.close()
 
-    def _endpoints(self) -> Mapping[str, Mapping[str, Handler]]:
-        server_info = self._server_info
-        ready = {"GET": _endpoint(lambda _: {})}
-        return {
-            "/ksql": {"POST": self._while_running(self._statements)},
-            "/ksql/terminate": {"POST": self._while_running(self._terminate)},
-            "/query": {"POST": self._while_running(self._queries.query)},
-            "/query-stream": {"POST": self._while_running(self._queries.query_stream)},
-            "/close-query": {"POST": self._while_running(self._queries.close_query)},
-            "/inserts-stream": {"POST": self._while_running(self._inserts.insert)},
-            "/": {"GET": _redirect_to_info},
-            "/info": {"GET": _endpoint(lambda _: server_info.info())},
-            "/healthcheck": {"GET": _endpoint(lambda _: server_info.healthcheck())},
-            "/status": {"GET": _endpoint(lambda _: server_info.statuses())},
-            "/status/{id:path}": {"GET": _endpoint(lambda found: server_info.status(found["id"]))},
-            "/clusterStatus": {"GET": _endpoint(lambda _: self._cluster.status())},
-            "/heartbeat": {"POST": _message_endpoint(self._cluster.heartbeat)},
-            "/lag": {"POST": _message_endpoint(self._cluster.lag)},
-            "/is_valid_property/{name}": {
-                "GET": _endpoint(lambda found: server_info.is_valid_property(found["name"]))
-            },
-            "/v1/metadata": {"GET": _endpoint(lambda _: server_info.metadata())},
-            "/v1/metadata/id": {"GET": _endpoint(lambda _: server_info.metadata_id())},
-            "/chc/ready": ready,
-            "/chc/live": ready,
-            "/metrics": {"GET": _endpoint(lambda _: self._metrics())},
-        }
+    def admit(self, route: "SqlRoute", headers: Mapping[str, str]) -> None:
+        """Refuse statements after /ksql/terminate."""
+        del headers
+        if self._terminated and route.path in WORKING:
+            raise Refused(TERMINATED, "The cluster has been terminated.")
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, and count it."""
-        if scope["type"] == "websocket":
-            await self._sockets.answer(scope, receive, send)
-            return
-        if scope["type"] != "http":
-            return
-        request = Request(scope, receive)
-        method = request.method if request.method in METHODS else "other"
-        try:
-            template, response = await self._answer(request)
-        except ClientDisconnect:
-            return
-        self._counts[method, template, response.status_code] += 1
-        await response(scope, receive, send)
+    def terminate(self, request: RestRequest) -> Json:
+        """POST /ksql/terminate."""
+        content = request.json_object() if request.body.strip() else {}
+        answer = self.server_info.terminate(content.get("deleteTopicList"))
+        self._terminated = True
+        return answer
 
-    async def _answer(self, request: Request) -> tuple[str, Response | StreamedResponse]:
-        template = "unknown"
-        try:
-            resource, variables = self._find(request.scope["path"].rstrip("/") or "/")
-            template = resource.template
-            handler = resource.methods.get(request.method.replace("HEAD", "GET"))
-            if handler is None:
-                return template, _not_allowed(resource)
-            answer = await handler(request, variables)
-            if isinstance(answer, Response | StreamedResponse):
-                return template, answer
-            return template, respond(answer)
-        except ClientDisconnect:
-            raise
-        except Exception as error:
-            return template, respond_with(error)
-
-    def _find(self, path: str) -> tuple[Resource, dict[str, str]]:
-        for resource in self._resources:
-            if found := resource.pattern.match(path):
-                return resource, found.groupdict()
-        raise Refused(NOT_FOUND, f"Path not found: {path}")
-
-    def _while_running(self, handler: Callable[[Request], Awaitable[Answer]]) -> Handler:
-        """An endpoint that has nothing to work with after /ksql/terminate."""
-
-        async def handle(request: Request, variables: Mapping[str, str]) -> Answer:
-            if self._terminated:
-                raise Refused(TERMINATED, "The cluster has been terminated.")
-            return await handler(request)
-
-        return handle
+    def metrics(self) -> Json:
+        """GET /metrics."""
+        out = Exposition()
+        self.counts.expose(out, "millstream_sql_requests_total")
+        self.server_info.measured(out, open_answers=self.queries.open_count)
+        return PlainText(out.text())
 
     # --- /ksql ------------------------------------------------------------------------------
 
-    async def _statements(self, request: Request) -> Answer:
-        asked = sql_request(json_object(await read_body(request)))
+    def statements(self, request: RestRequest) -> Json:
+        """POST /ksql."""
+        asked = sql_request(request.json_object())
         try:
-            return await run_in_threadpool(self._execute, asked)
+            return self._execute(asked)
         except Exception as error:
-            return respond_with(error, asked.text)
+            return error_reply(error, asked.text)
 
     def _execute(self, asked: SqlRequest) -> Json:
         if asked.sequence_number is not None:
@@ -195,50 +116,67 @@ class SqlApplication:
         except AssertionFailed as error:
             raise Refused(COMMANDS_BEHIND, error.message) from error
 
-    async def _terminate(self, request: Request) -> Answer:
-        body = await read_body(request)
-        content = json_object(body) if body.strip() else {}
-        answer = await run_in_threadpool(
-            self._server_info.terminate, content.get("deleteTopicList")
-        )
-        self._terminated = True
-        return answer
 
-    def _metrics(self) -> Response:
-        out = Exposition()
-        name = "millstream_sql_requests_total"
-        out.family(name, "counter", "Requests answered.")
-        counts = dict(self._counts)  # at once: requests are counted meanwhile
-        for (method, path, status), count in sorted(counts.items()):
-            out.sample(name, count, method=method, path=path, status=status)
-        self._server_info.measured(out, open_answers=self._queries.open_count)
-        return Response(out.text(), media_type=METRICS_TYPE)
+async def _query(sql: SqlEndpoints, request: RestRequest) -> StreamedReply | Reply:
+    return await sql.queries.query(request)
 
 
-def _endpoint(answer: Callable[[Mapping[str, str]], Answer]) -> Handler:
-    """An endpoint without a body."""
-
-    async def handle(request: Request, variables: Mapping[str, str]) -> Answer:
-        return await run_in_threadpool(answer, variables)
-
-    return handle
+async def _query_stream(sql: SqlEndpoints, request: RestRequest) -> StreamedReply | Reply:
+    return await sql.queries.query_stream(request)
 
 
-def _message_endpoint(receive: Callable[[Mapping[str, object]], Json]) -> Handler:
-    """An endpoint for messages of other servers."""
-
-    async def handle(request: Request, variables: Mapping[str, str]) -> Answer:
-        content = json_object(await read_body(request))
-        return await run_in_threadpool(receive, content)
-
-    return handle
+async def _insert(sql: SqlEndpoints, request: RestRequest) -> StreamedReply:
+    return await sql.inserts.insert(request)
 
 
-async def _redirect_to_info(request: Request, variables: Mapping[str, str]) -> Answer:
-    return RedirectResponse("/info", status_code=307)
+SqlRoute = Route[SqlEndpoints, RestRequest]
+ROUTES = (
+    SqlRoute("POST", "/ksql", SqlEndpoints.statements, body=JSON_BODY),
+    SqlRoute("POST", "/ksql/terminate", SqlEndpoints.terminate, body=JSON_BODY),
+    SqlRoute("POST", "/query", _query, body=JSON_BODY),
+    SqlRoute("POST", "/query-stream", _query_stream, body=JSON_BODY),
+    SqlRoute(
+        "POST", "/close-query", lambda sql, asked: sql.queries.close_query(asked), body=JSON_BODY
+    ),
+    SqlRoute("POST", "/inserts-stream", _insert),
+    SqlRoute("GET", "/", lambda _, __: Reply(status=307, headers={"location": "/info"})),
+    SqlRoute("GET", "/info", lambda sql, _: sql.server_info.info()),
+    SqlRoute("GET", "/healthcheck", lambda sql, _: sql.server_info.healthcheck()),
+    SqlRoute("GET", "/status", lambda sql, _: sql.server_info.statuses()),
+    SqlRoute(
+        "GET", "/status/{id:path}", lambda sql, asked: sql.server_info.status(asked.variable("id"))
+    ),
+    SqlRoute("GET", "/clusterStatus", lambda sql, _: sql.cluster.status()),
+    SqlRoute(
+        "POST",
+        "/heartbeat",
+        lambda sql, asked: sql.cluster.heartbeat(asked.json_object()),
+        body=JSON_BODY,
+    ),
+    SqlRoute(
+        "POST", "/lag", lambda sql, asked: sql.cluster.lag(asked.json_object()), body=JSON_BODY
+    ),
+    SqlRoute(
+        "GET",
+        "/is_valid_property/{name}",
+        lambda sql, asked: sql.server_info.is_valid_property(asked.variable("name")),
+    ),
+    SqlRoute("GET", "/v1/metadata", lambda sql, _: sql.server_info.metadata()),
+    SqlRoute("GET", "/v1/metadata/id", lambda sql, _: sql.server_info.metadata_id()),
+    SqlRoute("GET", "/chc/ready", lambda _, __: {}),
+    SqlRoute("GET", "/chc/live", lambda _, __: {}),
+    SqlRoute("GET", "/metrics", lambda sql, _: sql.metrics(), media_type=METRICS_TYPE),
+)
+SERVICE = RestService(
+    ROUTES, error_reply, RestRequest, media_types=(V1_JSON,), admit=SqlEndpoints.admit
+)
 
 
-def _not_allowed(resource: Resource) -> Response:
-    response = respond_with(Refused(NOT_ALLOWED, "Method Not Allowed"))
-    response.headers["Allow"] = ", ".join(sorted(resource.methods))
-    return response
+def sql_application(endpoints: SqlEndpoints) -> RestApplication[SqlEndpoints, RestRequest]:
+    """The application, with queries over WebSockets."""
+    return RestApplication(
+        SERVICE,
+        endpoints,
+        counts=endpoints.counts,
+        websockets=Sockets(endpoints.queries).answer,
+    )

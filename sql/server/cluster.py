@@ -16,9 +16,10 @@ import msgspec
 
 from broker import concurrency
 from broker.errors import MillstreamError
+from broker.rest import Json
 from sql.engine.engine import Engine
 from sql.engine.query_metrics import query_metrics
-from sql.server.answers import BAD_REQUEST, NOT_FOUND, Json, Refused
+from sql.server.answers import BAD_REQUEST, NOT_FOUND, Refused
 
 logger = logging.getLogger(__name__)
 

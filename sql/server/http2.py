@@ -43,7 +43,7 @@ NOT_FOR_HTTP_2 = frozenset({b"connection", b"transfer-encoding", b"keep-alive", 
 class HttpConnection(asyncio.Protocol):
     """What uvicorn makes for each connection: looks at the first bytes, and hands it over."""
 
-    silent = True  # see broker/server/idle_connections.py
+    silent = True  # see broker/rest/idle_connections.py
 
     # Any: uvicorn gives the state of applications, which this one has none of.
     def __init__(

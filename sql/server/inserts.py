@@ -2,21 +2,22 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
-import orjson
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 
 from broker.errors import MillstreamError
+from broker.rest import InvalidJson, Json, RestRequest, StreamedReply
+from broker.rest.negotiation import media_name
+from broker.rest.request import json_object
 from sql.catalog import SourceInfo
 from sql.engine.engine import Engine
 from sql.engine.insert_records import NotCoercible
 from sql.engine.session import Session
 from sql.errors import StatementFailed
 from sql.schema import ROWTIME
-from sql.server.answers import BAD_REQUEST, DELIMITED, JSON, Json, Refused, error_json
+from sql.server.answers import BAD_REQUEST, DELIMITED, JSON, Refused, error_json
 from sql.server.rows import json_line
-from sql.server.sql_request import TOO_LARGE, media_name, text_of
-from sql.server.streamed_response import StreamedResponse
+from sql.server.sql_request import TOO_LARGE, text_of
 from sql.server.typed_values import typed_value
 
 LINE_BYTES_MAX = 1024 * 1024
@@ -28,9 +29,9 @@ class Inserts:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def insert(self, request: Request) -> StreamedResponse:
+    async def insert(self, request: RestRequest) -> StreamedReply:
         """POST /inserts-stream."""
-        lines = _lines(request)
+        lines = _lines(request.http)
         first = await anext(lines, None)
         if first is None:
             raise Refused(BAD_REQUEST, "No target in request: the first line must name it")
@@ -39,8 +40,8 @@ class Inserts:
         if not name:
             raise Refused(BAD_REQUEST, '"target" must be a string')
         target = await run_in_threadpool(self._target, name)
-        is_array = media_name(request.headers.get("accept", "")) == JSON
-        return StreamedResponse(
+        is_array = media_name(request.header("accept")) == JSON
+        return StreamedReply(
             self._acknowledged(target, lines, is_array=is_array),
             media_type=JSON if is_array else DELIMITED,
             reads=True,
@@ -109,14 +110,12 @@ def _column_name(name: str) -> str:
     return name.upper()
 
 
-def _object(line: bytes) -> dict[str, object]:
+def _object(line: bytes) -> dict[str, Json]:
     try:
-        found = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise Refused(BAD_REQUEST, f"Invalid JSON in inserts stream: {error}") from error
-    if not isinstance(found, dict):
-        raise Refused(BAD_REQUEST, "Invalid JSON in inserts stream: expected an object")
-    return found
+        return json_object(line)
+    except InvalidJson as error:
+        why = error.reason or "expected an object"
+        raise Refused(BAD_REQUEST, f"Invalid JSON in inserts stream: {why}") from error
 
 
 async def _lines(request: Request) -> AsyncGenerator[bytes, None]:

@@ -6,10 +6,10 @@ from contextlib import suppress
 from typing import TypeVar
 
 from anyio import CapacityLimiter, to_thread
-from starlette.requests import Request
-from starlette.responses import Response
 
 from broker import concurrency
+from broker.rest import Json, Reply, RestRequest, StreamedReply
+from broker.rest.negotiation import media_name
 from sql.engine.engine import Engine
 from sql.engine.printed_topic import PrintedTopic
 from sql.engine.results import QueryResult, ResultRow
@@ -24,18 +24,10 @@ from sql.server.answers import (
     V1_JSON,
     Refused,
     ServerStopping,
-    respond_with,
+    error_reply,
 )
 from sql.server.response_formats import Delimited, Messages, OneArray, ResponseFormat, RowObjects
-from sql.server.sql_request import (
-    SqlRequest,
-    json_object,
-    media_name,
-    read_body,
-    sql_request,
-    text_of,
-)
-from sql.server.streamed_response import StreamedResponse
+from sql.server.sql_request import SqlRequest, sql_request, text_of
 
 POLL_MS = 250  # a thread waits so long for rows, then looks whether it is still wanted
 ROWS_AT_ONCE = 500
@@ -95,38 +87,40 @@ class QueryService:
         """How many answers are being streamed."""
         return len(self._open)
 
-    async def query(self, request: Request) -> StreamedResponse | Response:
+    async def query(self, request: RestRequest) -> StreamedReply | Reply:
         """POST /query."""
         return await self._answer(request, RowObjects)
 
-    async def query_stream(self, request: Request) -> StreamedResponse | Response:
+    async def query_stream(self, request: RestRequest) -> StreamedReply | Reply:
         """POST /query-stream."""
-        return await self._answer(request, form_for(request.headers.get("accept", "")))
+        return await self._answer(request, form_for(request.header("accept")))
 
-    async def close_query(self, request: Request) -> dict[str, object]:
+    def close_query(self, request: RestRequest) -> Json:
         """POST /close-query."""
-        query_id = text_of(json_object(await read_body(request)), "queryId")
+        query_id = text_of(request.json_object(), "queryId")
         if not query_id:
             raise Refused(BAD_REQUEST, '"queryId" must be a string')
         found = self._engine.transient_queries.push_queries.get(query_id)
         if found is None:
             raise Refused(BAD_REQUEST, f"No query with id {query_id}")
-        await self.in_thread(found.close)
+        found.close()
         return {}
 
     async def _answer(
-        self, request: Request, form: Callable[[QueryResult], ResponseFormat]
-    ) -> StreamedResponse | Response:
-        asked = sql_request(json_object(await read_body(request)))
+        self, request: RestRequest, form: Callable[[QueryResult], ResponseFormat]
+    ) -> StreamedReply | Reply:
+        asked = sql_request(request.json_object())
         try:
             begun = await self.in_thread(lambda: self.begin(asked, form))
         except Exception as error:
-            return respond_with(error, asked.text)
+            return error_reply(error, asked.text)
         if isinstance(begun, PrintedTopic):
             parts = self.printed(begun)
-            return StreamedResponse(parts, media_type="text/plain; charset=utf-8")
+            return StreamedReply(
+                parts, media_type="text/plain; charset=utf-8", cut_off=ServerStopping
+            )
         reader, first, written = begun
-        return StreamedResponse(self._rows(reader, first, written), media_type=written.media_type)
+        return StreamedReply(self._rows(reader, first, written), media_type=written.media_type)
 
     def begin(
         self, asked: SqlRequest, form: Callable[[QueryResult], ResponseFormat]

@@ -6,10 +6,11 @@ from importlib.metadata import PackageNotFoundError, version
 from broker.errors import MillstreamError
 from broker.exposition import Exposition
 from broker.linear_patterns import compile_pattern
+from broker.rest import Json
 from sql.engine.engine import Engine
 from sql.engine.settings import plain_name
 from sql.errors import SqlError
-from sql.server.answers import BAD_REQUEST, NOT_FOUND, Json, Refused
+from sql.server.answers import BAD_REQUEST, NOT_FOUND, Refused
 from sql.syntax.statements import SourceKind
 
 # Topics to delete are named by so many patterns, of such a length.

@@ -6,6 +6,7 @@ from urllib.parse import parse_qs
 
 from starlette.types import Receive, Scope, Send
 
+from broker.rest.request import json_object
 from sql.engine.fields import column_fields
 from sql.engine.messages import plain_json
 from sql.engine.printed_topic import PrintedTopic
@@ -13,7 +14,7 @@ from sql.server.answers import BAD_REQUEST, SERVER_ERROR, Refused, error_json
 from sql.server.query_service import QueryService
 from sql.server.response_formats import RowObjects
 from sql.server.rows import json_line
-from sql.server.sql_request import SqlRequest, json_object, sql_request
+from sql.server.sql_request import SqlRequest, sql_request
 
 PATH = "/ws/query"
 PARAMETERS_MAX = 20

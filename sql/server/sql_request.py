@@ -1,13 +1,9 @@
-"""Requests: their bodies, read with a limit and checked to be what an endpoint takes."""
+"""Requests: what bodies may be, and the statements in them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import orjson
-from starlette.requests import Request
-
-from broker.server.http_request import TooLarge
-from broker.server.http_request import read_body as bounded_body
+from broker.rest import Body
 from sql.server.answers import BAD_REQUEST, Refused
 from sql.variables import split_statements
 
@@ -16,7 +12,6 @@ STATEMENTS_MAX = 10_000
 # With this property a server answers from its own rows only; the name is ksqlDB's.
 SKIP_FORWARDING = "request.ksql.query.pull.skip.forwarding"
 TOO_LARGE = 41300
-WRONG_TYPE = 41500
 CONTENT_TYPES = frozenset(
     {
         "",
@@ -28,6 +23,7 @@ CONTENT_TYPES = frozenset(
         "application/x-www-form-urlencoded",
     }
 )
+JSON_BODY = Body(BODY_BYTES_MAX, CONTENT_TYPES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,32 +36,6 @@ class SqlRequest:
     sequence_number: int | None = None
     # Answer with what is here: another server asks.
     local: bool = False
-
-
-def media_name(media_type: str) -> str:
-    """A media type without its parameters."""
-    return media_type.partition(";")[0].strip().lower()
-
-
-async def read_body(request: Request) -> bytes:
-    """The body, unless it is too large or its content type is not JSON."""
-    if media_name(request.headers.get("content-type", "")) not in CONTENT_TYPES:
-        raise Refused(WRONG_TYPE, "Unsupported Media Type")
-    try:
-        return await bounded_body(request, bytes_max=BODY_BYTES_MAX)
-    except TooLarge as error:
-        raise Refused(TOO_LARGE, "Request Entity Too Large") from error
-
-
-def json_object(body: bytes) -> dict[str, object]:
-    """The JSON object of a body."""
-    try:
-        found = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise Refused(BAD_REQUEST, f"Invalid JSON in request: {error}") from error
-    if not isinstance(found, dict):
-        raise Refused(BAD_REQUEST, "Invalid JSON in request: expected an object")
-    return found
 
 
 def sql_request(content: Mapping[str, object]) -> SqlRequest:

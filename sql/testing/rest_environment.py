@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import httpx
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from broker import concurrency
 from broker.broker import Broker
@@ -18,7 +18,7 @@ from broker.clock import SystemClock
 from broker.config import BrokerConfig
 from broker.errors import ErrorCode
 from broker.model import TopicPartition
-from broker.server.http_server import HttpServer
+from broker.rest import HttpServer
 from sql.analyse.sources import NoSchemas, SourceAnalyser
 from sql.catalog import Catalog
 from sql.engine.engine import Engine
@@ -27,7 +27,7 @@ from sql.engine.settings import SqlConfig
 from sql.errors import SqlError
 from sql.functions.registry import FunctionRegistry
 from sql.server.answers import V1_JSON
-from sql.server.application import SqlApplication
+from sql.server.application import SqlEndpoints, sql_application
 from sql.syntax.statements import CreateSource, Statement
 from sql.testing.failures import CaseFailed
 from sql.testing.memory_registry import MemoryRegistry
@@ -203,7 +203,7 @@ class Service:
 
     def __init__(self) -> None:
         """Listens at once: starting and stopping takes longer than most cases."""
-        self._behind: SqlApplication | None = None
+        self._behind: ASGIApp | None = None
         self._server = HttpServer(self, listen="127.0.0.1:0", name="rest-cases")
         self._server.start()
         url = f"http://{self._server.address}"
@@ -241,13 +241,14 @@ class Service:
                 functions=functions,
             ) as engine,
         ):
-            self._behind = SqlApplication(engine)
+            endpoints = SqlEndpoints(engine)
+            self._behind = sql_application(endpoints)
             opened = RestEnvironment(self._client, broker, engine, registry, settings)
             try:
                 yield opened
             finally:
                 opened.close()
-                self._behind.close()
+                endpoints.close()
 
 
 @cache

@@ -1,18 +1,13 @@
 """The registries of cases over HTTP: what workers of another process ask while a case runs."""
 
-from collections.abc import Callable
-
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse
-from starlette.routing import Route
-
 from broker.errors import RegistryError
+from broker.rest import Body, Reply, RestApplication, RestRequest, RestService, Route
 from broker.serde.registry.api import LATEST, RegisteredSchema
 from broker.serde.schema.schema import Reference, Schema, SchemaKind
 from sql.testing.memory_registry import MemoryRegistry
 
 Json = dict[str, object]
+BODY_BYTES_MAX = 10 * 1024 * 1024
 
 
 def topic_prefix(case: str) -> str:
@@ -28,15 +23,7 @@ class ServedRegistries:
 
     def __init__(self) -> None:
         self._cases: dict[str, MemoryRegistry] = {}
-        subject = "/{case}/subjects/{subject:path}"
-        self.application = Starlette(
-            routes=[
-                Route("/{case}/schemas/ids/{id:int}", _answering(self._schema)),
-                Route(f"{subject}/versions", _answering(self._register), methods=["POST"]),
-                Route(f"{subject}/versions/{{version}}", _answering(self._version)),
-                Route(subject, _answering(self._lookup), methods=["POST"]),
-            ]
-        )
+        self.application = RestApplication(SERVICE, self)
 
     def add(self, case: str, registry: MemoryRegistry) -> None:
         """Serve the registry of a case."""
@@ -46,40 +33,57 @@ class ServedRegistries:
         """Serve it no longer."""
         del self._cases[case]
 
-    def _found(self, request: Request) -> tuple[MemoryRegistry, str]:
-        case, subject = request.path_params["case"], request.path_params.get("subject", "")
-        return self._cases[case], str(subject).removeprefix(topic_prefix(case))
-
-    def _schema(self, request: Request, body: Json) -> Json:
+    def schema(self, request: RestRequest) -> Json:
+        """A schema by its id."""
         registry, _ = self._found(request)
-        return _plain(registry.schema(int(request.path_params["id"])))
+        return _plain(registry.schema(int(request.variable("id"))))
 
-    def _register(self, request: Request, body: Json) -> Json:
+    def register(self, request: RestRequest) -> Json:
+        """Register a schema."""
         registry, subject = self._found(request)
-        return {"id": registry.register(subject, _schema_of(body))}
+        return {"id": registry.register(subject, _schema_of(request.json_object()))}
 
-    def _lookup(self, request: Request, body: Json) -> Json:
+    def lookup(self, request: RestRequest) -> Json:
+        """Find a schema of a subject."""
         registry, subject = self._found(request)
-        return _registered(registry.lookup(subject, _schema_of(body)))
+        return _registered(registry.lookup(subject, _schema_of(request.json_object())))
 
-    def _version(self, request: Request, body: Json) -> Json:
+    def version(self, request: RestRequest) -> Json:
+        """One version of a subject."""
         registry, subject = self._found(request)
-        asked = str(request.path_params["version"])
-        return _registered(registry.version(subject, LATEST if asked == "latest" else int(asked)))
+        version = request.variable("version")
+        found = registry.version(subject, LATEST if version == "latest" else int(version))
+        return _registered(found)
+
+    def _found(self, request: RestRequest) -> tuple[MemoryRegistry, str]:
+        case = request.variable("case")
+        subject = request.variable("subject") if "subject" in request.path else ""
+        return self._cases[case], subject.removeprefix(topic_prefix(case))
 
 
-def _answering(
-    answer: Callable[[Request, Json], Json],
-) -> Callable[[Request], object]:
-    async def respond(request: Request) -> JSONResponse:
-        body = await request.json() if request.method == "POST" else {}
-        try:
-            return JSONResponse(answer(request, body))
-        except RegistryError as error:
-            told = {"error_code": error.code, "message": error.message}
-            return JSONResponse(told, status_code=error.status)
+def _at_once(request: RestRequest) -> bool:
+    del request
+    return True
 
-    return respond
+
+def _error_reply(error: Exception) -> Reply:
+    if isinstance(error, RegistryError):
+        return Reply({"error_code": error.code, "message": error.message}, error.status)
+    raise error
+
+
+SUBJECT = "/{case}/subjects/{subject:path}"
+BODY = Body(BODY_BYTES_MAX)
+SERVICE: RestService[ServedRegistries, RestRequest] = RestService(
+    (
+        Route("GET", "/{case}/schemas/ids/{id:int}", ServedRegistries.schema, at_once=_at_once),
+        Route("POST", f"{SUBJECT}/versions", ServedRegistries.register, BODY, _at_once),
+        Route("GET", f"{SUBJECT}/versions/{{version}}", ServedRegistries.version, None, _at_once),
+        Route("POST", SUBJECT, ServedRegistries.lookup, BODY, _at_once),
+    ),
+    _error_reply,
+    RestRequest,
+)
 
 
 def _schema_of(body: Json) -> Schema:

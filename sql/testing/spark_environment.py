@@ -13,8 +13,8 @@ from broker.client.administration.values import NewTopic
 from broker.client.opening import admin, consumer, producer
 from broker.config import BrokerConfig
 from broker.model import TopicPartition
+from broker.rest import HttpServer
 from broker.server import Server
-from broker.server.http_server import HttpServer
 from sql.backends.spark.connectors import OURS
 from sql.backends.spark.job import Job
 from sql.backends.spark.session import open_session

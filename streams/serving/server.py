@@ -16,19 +16,24 @@ passes it on. A query about many keys is put to all instances and their answers 
 `local=true` asks only this instance; `stale=true` takes standbys and restoring stores, too.
 """
 
+import logging
 from collections.abc import Callable, Iterable
 from heapq import merge
-from typing import Any, cast
-from urllib.parse import parse_qsl
-
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
+from typing import Any, Self, cast
 
 from broker.errors import ConfigError, ConnectionFailed, MillstreamError, RequestTimeout
-from broker.server.http_server import HttpServer, parse_listen
+from broker.rest import (
+    HttpError,
+    HttpServer,
+    Json,
+    PlainText,
+    Reply,
+    RestApplication,
+    RestRequest,
+    RestService,
+    Route,
+)
+from broker.rest.http_server import parse_listen
 from streams.app import StreamsApp
 from streams.errors import StoreNotFound, StoreNotReady, StreamsError
 from streams.serving.queries import (
@@ -43,6 +48,9 @@ from streams.serving.queries import (
 from streams.serving.routing import HostUnreachable, ask, holders
 from streams.state.store import StoreKind, StoreSpec
 
+logger = logging.getLogger(__name__)
+
+PLAIN = "text/plain; charset=utf-8"
 FORMS = ("get", "range", "prefix", "all", "windows", "sessions", "versions")
 STATUS: tuple[tuple[type[MillstreamError], int], ...] = (
     (BadQuery, 400),
@@ -54,98 +62,26 @@ STATUS: tuple[tuple[type[MillstreamError], int], ...] = (
 )
 
 
-class QueryServer:
-    """Serves the stores of an application on its application_server address, in a thread.
+class StorePages:
+    """Answers requests about an application and its stores."""
 
-    >>> app = StreamsApp(topology, ..., application_server="localhost:7070")
-    >>> with app, QueryServer(app):
-    ...     app.wait()
-    """
-
-    def __init__(
-        self, app: StreamsApp, *, listen: str | None = None, allowed_hosts: Iterable[str] = ()
-    ) -> None:
-        """Serve on `listen`, "host:port", or on the address that the other instances know.
-
-        `allowed_hosts` are more names under which clients may ask.
-        """
+    def __init__(self, app: StreamsApp) -> None:
         self._app = app
-        address = listen or app.config.application_server
-        try:
-            parse_listen(address)
-        except ConfigError as error:
-            raise StreamsError(
-                f'the address to serve queries on is "{address}"',
-                hint='give the application application_server="host:port"',
-            ) from error
-        if app.config.processes:
-            raise StreamsError(
-                "queries cannot be served by an application that runs in processes",
-                hint="its stores are in child processes; use threads, or start several instances",
-            )
-        self._address = address
-        known, _, _ = app.config.application_server.rpartition(":")
-        self._allowed_hosts = [*allowed_hosts, known]
-        self._server: HttpServer | None = None
-
-    def start(self) -> None:
-        """Listen; returns when queries are taken."""
-        server = HttpServer(
-            self._routes(),
-            listen=self._address,
-            name="queries",
-            allowed_hosts=self._allowed_hosts,
-            refusal=lambda _, message: {"error": message},
-        )
-        try:
-            self._server = server.start()
-        except ConfigError as error:
-            raise StreamsError(
-                error.message.replace("cannot listen", "cannot serve queries"),
-                at=error.at,
-                hint='another program may use the port; choose another "application_server"',
-            ) from error
-
-    def close(self) -> None:
-        """Answer what was asked, and stop."""
-        if self._server is not None:
-            self._server.close()
-
-    def __enter__(self) -> "QueryServer":
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _routes(self) -> Starlette:
-        # Plain functions, so that starlette calls them in threads: stores are read synchronously.
-        return Starlette(
-            routes=[
-                Route("/", self._overview),
-                Route("/stores", self._stores),
-                Route("/stores/{name}/{form}", self._query),
-                Route("/topology", lambda _: PlainTextResponse(self._app.topology.describe())),
-                Route("/metrics", lambda _: PlainTextResponse(self._app.metrics_text())),
-                Route("/lags", self._lags),
-            ],
-            exception_handlers={MillstreamError: _failed, HTTPException: _http_failed},
-        )
 
     # --- what is where ------------------------------------------------------------------------
 
-    def _overview(self, request: Request) -> Response:
+    def overview(self, request: RestRequest) -> Json:
+        """GET /."""
         app = self._app
-        return _json(
-            {
-                "application_id": app.config.application_id,
-                "state": app.state.value,
-                "stores": sorted({*app.topology.stores, *app.topology.global_stores}),
-                "instances": sorted({host.host for host in app.metadata()}),
-            }
-        )
+        return {
+            "application_id": app.config.application_id,
+            "state": app.state.value,
+            "stores": sorted({*app.topology.stores, *app.topology.global_stores}),
+            "instances": sorted({host.host for host in app.metadata()}),
+        }
 
-    def _stores(self, request: Request) -> Response:
+    def stores(self, request: RestRequest) -> Json:
+        """GET /stores."""
         topology = self._app.topology
         found: list[dict[str, object]] = [
             {
@@ -163,27 +99,32 @@ class QueryServer:
             {"name": name, "kind": store.spec.kind.value, "global": True}
             for name, store in topology.global_stores.items()
         ]
-        return _json(found)
+        return found
 
-    def _lags(self, request: Request) -> Response:
-        return _json(
-            [
-                {"store": each.store, "partition": each.partition, "lag": each.lag}
-                for each in self._app.lags()
-            ]
-        )
+    def lags(self, request: RestRequest) -> Json:
+        """GET /lags."""
+        return [
+            {"store": each.store, "partition": each.partition, "lag": each.lag}
+            for each in self._app.lags()
+        ]
+
+    def topology(self, request: RestRequest) -> Json:
+        """GET /topology."""
+        return PlainText(self._app.topology.describe())
+
+    def metrics(self, request: RestRequest) -> Json:
+        """GET /metrics."""
+        return PlainText(self._app.metrics_text())
 
     # --- queries ----------------------------------------------------------------------------
 
-    def _query(self, request: Request) -> Response:
-        name, form = request.path_params["name"], request.path_params["form"]
+    def query(self, request: RestRequest) -> Json:
+        """GET /stores/{name}/{form}."""
+        name, form = request.variable("name"), request.variable("form")
         if form not in FORMS:
             raise BadQuery(f'unknown query "{form}"', hint=f"queries are {', '.join(FORMS)}")
         spec = self._app.topology.store_spec(name)
-        # Bytes that are no UTF-8 stay what they are: keys may be of any bytes.
-        parameters = dict(
-            parse_qsl(request.url.query, keep_blank_values=True, errors="surrogateescape")
-        )
+        parameters = {each: values[-1] for each, values in request.query.items()}
         serde = spec.key_serde or self._app.config.default_key_serde
         query = parse_query(form, parameters, serde)
         local = parameters.pop("local", "false") == "true"
@@ -194,18 +135,18 @@ class QueryServer:
             return self._by_key(query, spec, parameters, stale=stale)
         return self._everywhere(query, spec, parameters, stale=stale)
 
-    def _here(self, query: StoreQuery, spec: StoreSpec, *, stale: bool) -> Response:
+    def _here(self, query: StoreQuery, spec: StoreSpec, *, stale: bool) -> Json:
         store = self._app.store(spec.name, stale=stale, timestamped=True)
         if query.form != "get":
-            return _json({"entries": answer_many(query, spec, store)})
+            return {"entries": answer_many(query, spec, store)}
         entry = answer_one(query, spec, store)
         if entry is None:
-            return _json({"error": "there is no such entry", "store": spec.name}, status=404)
-        return _json(entry)
+            return Reply({"error": "there is no such entry", "store": spec.name}, 404)
+        return entry
 
     def _by_key(
         self, query: StoreQuery, spec: StoreSpec, parameters: dict[str, str], *, stale: bool
-    ) -> Response:
+    ) -> Json:
         _, partition = self._app.metadata_for_key(spec.name, query.key)
         hosts = holders(self._app.metadata(spec.name), spec.name, partition, stale=stale)
         failure: StreamsError = StoreNotReady(
@@ -220,12 +161,12 @@ class QueryServer:
             except HostUnreachable as error:
                 failure = error
                 continue
-            return _json(answer, status=status)
+            return Reply(answer, status)
         raise failure
 
     def _everywhere(
         self, query: StoreQuery, spec: StoreSpec, parameters: dict[str, str], *, stale: bool
-    ) -> Response:
+    ) -> Json:
         answers: list[list[Entry]] = []
         missing: list[str] = []
         for host in self._app.metadata(spec.name):
@@ -247,7 +188,7 @@ class QueryServer:
         order = self._order(spec, query)
         backwards = query.is_backwards(spec.kind)
         merged = list(merge(*answers, key=order, reverse=backwards))[: query.limit]
-        return _json({"entries": merged, "missing": missing})
+        return {"entries": merged, "missing": missing}
 
     def _order(self, spec: StoreSpec, query: StoreQuery) -> Callable[[Entry], tuple[Any, ...]]:
         """The order that each instance's entries have: by serialised key, windows by time."""
@@ -267,17 +208,82 @@ class QueryServer:
         return place
 
 
-def _json(content: object, status: int = 200) -> Response:
-    return Response(to_json(content), status_code=status, media_type="application/json")
+def _error_reply(error: Exception) -> Reply:
+    match error:
+        case HttpError():
+            return Reply({"error": error.message or error.phrase}, error.status)
+        case MillstreamError():
+            status = next((code for kind, code in STATUS if isinstance(error, kind)), 500)
+            body = {"error": error.message, "at": error.at, "hint": error.hint}
+            return Reply({name: text for name, text in body.items() if text}, status)
+        case _:
+            logger.error("a query failed", exc_info=error)
+            return Reply(PlainText("Internal Server Error"), 500, media_type=PLAIN)
 
 
-def _failed(request: Request, error: Exception) -> Response:
-    assert isinstance(error, MillstreamError)
-    status = next((code for kind, code in STATUS if isinstance(error, kind)), 500)
-    body = {"error": error.message, "at": error.at, "hint": error.hint}
-    return _json({name: text for name, text in body.items() if text}, status=status)
+ROUTES: tuple[Route[StorePages, RestRequest], ...] = (
+    Route("GET", "/", StorePages.overview),
+    Route("GET", "/stores", StorePages.stores),
+    Route("GET", "/stores/{name}/{form}", StorePages.query),
+    Route("GET", "/topology", StorePages.topology, media_type=PLAIN),
+    Route("GET", "/metrics", StorePages.metrics, media_type=PLAIN),
+    Route("GET", "/lags", StorePages.lags),
+)
+SERVICE = RestService(
+    ROUTES,
+    _error_reply,
+    RestRequest,
+    # Bytes that are not UTF-8 stay what they are: keys may be of any bytes.
+    query_errors="surrogateescape",
+    encode=to_json,
+)
 
 
-def _http_failed(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return _json({"error": error.detail}, status=error.status_code)
+class QueryServer(HttpServer):
+    """Serves the stores of an application on its application_server address, in a thread.
+
+    >>> app = StreamsApp(topology, ..., application_server="localhost:7070")
+    >>> with app, QueryServer(app):
+    ...     app.wait()
+    """
+
+    def __init__(
+        self, app: StreamsApp, *, listen: str | None = None, allowed_hosts: Iterable[str] = ()
+    ) -> None:
+        """Serve on `listen`, "host:port", or on the address that the other instances know.
+
+        `allowed_hosts` are more names under which clients may ask.
+        """
+        address = listen or app.config.application_server
+        try:
+            parse_listen(address)
+        except ConfigError as error:
+            raise StreamsError(
+                f'the address to serve queries on is "{address}"',
+                hint='give the application application_server="host:port"',
+            ) from error
+        if app.config.processes:
+            raise StreamsError(
+                "queries cannot be served by an application that runs in processes",
+                hint="its stores are in child processes; use threads, or start several instances",
+            )
+        known, _, _ = app.config.application_server.rpartition(":")
+        application = RestApplication(SERVICE, StorePages(app))
+        super().__init__(
+            application,
+            listen=address,
+            name="queries",
+            allowed_hosts=[*allowed_hosts, known],
+            refusal=application.refusal,
+        )
+
+    def start(self) -> Self:
+        """Listen; returns when queries are taken."""
+        try:
+            return super().start()
+        except ConfigError as error:
+            raise StreamsError(
+                error.message.replace("cannot listen", "cannot serve queries"),
+                at=error.at,
+                hint='another program may use the port; choose another "application_server"',
+            ) from error

@@ -87,6 +87,7 @@ EDGES: dict[str, tuple[str, ...]] = {
     "broker/model.py": ("files",),  # the descriptor of a real file
     "broker/sockets.py": ("network",),
     "broker/__main__.py": ("files", "network"),
+    "broker/rest/*": ("network", "time"),
     "broker/server/*": ("network", "files", "time", "threads"),  # asyncio and HTTP
     "broker/client/sasl.py": ("randomness",),  # nonces
     "broker/client/tls.py": ("files",),

@@ -1,5 +1,5 @@
 """The registry over HTTP, as Confluent's clients expect it."""
 
-from broker.registry.rest.application import RestApplication
+from broker.registry.rest.application import RegistryApplication, registry_application
 
-__all__ = ["RestApplication"]
+__all__ = ["RegistryApplication", "registry_application"]

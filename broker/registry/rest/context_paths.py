@@ -8,13 +8,13 @@
 A subject that names its context already keeps it. Paths stay encoded: subjects may have slashes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from urllib.parse import quote, unquote
 
 from broker.errors import RegistryError
 from broker.registry.subject_names import ALL_CONTEXTS, DEFAULT_CONTEXT
+from broker.rest import Query
 
-Query = Mapping[str, Sequence[str]]
 QUALIFIED = (":.", ALL_CONTEXTS)
 
 

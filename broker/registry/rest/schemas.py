@@ -1,26 +1,29 @@
 """/schemas: schemas by id, by GUID, or all of them."""
 
-from urllib.parse import unquote
-
 from broker.registry.registry import Registry
-from broker.registry.rest.answers import Json, PlainText, described, schema_alone
-from broker.registry.rest.endpoint import Endpoint, Endpoints, short, short_unless_formatted
 from broker.registry.rest.forms import text_in
-from broker.registry.rest.requests import RestRequest
+from broker.registry.rest.registry_request import (
+    RegistryRequest,
+    RegistryRoute,
+    always,
+    unless_formatted,
+)
+from broker.registry.rest.replies import described, schema_alone
 from broker.registry.subject_names import ALL_CONTEXTS, context_of
 from broker.registry.values import StoredSchema
+from broker.rest import Json, PlainText
 
 # In the order that Confluent's server has.
 KINDS = ["JSON", "PROTOBUF", "AVRO"]
 
 
-def _list(registry: Registry, asked: RestRequest) -> Json:
-    rule_type = asked.text("ruleType")
-    offset, limit = asked.offset, asked.limit
+def _list(registry: Registry, request: RegistryRequest) -> Json:
+    rule_type = request.text("ruleType")
+    offset, limit = request.offset, request.limit
     found = registry.all_schemas(
-        prefix=asked.text("subjectPrefix"),
-        deleted=asked.deleted,
-        latest_only=asked.flag("latestOnly"),
+        prefix=request.text("subjectPrefix"),
+        deleted=request.deleted,
+        latest_only=request.flag("latestOnly"),
         # Rules are looked for here: what is left out must not count.
         **({} if rule_type else {"offset": offset, "limit": limit}),
     )
@@ -39,27 +42,27 @@ def _has_rule(stored: StoredSchema, rule_type: str) -> bool:
     )
 
 
-def _by_id(registry: Registry, asked: RestRequest) -> Json:
-    stored = registry.by_id(asked.schema_id, subject=asked.within)
-    content = schema_alone(stored, text_in(registry, stored, asked.text("format")))
-    if asked.flag("fetchMaxId"):
-        content["maxId"] = registry.max_id(subject=asked.within)
+def _by_id(registry: Registry, request: RegistryRequest) -> Json:
+    stored = registry.by_id(request.schema_id, subject=request.within)
+    content = schema_alone(stored, text_in(registry, stored, request.text("format")))
+    if request.flag("fetchMaxId"):
+        content["maxId"] = registry.max_id(subject=request.within)
     return content
 
 
-def _text_by_id(registry: Registry, asked: RestRequest) -> Json:
-    stored = registry.by_id(asked.schema_id, subject=asked.within)
-    return PlainText(text_in(registry, stored, asked.text("format")))
+def _text_by_id(registry: Registry, request: RegistryRequest) -> Json:
+    stored = registry.by_id(request.schema_id, subject=request.within)
+    return PlainText(text_in(registry, stored, request.text("format")))
 
 
-def _by_guid(registry: Registry, asked: RestRequest) -> Json:
-    stored = registry.by_guid(unquote(asked.path["guid"], errors="replace"))
-    return schema_alone(stored, text_in(registry, stored, asked.text("format")))
+def _by_guid(registry: Registry, request: RegistryRequest) -> Json:
+    stored = registry.by_guid(request.variable("guid"))
+    return schema_alone(stored, text_in(registry, stored, request.text("format")))
 
 
-def _ids_of_guid(registry: Registry, asked: RestRequest) -> Json:
+def _ids_of_guid(registry: Registry, request: RegistryRequest) -> Json:
     """The ids that a schema has, each in its context."""
-    guid = registry.by_guid(unquote(asked.path["guid"], errors="replace")).guid
+    guid = registry.by_guid(request.variable("guid")).guid
     everywhere = registry.all_schemas(prefix=ALL_CONTEXTS, deleted=True)
     found = {
         (context_of(stored.subject), stored.schema_id)
@@ -69,39 +72,39 @@ def _ids_of_guid(registry: Registry, asked: RestRequest) -> Json:
     return [{"context": context, "id": number} for context, number in sorted(found)]
 
 
-def _subjects(registry: Registry, asked: RestRequest) -> Json:
+def _subjects(registry: Registry, request: RegistryRequest) -> Json:
     return registry.subjects_of(
-        asked.schema_id,
-        subject=asked.within,
-        deleted=asked.deleted,
-        offset=asked.offset,
-        limit=asked.limit,
+        request.schema_id,
+        subject=request.within,
+        deleted=request.deleted,
+        offset=request.offset,
+        limit=request.limit,
     )
 
 
-def _versions(registry: Registry, asked: RestRequest) -> Json:
+def _versions(registry: Registry, request: RegistryRequest) -> Json:
     places = registry.versions_of(
-        asked.schema_id,
-        subject=asked.within,
-        deleted=asked.deleted,
-        offset=asked.offset,
-        limit=asked.limit,
+        request.schema_id,
+        subject=request.within,
+        deleted=request.deleted,
+        offset=request.offset,
+        limit=request.limit,
     )
     return [{"subject": place.subject, "version": place.version} for place in places]
 
 
-def _kinds(registry: Registry, asked: RestRequest) -> Json:
-    del registry, asked
+def _kinds(registry: Registry, request: RegistryRequest) -> Json:
+    del registry, request
     return KINDS
 
 
-ENDPOINTS: Endpoints = {
-    "/schemas": {"GET": Endpoint(_list)},
-    "/schemas/types": {"GET": short(_kinds)},
-    "/schemas/ids/{id}": {"GET": short_unless_formatted(_by_id)},
-    "/schemas/ids/{id}/schema": {"GET": short_unless_formatted(_text_by_id)},
-    "/schemas/ids/{id}/subjects": {"GET": short(_subjects)},
-    "/schemas/ids/{id}/versions": {"GET": short(_versions)},
-    "/schemas/guids/{guid}": {"GET": short_unless_formatted(_by_guid)},
-    "/schemas/guids/{guid}/ids": {"GET": Endpoint(_ids_of_guid)},
-}
+ROUTES: tuple[RegistryRoute, ...] = (
+    RegistryRoute("GET", "/schemas", _list),
+    RegistryRoute("GET", "/schemas/types", _kinds, at_once=always),
+    RegistryRoute("GET", "/schemas/ids/{id}", _by_id, at_once=unless_formatted),
+    RegistryRoute("GET", "/schemas/ids/{id}/schema", _text_by_id, at_once=unless_formatted),
+    RegistryRoute("GET", "/schemas/ids/{id}/subjects", _subjects, at_once=always),
+    RegistryRoute("GET", "/schemas/ids/{id}/versions", _versions, at_once=always),
+    RegistryRoute("GET", "/schemas/guids/{guid}", _by_guid, at_once=unless_formatted),
+    RegistryRoute("GET", "/schemas/guids/{guid}/ids", _ids_of_guid),
+)

@@ -2,11 +2,11 @@
 
 from broker.errors import RegistryError
 from broker.registry.registry import Registry
-from broker.registry.rest.answers import Json, configured
-from broker.registry.rest.endpoint import Endpoint, Endpoints, short
-from broker.registry.rest.requests import RestRequest
+from broker.registry.rest.registry_request import JSON_BODY, RegistryRequest, RegistryRoute, always
+from broker.registry.rest.replies import configured
 from broker.registry.subject_names import ALL_CONTEXTS
 from broker.registry.values import Mode, SubjectConfig
+from broker.rest import Json
 from broker.serde.schema.compatibility.levels import CompatibilityLevel
 
 INVALID_LEVEL = 42203
@@ -16,27 +16,27 @@ NO_MODE = (40401, 40409)
 LEVEL_KEY = "compatibility"
 
 
-def _subject(asked: RestRequest) -> str | None:
-    return asked.subject if "subject" in asked.path else None
+def _subject(request: RegistryRequest) -> str | None:
+    return request.subject if "subject" in request.path else None
 
 
 # --- /config ------------------------------------------------------------------------------------
 
 
-def _config(registry: Registry, asked: RestRequest) -> Json:
-    default = asked.flag("defaultToGlobal")
-    return configured(registry.config(_subject(asked), default_to_global=default))
+def _config(registry: Registry, request: RegistryRequest) -> Json:
+    default = request.flag("defaultToGlobal")
+    return configured(registry.config(_subject(request), default_to_global=default))
 
 
-def _set_config(registry: Registry, asked: RestRequest) -> Json:
-    content = asked.content()
+def _set_config(registry: Registry, request: RegistryRequest) -> Json:
+    content = request.content()
     fields = {
         name: value for name, value in content.items() if name != LEVEL_KEY and value is not None
     }
     level = _level(content.get(LEVEL_KEY))
     if level is None and not fields:
         raise _invalid_level()
-    registry.set_config(_subject(asked), SubjectConfig(level, fields))
+    registry.set_config(_subject(request), SubjectConfig(level, fields))
     return {name: value for name, value in content.items() if value is not None}
 
 
@@ -56,34 +56,34 @@ def _invalid_level() -> RegistryError:
     )
 
 
-def _delete_config(registry: Registry, asked: RestRequest) -> Json:
-    return configured(registry.delete_config(_subject(asked)))
+def _delete_config(registry: Registry, request: RegistryRequest) -> Json:
+    return configured(registry.delete_config(_subject(request)))
 
 
 # --- /mode --------------------------------------------------------------------------------------
 
 
-def _mode(registry: Registry, asked: RestRequest) -> Json:
-    default = asked.flag("defaultToGlobal")
-    return {"mode": registry.mode(_subject(asked), default_to_global=default).value}
+def _mode(registry: Registry, request: RegistryRequest) -> Json:
+    default = request.flag("defaultToGlobal")
+    return {"mode": registry.mode(_subject(request), default_to_global=default).value}
 
 
-def _set_mode(registry: Registry, asked: RestRequest) -> Json:
-    value = asked.content().get("mode")
+def _set_mode(registry: Registry, request: RegistryRequest) -> Json:
+    value = request.content().get("mode")
     if not isinstance(value, str) or value.upper() not in Mode.__members__:
         raise RegistryError(
             INVALID_MODE,
             "Invalid mode. Valid values are READWRITE, READONLY, READONLY_OVERRIDE, IMPORT, and"
             " FORWARD.",
         )
-    registry.set_mode(_subject(asked), Mode(value.upper()), force=asked.flag("force"))
+    registry.set_mode(_subject(request), Mode(value.upper()), force=request.flag("force"))
     return {"mode": value}
 
 
-def _delete_mode(registry: Registry, asked: RestRequest) -> Json:
-    subject = _subject(asked)
+def _delete_mode(registry: Registry, request: RegistryRequest) -> Json:
+    subject = _subject(request)
     mode = registry.delete_mode(subject)
-    if asked.flag("recursive"):
+    if request.flag("recursive"):
         _delete_modes_below(registry, subject)
     return {"mode": mode.value}
 
@@ -101,21 +101,23 @@ def _delete_modes_below(registry: Registry, subject: str | None) -> None:
 # --- /contexts ----------------------------------------------------------------------------------
 
 
-def _contexts(registry: Registry, asked: RestRequest) -> Json:
-    found = registry.contexts()[asked.offset :]
-    return found if asked.limit < 0 else found[: asked.limit]
+def _contexts(registry: Registry, request: RegistryRequest) -> Json:
+    found = registry.contexts()[request.offset :]
+    return found if request.limit < 0 else found[: request.limit]
 
 
-CONFIG = {
-    "GET": short(_config),
-    "PUT": Endpoint(_set_config),
-    "DELETE": Endpoint(_delete_config),
-}
-MODE = {"GET": short(_mode), "PUT": Endpoint(_set_mode), "DELETE": Endpoint(_delete_mode)}
-ENDPOINTS: Endpoints = {
-    "/config": CONFIG,
-    "/config/{subject}": CONFIG,
-    "/mode": MODE,
-    "/mode/{subject}": MODE,
-    "/contexts": {"GET": short(_contexts)},
-}
+ROUTES: tuple[RegistryRoute, ...] = (
+    RegistryRoute("GET", "/config", _config, at_once=always),
+    RegistryRoute("PUT", "/config", _set_config, body=JSON_BODY),
+    RegistryRoute("DELETE", "/config", _delete_config),
+    RegistryRoute("GET", "/config/{subject}", _config, at_once=always),
+    RegistryRoute("PUT", "/config/{subject}", _set_config, body=JSON_BODY),
+    RegistryRoute("DELETE", "/config/{subject}", _delete_config),
+    RegistryRoute("GET", "/mode", _mode, at_once=always),
+    RegistryRoute("PUT", "/mode", _set_mode, body=JSON_BODY),
+    RegistryRoute("DELETE", "/mode", _delete_mode),
+    RegistryRoute("GET", "/mode/{subject}", _mode, at_once=always),
+    RegistryRoute("PUT", "/mode/{subject}", _set_mode, body=JSON_BODY),
+    RegistryRoute("DELETE", "/mode/{subject}", _delete_mode),
+    RegistryRoute("GET", "/contexts", _contexts, at_once=always),
+)

@@ -10,7 +10,7 @@ import pytest
 
 from broker import Broker
 from broker.registry.registry import Registry
-from broker.registry.rest import RestApplication
+from broker.registry.rest import registry_application
 from broker.registry.server import RegistryServer
 from tests.broker.registry.contract_cases import Case, matches, read_cases, run_case
 
@@ -34,7 +34,7 @@ def registries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registries]
 @pytest.mark.parametrize("case", read_cases(), ids=str)
 def test_answers_are_as_written_down(case: Case, registries: Registries) -> None:
     with registries() as registry:
-        transport = httpx.ASGITransport(RestApplication(registry), raise_app_exceptions=True)
+        transport = httpx.ASGITransport(registry_application(registry), raise_app_exceptions=True)
 
         async def send(request: httpx.Request) -> httpx.Response:
             async with httpx.AsyncClient(transport=transport) as client:

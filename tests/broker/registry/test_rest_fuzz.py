@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from broker import Broker
 from broker.registry.registry import Registry
-from broker.registry.rest import RestApplication
+from broker.registry.rest import RegistryApplication, registry_application
 
 SECONDS_MAX = 60.0
 TOPICS = itertools.count()
@@ -132,7 +132,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         yield broker
 
 
-async def _send(application: RestApplication, sent: list[Sent]) -> list[httpx.Response]:
+async def _send(application: RegistryApplication, sent: list[Sent]) -> list[httpx.Response]:
     transport = httpx.ASGITransport(application)
     async with (
         asyncio.timeout(SECONDS_MAX),
@@ -153,7 +153,7 @@ async def _send(application: RestApplication, sent: list[Sent]) -> list[httpx.Re
 def test_no_request_makes_the_server_fail(broker: Broker, sent: list[Sent]) -> None:
     still_there = Sent("GET", "/subjects", {}, b"")
     with Registry(broker, topic=f"schemas-{next(TOPICS)}") as registry:
-        *answers, last = asyncio.run(_send(RestApplication(registry), [*sent, still_there]))
+        *answers, last = asyncio.run(_send(registry_application(registry), [*sent, still_there]))
     for each, answer in zip(sent, answers, strict=True):
         assert answer.status_code < 500, (each, answer.text)
         if answer.status_code >= 400 and each.method != "HEAD":

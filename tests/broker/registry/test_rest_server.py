@@ -22,9 +22,9 @@ from broker.errors import (
     SchemaError,
 )
 from broker.registry.registry import Registry
-from broker.registry.rest import RestApplication
-from broker.registry.rest.answers import respond_with
-from broker.registry.rest.application import BODY_BYTES_MAX
+from broker.registry.rest import registry_application
+from broker.registry.rest.registry_request import BODY_BYTES_MAX
+from broker.registry.rest.replies import error_reply
 from broker.registry.server import RegistryServer
 
 pytestmark = pytest.mark.slow
@@ -201,9 +201,9 @@ def test_a_registry_that_another_took_over_writes_no_more(tmp_path: object) -> N
     ],
 )
 def test_every_error_becomes_a_code(error: Exception, status: int, code: int) -> None:
-    answer = respond_with(error)
-    assert answer.status_code == status
-    assert orjson.loads(answer.body) == {"error_code": code, "message": "no"}
+    answer = error_reply(error)
+    assert answer.status == status
+    assert answer.content == {"error_code": code, "message": "no"}
 
 
 def test_a_client_that_goes_away_in_the_middle_is_forgotten(
@@ -274,7 +274,7 @@ def test_a_closed_server_no_longer_listens(registry: Registry) -> None:
 
 def test_only_http_is_answered(registry: Registry) -> None:
     async def ask() -> None:
-        await RestApplication(registry)({"type": "lifespan"}, receive, send)
+        await registry_application(registry)({"type": "lifespan"}, receive, send)
 
     async def receive() -> dict[str, object]:
         raise AssertionError("nothing is read")

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from broker.server.http_server import HttpServer
+from broker.rest.http_server import HttpServer
 from connect import data
 from connect.connectors.http_sink import HttpSinkConnector, HttpSinkTask
 from connect.connectors.http_sink.status_codes import StatusCodes

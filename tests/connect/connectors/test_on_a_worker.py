@@ -16,7 +16,7 @@ from starlette.routing import Route
 from broker import Broker
 from broker.client.api import ConsumerRecord
 from broker.client.opening import producer
-from broker.server.http_server import HttpServer
+from broker.rest.http_server import HttpServer
 from connect.client import ConnectClient
 from connect.config.worker_config import WorkerConfig
 from connect.server import ConnectServer

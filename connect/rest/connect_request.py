@@ -1,26 +1,26 @@
-"""HttpRequest: one request, parsed and limited in size.
+"""ConnectRequest: one request, parsed and limited in size.
 
 Values of settings may be numbers and booleans: they become strings as they are written, 1.50 as
 "1.50". A boolean in the query is true for "true" in any case, and false for everything else.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from urllib.parse import unquote
+from dataclasses import dataclass
 
-import orjson
-
+from broker.rest import Body, HttpError, InvalidJson, RestRequest, Route
 from connect.config.connector_file import INITIAL_STATES
 from connect.errors import BadRequest
+from connect.herder import Herder
 from connect.herder.offset_changes import WrittenOffset
 from connect.herder.validation import NullableConfig
-from connect.rest.answers import HttpError
 from connect.state.task_state import TargetState, TaskId
 
 INT_DIGITS_MAX = 10
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
+BODY_BYTES_MAX = 1_000_000  # below the default limit of brokers for one batch
+# Requests without a body may have any type: several are only a verb and a path.
+JSON_BODY = Body(BODY_BYTES_MAX, frozenset({"application/json"}), empty_of_any_type=True)
 
 
 class _Number(str):
@@ -38,41 +38,32 @@ class CreateRequest:
     initial_state: TargetState | None
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class ConnectRequest(RestRequest):
     """One request: the variables of its path, its query, its body, where it was sent to."""
 
-    path: Mapping[str, str] = field(default_factory=dict)
-    query: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    body: bytes = b""
-    base_url: str = ""
+    __slots__ = ()
 
     # --- path and query ---------------------------------------------------------------------
 
     @property
     def connector(self) -> str:
         """The connector in the path, decoded; there may be slashes in it."""
-        return unquote(self.path["connector"], errors="replace")
+        return self.variable("connector")
 
     @property
     def name(self) -> str:
         """The plugin or logger in the path, decoded."""
-        return unquote(self.path["name"], errors="replace")
+        return self.variable("name")
 
     @property
     def task(self) -> TaskId:
         """The task in the path; 404 if it is not a number."""
-        text = unquote(self.path["task"], errors="replace")
+        text = self.variable("task")
         digits = text[1:] if text[:1] in ("-", "+") else text
         right = digits.isascii() and digits.isdecimal() and len(digits) <= INT_DIGITS_MAX
         if not right or abs(int(text)) > INT_MAX:
             raise HttpError(404)
         return TaskId(self.connector, int(text))
-
-    def flag(self, name: str, default: bool = False) -> bool:
-        """A boolean of the query."""
-        found = self.query.get(name)
-        return found[0].lower() == "true" if found else default
 
     # --- body -------------------------------------------------------------------------------
 
@@ -119,13 +110,16 @@ class HttpRequest:
         """The body, which must be a JSON object."""
         if not self.body.strip():
             raise BadRequest("the request has no body, it must be a JSON object")
+        self.json_object()  # refuses invalid JSON strictly; json keeps numbers as they are written
         try:
-            # orjson refuses invalid JSON strictly, json keeps numbers as they are written.
-            orjson.loads(self.body)
             content = json.loads(self.body, parse_int=_Number, parse_float=_Number)
         except (ValueError, RecursionError) as error:
-            raise BadRequest(f"the body is not valid JSON: {error}") from error
+            raise InvalidJson(str(error)) from error
         return _mapping(content, "the body")
+
+
+# A row of the table of Kafka Connect's REST API.
+ConnectRoute = Route[Herder, ConnectRequest]
 
 
 def _config(value: object, what: str) -> NullableConfig:

@@ -12,8 +12,8 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from broker import concurrency
 from broker.errors import ConfigError
-from broker.server.idle_connections import IdleConnections
-from broker.server.request_guard import AllowedHosts, Refusal, RequestGuard
+from broker.rest.idle_connections import IdleConnections
+from broker.rest.request_guard import AllowedHosts, Refusal, RequestGuard
 
 PORT_MAX = 65535
 CONNECTIONS_MAX = 1000  # requests on more are answered with 503
@@ -57,23 +57,30 @@ class HttpServer:
         json_only: bool = True,
         connections: type[asyncio.Protocol] | None = None,
         websockets: type[asyncio.Protocol] | None = None,
+        connections_many: int | None = None,
     ) -> None:
         """Nothing listens before `start`; the thread gets the name.
 
         `allowed_hosts` are more names of the server; `refusal` words what is refused.
         `connections` speak HTTP in place of uvicorn's own. Those that become WebSockets are handed
-        over to `websockets`, if it is there.
+        over to `websockets`, if it is there. From `connections_many` on, each new connection
+        closes the one that has been idle longest.
         """
         self._host, self._port = parse_listen(listen)
         hosts = AllowedHosts(self._host, allowed_hosts)
         self._application = RequestGuard(application, hosts, refusal=refusal, json_only=json_only)
         self._name = name
         self._connections = connections or AutoHTTPProtocol
-        self._idle = IdleConnections(CONNECTIONS_MANY)
+        self._idle = IdleConnections(connections_many or CONNECTIONS_MANY)
         self._websockets = websockets
         self._listener: socket.socket | None = None
         self._thread: concurrency.Thread | None = None
         self._server: uvicorn.Server | None = None
+
+    @property
+    def url(self) -> str:
+        """What clients are given."""
+        return f"http://{self.address}"
 
     @property
     def address(self) -> str:

@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from broker.server import http_server
-from broker.server.http_server import HttpServer
-from broker.server.idle_connections import SILENT_SECONDS_MAX, IdleConnections
+from broker.rest import http_server
+from broker.rest.http_server import HttpServer
+from broker.rest.idle_connections import SILENT_SECONDS_MAX, IdleConnections
 
 MANY = 20
 DEADLINE_SECONDS = 30

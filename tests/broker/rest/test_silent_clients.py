@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from broker.server.http_server import CONNECTIONS_MAX, HttpServer
+from broker.rest.http_server import CONNECTIONS_MAX, HttpServer
 
 DEADLINE_SECONDS = 30
 DESCRIPTORS = 2 * CONNECTIONS_MAX + 200  # both ends are in this process

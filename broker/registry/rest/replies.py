@@ -1,13 +1,11 @@
-"""What is answered: JSON in one of the registry's media types, refusals with their codes."""
+"""What is replied: the objects of the interface, and errors with their codes."""
 
 import logging
 from collections.abc import Sequence
 
-import orjson
-from starlette.responses import Response
-
 from broker.errors import MillstreamError, RegistryError, RequestTimeout, SchemaError
 from broker.registry.values import StoredSchema, SubjectConfig
+from broker.rest import HttpError, InvalidJson, Json, Reply
 from broker.serde.schema.schema import Reference, SchemaKind
 
 logger = logging.getLogger(__name__)
@@ -17,45 +15,21 @@ MEDIA_TYPES = (V1_JSON, "application/vnd.schemaregistry+json", "application/json
 STORE_FAILED = 50001
 TIMED_OUT = 50002
 INVALID_SCHEMA = 42201
-PHRASES = {
-    404: "Not Found",
-    405: "Method Not Allowed",
-    406: "Not Acceptable",
-    413: "Request Entity Too Large",
-    415: "Unsupported Media Type",
-}
-
-# What JSON is made of; handlers answer with it.
-Json = object
 
 
-class PlainText(str):
-    """An answer that is sent as it is, without quotes."""
-
-    __slots__ = ()
-
-
-def http_refusal(status: int) -> RegistryError:
-    """A refusal that has no code but that of HTTP."""
-    return RegistryError(status, f"HTTP {status} {PHRASES[status]}")
-
-
-def respond(content: Json, *, media_type: str = V1_JSON, status: int = 200) -> Response:
-    """An answer with its media type."""
-    body = content.encode() if isinstance(content, PlainText) else orjson.dumps(content)
-    return Response(body, status_code=status, media_type=media_type)
-
-
-def respond_with(error: Exception, *, media_type: str = V1_JSON) -> Response:
-    """The response to a request that failed; unexpected errors are logged, never returned."""
-    code, message = _refused(error)
+def error_reply(error: Exception) -> Reply:
+    """The reply to a request that failed; unexpected errors are logged, never returned."""
+    code, message = _code_and_message(error)
     status = code if code < 1000 else code // 100
-    content = {"error_code": code, "message": message}
-    return respond(content, media_type=media_type, status=status)
+    return Reply({"error_code": code, "message": message}, status)
 
 
-def _refused(error: Exception) -> tuple[int, str]:
+def _code_and_message(error: Exception) -> tuple[int, str]:
     match error:
+        case HttpError():
+            return error.status, error.message or f"HTTP {error.status} {error.phrase}"
+        case InvalidJson():
+            return _invalid_body(error)
         case RegistryError():
             return error.code, error.message
         case SchemaError():
@@ -68,6 +42,14 @@ def _refused(error: Exception) -> tuple[int, str]:
         case _:
             logger.error("a request to the registry failed", exc_info=error)
             return STORE_FAILED, "Internal Server Error"
+
+
+def _invalid_body(error: InvalidJson) -> tuple[int, str]:
+    if error.is_null:
+        return 422, "request body must not be null (was null)"
+    if error.reason:
+        return 400, f"the body is not JSON: {error.reason}"
+    return 400, "the body must be an object"
 
 
 # --- the objects of the interface ---------------------------------------------------------------

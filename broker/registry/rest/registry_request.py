@@ -1,21 +1,20 @@
-"""RestRequest: one request, its parts read and bounded.
+"""RegistryRequest: one request, its parts read and bounded.
 
 Invalid numbers in a path or a query make the URL unknown (404), a body that is not JSON of the
 right shape is a bad request (400), a missing one cannot be processed (422): as Confluent's server
 has it. A boolean is true for "true" in any case and false for everything else.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeVar, cast
-from urllib.parse import unquote
-
-import orjson
 
 from broker.errors import RegistryError
 from broker.registry.refusals import empty_schema, invalid_version
-from broker.registry.rest.answers import INVALID_SCHEMA, Json, http_refusal
+from broker.registry.registry import Registry
+from broker.registry.rest.replies import INVALID_SCHEMA, MEDIA_TYPES
 from broker.registry.values import JsonObject
+from broker.rest import Body, HttpError, InvalidJson, Json, RestRequest, Route
 from broker.serde.registry.api import LATEST
 from broker.serde.schema.schema import Reference, Schema, SchemaKind
 
@@ -24,6 +23,9 @@ T = TypeVar("T")
 INT_MAX = 2**31 - 1
 DEPTH_MAX = 64
 NO_LIMIT = -1
+BODY_BYTES_MAX = 10 * 1024 * 1024
+# A body without a type counts as one of bytes; both are read as JSON.
+JSON_BODY = Body(BODY_BYTES_MAX, frozenset({*MEDIA_TYPES, "application/octet-stream", ""}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +39,22 @@ class SchemaRequest:
     rule_set: JsonObject | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RestRequest:
+class RegistryRequest(RestRequest):
     """One request: the variables of its path, its query, its body."""
 
-    path: Mapping[str, str] = field(default_factory=dict)
-    query: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    body: bytes = b""
+    __slots__ = ()
 
     # --- path and query ---------------------------------------------------------------------
 
     @property
     def subject(self) -> str:
         """The subject in the path, decoded; there may be slashes in it."""
-        return unquote(self.path["subject"], errors="replace")
+        return self.variable("subject")
 
     @property
     def version(self) -> int:
         """The version in the path; "latest" and -1 are the same."""
-        text = unquote(self.path["version"], errors="replace")
+        text = self.variable("version")
         number = LATEST if text == "latest" else _int(text)
         if number is None or (number < 1 and number != LATEST):
             raise invalid_version(text)
@@ -64,29 +63,17 @@ class RestRequest:
     @property
     def schema_id(self) -> int:
         """The id in the path."""
-        number = _int(unquote(self.path["id"], errors="replace"))
+        number = _int(self.variable("id"))
         if number is None:
-            raise http_refusal(404)
+            raise HttpError(404)
         return number
-
-    def text(self, name: str, default: str = "") -> str:
-        """The first value of a parameter."""
-        return next(iter(self.query.get(name, ())), default)
-
-    def texts(self, name: str) -> list[str]:
-        """All values of a parameter."""
-        return list(self.query.get(name, ()))
-
-    def flag(self, name: str) -> bool:
-        """Whether a parameter is true."""
-        return self.text(name).lower() == "true"
 
     def number(self, name: str, default: int) -> int:
         """A parameter that is a number."""
         text = self.text(name)
         number = _int(text) if text else default
         if number is None:
-            raise http_refusal(404)
+            raise HttpError(404)
         return number
 
     @property
@@ -115,15 +102,8 @@ class RestRequest:
     def content(self) -> JsonObject:
         """The body as a JSON object of bounded depth."""
         if not self.body:
-            raise RegistryError(422, "request body must not be null (was null)")
-        try:
-            found = orjson.loads(self.body)
-        except orjson.JSONDecodeError as error:
-            raise RegistryError(400, f"the body is not JSON: {error}") from error
-        if found is None:
-            raise RegistryError(422, "request body must not be null (was null)")
-        if not isinstance(found, dict):
-            raise _wrong("the body", "an object")
+            raise InvalidJson(is_null=True)
+        found = self.json_object()
         if _deeper_than(found, DEPTH_MAX):
             raise RegistryError(400, f"the body is nested deeper than {DEPTH_MAX} levels")
         return found
@@ -146,6 +126,20 @@ class RestRequest:
             metadata=_optional(content, "metadata", dict),
             rule_set=_optional(content, "ruleSet", dict),
         )
+
+
+RegistryRoute = Route[Registry, RegistryRequest]
+
+
+def always(request: RegistryRequest) -> bool:
+    """For a handler that only looks something up: it is called at once, not in a thread."""
+    del request
+    return True
+
+
+def unless_formatted(request: RegistryRequest) -> bool:
+    """For one that looks a schema up, and parses it only to give it another form."""
+    return not request.text("format")
 
 
 def _references(content: JsonObject) -> tuple[Reference, ...]:

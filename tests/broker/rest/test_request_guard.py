@@ -7,7 +7,7 @@ import socket
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from broker.server.request_guard import AllowedHosts, RequestGuard
+from broker.rest.request_guard import AllowedHosts, RequestGuard
 
 MACHINE = socket.gethostname()
 LOOPBACK_CASES = [

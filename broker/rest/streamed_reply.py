@@ -1,24 +1,32 @@
-"""StreamedResponse: a response in parts, sent as they are produced until the client disconnects."""
+"""StreamedReply: a response in parts, sent as they are produced until the client disconnects."""
 
 import asyncio
 from collections.abc import AsyncGenerator
 
 from starlette.types import Receive, Scope, Send
 
-from sql.server.answers import ServerStopping
 
-
-class StreamedResponse:
+class StreamedReply:
     """An ASGI response of parts; the generator is closed when the client disconnects."""
 
     def __init__(
-        self, parts: AsyncGenerator[bytes, None], *, media_type: str, reads: bool = False
+        self,
+        parts: AsyncGenerator[bytes, None],
+        *,
+        media_type: str,
+        reads: bool = False,
+        cut_off: type[Exception] | None = None,
     ) -> None:
-        """The end of `parts` runs in any case; `reads`: they read the request themselves."""
+        """The end of `parts` runs in any case; `reads`: they read the request themselves.
+
+        `cut_off` is what `parts` raise if the response must not have its end, which a client can
+        tell from one that is complete.
+        """
         self.status_code = 200
         self._parts = parts
         self._media_type = media_type
         self._reads = reads
+        self._cut_off = cut_off
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send part after part; waits while the client is slow."""
@@ -29,8 +37,9 @@ class StreamedResponse:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if tasks[0].done():
                 tasks[0].result()
-        except ServerStopping:
-            return  # without an end, which a client can tell from an answer that is complete
+        except Exception as error:
+            if self._cut_off is None or not isinstance(error, self._cut_off):
+                raise
         finally:
             for task in tasks:
                 task.cancel()

@@ -19,11 +19,13 @@ Content-Type  A body must be JSON. Browsers send forms and plain text to any ser
 
 import json
 import socket
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from broker.rest.reply import PlainText, Reply
 
 FORBIDDEN, UNSUPPORTED_MEDIA_TYPE = 403, 415
 POLICY_VIOLATION = 1008  # what a WebSocket is closed with
@@ -38,8 +40,8 @@ JSON_TYPES = frozenset(
 )
 
 Headers = Sequence[tuple[bytes, bytes]]
-# The content of a refusal, as the service words its errors: of an HTTP status and a message.
-Refusal = Callable[[int, str], Mapping[str, object]]
+# The reply to a refused request, as the service words its errors: of an HTTP status and a message.
+Refusal = Callable[[int, str], Reply]
 
 
 class AllowedHosts:
@@ -142,20 +144,23 @@ class RequestGuard:
         await self._application(scope, receive, send)
 
     async def _refuse(self, send: Send, status: int, message: str) -> None:
-        body = json.dumps(self._refusal(status, message)).encode()
+        reply = self._refusal(status, message)
+        is_text = isinstance(reply.content, PlainText)
+        body = str(reply.content) if is_text else json.dumps(reply.content)
+        media_type = reply.media_type if is_text else "application/json"
         headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
+            (b"content-type", media_type.encode()),
+            (b"content-length", str(len(body.encode())).encode()),
             # The rest of the request may not be read.
             (b"connection", b"close"),
         ]
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await send({"type": "http.response.body", "body": body.encode()})
 
 
-def plain_refusal(status: int, message: str) -> dict[str, object]:
+def plain_refusal(status: int, message: str) -> Reply:
     """As a schema registry and Connect word their errors."""
-    return {"error_code": status, "message": message}
+    return Reply({"error_code": status, "message": message}, status)
 
 
 def _type_problem(headers: Headers) -> str | None:
