@@ -14,6 +14,7 @@ returns is sent as JSON, unless it is a Reply or a StreamedReply.
 from broker.rest.application import RestApplication
 from broker.rest.errors import HttpError, InvalidJson
 from broker.rest.http_server import HttpServer
+from broker.rest.own_version import own_version
 from broker.rest.reply import Json, PlainText, Reply
 from broker.rest.request import Query, RestRequest
 from broker.rest.request_counts import RequestCounts
@@ -36,4 +37,5 @@ __all__ = [
     "RestService",
     "Route",
     "StreamedReply",
+    "own_version",
 ]

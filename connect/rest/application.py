@@ -13,7 +13,6 @@ GET  /  /health  /metrics
 """
 
 from collections.abc import Callable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 
 from broker.exposition import METRICS_TYPE
 from broker.rest import (
@@ -23,6 +22,7 @@ from broker.rest import (
     Reply,
     RestApplication,
     RestService,
+    own_version,
 )
 from connect.herder import Herder
 from connect.rest import connectors, plugins
@@ -78,7 +78,9 @@ def _checked_path(path: str, query: Query) -> tuple[str, Query]:
 
 
 def _root(cluster_id: str) -> Reply:
-    return Reply({"version": own_version(), "commit": "unknown", "kafka_cluster_id": cluster_id})
+    return Reply(
+        {"version": own_version("unknown"), "commit": "unknown", "kafka_cluster_id": cluster_id}
+    )
 
 
 def _health(herder: Herder, request: ConnectRequest) -> Reply:
@@ -86,11 +88,3 @@ def _health(herder: Herder, request: ConnectRequest) -> Reply:
     if herder.ready.is_set():
         return Reply({"status": "healthy", "message": STARTED})
     return Reply({"status": "starting", "message": STARTING}, 503)
-
-
-def own_version() -> str:
-    """The version of this package."""
-    try:
-        return version("millstream")
-    except PackageNotFoundError:
-        return "unknown"

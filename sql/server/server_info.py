@@ -1,12 +1,11 @@
 """Information about the server: /info, /healthcheck, /status, /v1/metadata."""
 
 import re
-from importlib.metadata import PackageNotFoundError, version
 
 from broker.errors import MillstreamError
 from broker.exposition import Exposition
 from broker.linear_patterns import compile_pattern
-from broker.rest import Json
+from broker.rest import Json, own_version
 from sql.engine.engine import Engine
 from sql.engine.settings import plain_name
 from sql.errors import SqlError
@@ -139,11 +138,3 @@ def _patterns(patterns: object) -> list[str]:
         if "," in each:  # it separates patterns
             raise Refused(BAD_REQUEST, f"Invalid pattern: {each}")
     return patterns
-
-
-def own_version() -> str:
-    """The version of Millstream."""
-    try:
-        return version("millstream")
-    except PackageNotFoundError:
-        return ""

@@ -13,8 +13,6 @@ GET    /config[/{subject}]  /mode[/{subject}]       PUT, DELETE
 GET    /contexts  /v1/metadata/id  /v1/metadata/version  /metrics  /
 """
 
-from importlib.metadata import PackageNotFoundError, version
-
 from broker.exposition import METRICS_TYPE, Exposition
 from broker.registry.registry import Registry
 from broker.registry.rest import compatibility, schemas, settings, subjects
@@ -22,7 +20,7 @@ from broker.registry.rest.context_paths import within_context
 from broker.registry.rest.registry_request import RegistryRequest, RegistryRoute, always
 from broker.registry.rest.replies import MEDIA_TYPES, error_reply
 from broker.registry.subject_names import ALL_CONTEXTS
-from broker.rest import Json, PlainText, RequestCounts, RestApplication, RestService
+from broker.rest import Json, PlainText, RequestCounts, RestApplication, RestService, own_version
 
 CLUSTER_NAME = "schema-registry"
 
@@ -64,11 +62,7 @@ def _metadata_id(cluster_id: str) -> Json:
 
 def _metadata_version(registry: Registry, request: RegistryRequest) -> Json:
     del registry, request
-    try:
-        number = version("millstream")
-    except PackageNotFoundError:
-        number = ""
-    return {"version": number, "commitId": ""}
+    return {"version": own_version(), "commitId": ""}
 
 
 def _metrics(registry: Registry, counts: RequestCounts) -> Json:

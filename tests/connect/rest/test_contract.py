@@ -2,7 +2,7 @@
 
 import pytest
 
-from connect.rest.application import own_version
+from broker.rest import own_version
 from tests.connect.rest.conftest import Served
 from tests.connect.rest.contract_table import HttpRequest, Json, check_case, table
 

@@ -1,0 +1,11 @@
+"""The version of Millstream, which several services report."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+
+def own_version(unknown: str = "") -> str:
+    """The version that is installed."""
+    try:
+        return version("millstream")
+    except PackageNotFoundError:
+        return unknown
