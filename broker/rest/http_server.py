@@ -127,6 +127,7 @@ class HttpServer:
         # Any: see above.
         protocol: Any = self._connections
         connection: asyncio.Protocol = protocol(server_state=server_state, **given)
+        self._idle.opened(connection)
         return connection
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
+from weakref import WeakKeyDictionary
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,13 @@ class IdleConnections:
         self._connections_max = connections_max
         self._now = now
         self._idle_since: dict[Connection, float] = {}
+        self._numbers: WeakKeyDictionary[Connection, int] = WeakKeyDictionary()
+        self._opened = 0
+
+    def opened(self, connection: Connection) -> None:
+        """A client has connected; of connections that are idle equally long, the first one goes."""
+        self._opened += 1
+        self._numbers[connection] = self._opened
 
     def close_silent(self, connections: Collection[Connection]) -> None:
         """Close those whose first request has not come in time."""
@@ -54,12 +62,15 @@ class IdleConnections:
         if len(connections) < self._connections_max:
             return
         self._look(connections)
-        longest = min(self._idle_since, key=self._idle_since.__getitem__, default=None)
+        longest = min(self._idle_since, key=self._age, default=None)
         if longest is not None:
             logger.debug(
                 "%d connections: closing the one that has been idle longest", len(connections)
             )
             self._close(longest)
+
+    def _age(self, connection: Connection) -> tuple[float, int]:
+        return self._idle_since[connection], self._numbers.get(connection, 0)
 
     def _look(self, connections: Collection[Connection]) -> None:
         now = self._now()

@@ -131,3 +131,12 @@ def test_the_longest_idle_connection_makes_room_and_busy_ones_never_do() -> None
     idle.make_room({busy})
     assert newer.transport.closed
     assert not busy.transport.closed
+
+
+def test_of_connections_that_are_idle_equally_long_the_first_one_makes_room() -> None:
+    idle = IdleConnections(3, now=FakeTime())
+    connections = [FakeConnection() for _ in range(50)]
+    for connection in connections:
+        idle.opened(connection)
+    idle.make_room(set(connections))
+    assert [each.transport.closed for each in connections] == [True] + 49 * [False]
