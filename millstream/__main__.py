@@ -9,7 +9,7 @@ import click
 
 from broker.errors import MillstreamError, failure_text
 
-# Where the command of each name is; it has the same name there.
+# The module of each command; its function has the name of the command.
 COMMANDS = {
     "up": "millstream.commands.up",
     "broker": "millstream.commands.broker",
@@ -34,14 +34,14 @@ COMMANDS = {
 
 
 class Commands(click.Group):
-    """The commands, each loaded when it is called, so that none imports what only others need."""
+    """Loads the module of a command when the command is called, so that each starts fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names."""
+        """The names of all commands."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load the command of a name."""
+        """Import the module of a command; None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
@@ -72,24 +72,24 @@ def main() -> None:
     """Run the command; a MillstreamError is printed, and the exit code is 1."""
     try:
         command_line(standalone_mode=False)
-        sys.stdout.flush()  # here, where a reader that left is handled
+        sys.stdout.flush()  # here, so that a closed pipe is handled below
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except (PipeClosed, BrokenPipeError):
-        _leave_quietly()
+        _exit_quietly()
     except (MillstreamError, OSError) as error:
         click.secho("error: ", fg="red", bold=True, nl=False, err=True)
         click.echo(failure_text(error), err=True)
         sys.exit(1)
 
 
-def _leave_quietly() -> NoReturn:
-    # What is still in Python's buffers goes nowhere, instead of failing again at the exit.
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+def _exit_quietly() -> NoReturn:
+    # Discards what is still in Python's buffers: flushing it at the exit would fail again.
+    with open(os.devnull, "wb") as devnull:
+        os.dup2(devnull.fileno(), sys.stdout.fileno())
     sys.exit(0)
 
 

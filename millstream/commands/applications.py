@@ -16,14 +16,14 @@ from streams.runtime.dead_letters import user_line
 
 T = TypeVar("T")
 
-# Makes the application once there is a broker.
+# Creates the application on a broker.
 AppMaker = Callable[[Target], StreamsApp]
 
 
 def load(text: str) -> object:
     """The object `module:name`; the working directory is searched first."""
-    module_name, sign, name = text.partition(":")
-    if not sign or not module_name or not name:
+    module_name, colon, name = text.partition(":")
+    if not colon or not module_name or not name:
         raise click.UsageError(f'"{text}" is not MODULE:NAME')
     search_working_directory()
     found: object = _guarded(f'module "{module_name}"', lambda: _import(module_name))
@@ -73,8 +73,8 @@ def load_topology(text: str) -> Topology:
 def load_app(text: str, application_id: str, settings: dict[str, str]) -> AppMaker:
     """A factory of the application; `module:name` is its topology or its factory.
 
-    A factory is called as `factory(application_id=..., broker=..., **settings)`. What can be wrong
-    without a broker is refused here.
+    A factory is called as `factory(application_id=..., broker=..., **settings)`. Errors that
+    do not depend on the broker are raised here.
     """
     found = load(text)
     topology = _topology_of(text, found)

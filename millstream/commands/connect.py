@@ -18,7 +18,7 @@ from millstream.commands.options import (
     json_option,
     key_values,
 )
-from millstream.commands.serving import Started, opened_target, serve, shown_target
+from millstream.commands.serving import RunningService, open_target, serve, target_name
 from millstream.output import Output
 
 HOST, PORT = "127.0.0.1", 8083
@@ -84,7 +84,7 @@ def connect(  # noqa: PLR0913 - one argument per option
     them at the next start.
     """
     own, connectors = _read(files)
-    settings = own or _usual(bool(connectors), Path(data_dir or "."))
+    settings = own or _default_settings(bool(connectors), Path(data_dir or "."))
     if host is not None or port is not None or not own:
         settings["listeners"] = f"http://{host or HOST}:{PORT if port is None else port}"
     if bootstrap is None and data_dir is None:
@@ -92,14 +92,14 @@ def connect(  # noqa: PLR0913 - one argument per option
     if allowed_hosts:
         settings["rest.allowed.hosts"] = allowed_hosts
     settings |= key_values(given)
-    with opened_target(bootstrap, data_dir) as target:
+    with open_target(bootstrap, data_dir) as target:
         serve([lambda: connect_service(target, settings, connectors)], output)
 
 
 @contextmanager
 def connect_service(
     target: Target, settings: Mapping[str, str], connectors: Sequence[ConnectorFile] = ()
-) -> Iterator[Started]:
+) -> Iterator[RunningService]:
     """A worker on a broker, and its REST API."""
     if isinstance(target, str):
         settings = {**settings, "bootstrap.servers": target}
@@ -110,16 +110,16 @@ def connect_service(
             hint="create the connectors with `millstream connectors create`, or set "
             f'"{STANDALONE_FILE}"',
         )
-    if isinstance(target, str):  # an error soon, if it is not there
+    if isinstance(target, str):  # fail early if no broker responds
         own = config.own_client_settings(over_network=True)
         with admin(target, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS, **own) as cluster:
             cluster.describe_cluster()
     with ConnectServer(target, config) as server:
         server.create(connectors)
         kind = "distributed" if config.distributed else "standalone"
-        yield Started(
+        yield RunningService(
             {"event": "connect", "url": server.url, "kind": kind},
-            f"connect ({kind}) on {server.url}, using {shown_target(target)}",
+            f"connect ({kind}) on {server.url}, using {target_name(target)}",
             lambda: server.failure,
         )
 
@@ -135,6 +135,6 @@ def _is_connector(file: Path) -> bool:
     return "connector.class" in file.read_text(errors="replace")
 
 
-def _usual(standalone: bool, directory: Path) -> dict[str, str]:
-    kept = {STANDALONE_FILE: str(directory / OFFSETS_FILE)} if standalone else IN_TOPICS
-    return {**CONVERTERS, **kept, "connector.allowed.paths": f"{directory},."}
+def _default_settings(standalone: bool, directory: Path) -> dict[str, str]:
+    storage = {STANDALONE_FILE: str(directory / OFFSETS_FILE)} if standalone else IN_TOPICS
+    return {**CONVERTERS, **storage, "connector.allowed.paths": f"{directory},."}

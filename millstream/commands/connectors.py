@@ -19,7 +19,7 @@ from millstream.commands.options import (
 from millstream.output import Output, Row
 
 F = TypeVar("F", bound=Callable[..., Any])  # Any: click gives the arguments by name
-# Any: Connect's answers are JSON of many shapes.
+# Any: Connect's responses are JSON of many shapes.
 Json = Any
 
 
@@ -195,7 +195,7 @@ def plugins(all_kinds: bool, worker: ConnectClient, output: Output) -> None:
 
 
 def connector_rows(worker: ConnectClient) -> list[Row]:
-    """Connectors with their states and how many tasks are in which."""
+    """Connectors with their state, and the number of tasks in each state."""
     return [_row(worker.status(name)) for name in sorted(worker.names())]
 
 

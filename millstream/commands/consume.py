@@ -26,7 +26,7 @@ from millstream.output import Output, json_text
 
 POLL_MS = 200
 METADATA_TIMEOUT_MS = 30_000
-# A topic that the brokers still do not know then does not exist.
+# If the brokers do not know a topic after this time, it does not exist.
 UNKNOWN_TOPIC_MS = 1_000
 COMMIT_TIMEOUT_MS = 10_000
 REVOKED_COMMIT_TIMEOUT_MS = 5_000
@@ -127,7 +127,7 @@ class RecordPrinter:
         shown: Callable[[ConsumerRecord], str],
         commit_every_ms: int | None,
     ) -> None:
-        """`commit_every_ms`: None commits nothing."""
+        """With `commit_every_ms` None, nothing is committed."""
         self._reader = reader
         self._shown = shown
         self._commit_every_ms = commit_every_ms
@@ -169,14 +169,14 @@ class RecordPrinter:
             self._reader.seek(TopicPartition(record.topic, record.partition), record.offset)
 
     def revoked(self, partitions: frozenset[TopicPartition]) -> None:
-        """Commit revoked partitions. Polls call this, when everything is printed."""
+        """Commit revoked partitions; called by a poll, when all records are printed."""
         del partitions
         if self._commit_every_ms is None or not self._all_printed:
             return
         try:
             self._reader.commit(timeout_ms=REVOKED_COMMIT_TIMEOUT_MS)
         except MillstreamError:
-            return  # they are printed again by the member that gets them
+            return  # the next owner of the partitions prints these records again
 
 
 def _partitions(reader: Consumer, topic: str, bootstrap: str) -> list[int]:

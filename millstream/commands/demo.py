@@ -31,6 +31,6 @@ def demo(seconds: float, output: Output) -> None:
         platform = Platform(PlatformSettings(data_dir=folder, port_base=0))
         services = [
             *platform.services,
-            lambda: demo_service(platform.addresses, output, conclude=True),
+            lambda: demo_service(platform.addresses, output, print_results=True),
         ]
         serve(services, output, seconds=seconds)

@@ -27,7 +27,7 @@ JAVA_SECONDS_MAX = 20
 GIBIBYTE = 1 << 30
 DISK_LEAST, DISK_FINE = GIBIBYTE // 4, 5 * GIBIBYTE
 LIBRARIES = ("rocksdict", "orjson", "starlette", "uvicorn", "httpx", "fastavro", "lark", "click")
-# What an extra of `pip install 'millstream[...]'` brings, by the packages that show it.
+# The packages that each extra of `pip install 'millstream[...]'` installs.
 EXTRAS = {
     "spark": ("pyspark", "pyarrow", "pandas"),
     "uvloop": ("uvloop",),
@@ -134,10 +134,10 @@ def java_finding(output: str, command: str) -> Finding:
 
 
 def _disk(directory: Path) -> Finding:
-    there = directory.absolute()
-    while not there.exists():
-        there = there.parent
-    free = shutil.disk_usage(there).free
+    existing = directory.absolute()
+    while not existing.exists():
+        existing = existing.parent
+    free = shutil.disk_usage(existing).free
     found = f"{free / GIBIBYTE:.1f} GiB free for {directory}"
     if free < DISK_LEAST:
         return Finding("disk", PROBLEM, found, "free some space, or choose another --data-dir")

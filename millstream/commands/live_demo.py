@@ -12,7 +12,7 @@ from rich.console import Group
 from rich.live import Live
 
 from connect.client import ConnectClient
-from millstream.commands.serving import Started
+from millstream.commands.serving import RunningService
 from millstream.output import Output, Row, table
 from sql.client import SqlClient, StreamedRows
 
@@ -64,23 +64,23 @@ def connector(topic: str) -> dict[str, str]:
 
 @contextmanager
 def demo_service(
-    addresses: Mapping[str, str], output: Output, *, conclude: bool = False
-) -> Iterator[Started]:
-    """Records and queries on a running platform; `conclude` shows the results at the end."""
+    addresses: Mapping[str, str], output: Output, *, print_results: bool = False
+) -> Iterator[RunningService]:
+    """Records and queries on a running platform; `print_results` prints the results at the end."""
     worker = ConnectClient(addresses["connect"])
     with closing(SqlClient(addresses["sql"])) as server:
         server.execute(STATEMENTS)
         for topic in RATES:
             worker.put_config(topic, connector(topic))
-        with _watched(server, output) as results:
-            yield Started(
+        with _show_results(server, output) as results:
+            yield RunningService(
                 {"event": "demo", "connectors": list(RATES)},
                 f"connectors {', '.join(RATES)} generate records; queries process them",
             )
-            if conclude:
+            if print_results:
                 pulled = _pulled(server)
-        if conclude:
-            results.conclude(pulled, output)
+        if print_results:
+            results.print_all(pulled, output)
 
 
 class LiveResults:
@@ -93,22 +93,22 @@ class LiveResults:
         self._printed = 0
         self.counts = {"windows": 0, "enriched": 0}
 
-    def take_window(self, row: Row) -> None:
-        """A window has changed: the newest change is the last."""
+    def add_window(self, row: Row) -> None:
+        """Add a changed window, after those that changed earlier."""
         with self._lock:
             key = row["SINCE"], row["REGION"]
             self._windows.pop(key, None)
             self._windows[key] = row
             self.counts["windows"] += 1
 
-    def take_enriched(self, row: Row) -> None:
-        """A page view was joined with its user."""
+    def add_enriched(self, row: Row) -> None:
+        """Add a page view that was joined with its user."""
         with self._lock:
             self._enriched.append(row)
             self.counts["enriched"] += 1
 
     def windows(self) -> list[Row]:
-        """Those that changed last, by time and region."""
+        """The windows that changed last, ordered by time and region."""
         with self._lock:
             newest = list(self._windows.values())[-WINDOWS_SHOWN:]
         return sorted(newest, key=lambda row: (str(row["SINCE"]), str(row["REGION"])))
@@ -119,7 +119,7 @@ class LiveResults:
             return list(self._enriched)
 
     def tables(self) -> Group:
-        """Both, as a terminal shows them."""
+        """Both results as tables for a terminal."""
         return Group(
             table(self.windows(), "page views per region, in 5 s windows"),
             table(self.enriched(), "page views with their users"),
@@ -141,7 +141,7 @@ class LiveResults:
             f"{view['USERID']} saw {view['PAGEID']} ({view['REGIONID']}, {view['GENDER']})",
         )
 
-    def conclude(self, pulled: list[Row], output: Output) -> None:
+    def print_all(self, pulled: list[Row], output: Output) -> None:
         """Print the results, and the rows of one region in the table."""
         output.rows(self.windows(), title="page views per region, in 5 s windows")
         output.rows(self.enriched(), title="page views with their users")
@@ -154,12 +154,12 @@ class LiveResults:
 
 
 @contextmanager
-def _watched(server: SqlClient, output: Output) -> Iterator[LiveResults]:
+def _show_results(server: SqlClient, output: Output) -> Iterator[LiveResults]:
     """Run both queries and show their results."""
     results = LiveResults()
     with ExitStack() as watching:
-        for text, take in ((WINDOWS, results.take_window), (ENRICHED, results.take_enriched)):
-            watching.enter_context(closing(Watch(server, text, take)))
+        for text, on_row in ((WINDOWS, results.add_window), (ENRICHED, results.add_enriched)):
+            watching.enter_context(closing(PushQueryReader(server, text, on_row)))
         if output.console.is_terminal and not output.as_json:
             live = Live(
                 get_renderable=results.tables,
@@ -173,23 +173,23 @@ def _watched(server: SqlClient, output: Output) -> Iterator[LiveResults]:
         yield results
 
 
-class Watch:
-    """A push query, read by its own thread."""
+class PushQueryReader:
+    """Reads the rows of a push query in a thread of its own."""
 
-    def __init__(self, server: SqlClient, text: str, take: Callable[[Row], None]) -> None:
+    def __init__(self, server: SqlClient, text: str, on_row: Callable[[Row], None]) -> None:
         self._server = server
-        self._take = take
+        self._on_row = on_row
         self._rows: StreamedRows = server.query(text)
-        self._thread = threading.Thread(target=self._read, name="demo-watch", daemon=True)
+        self._thread = threading.Thread(target=self._read, name="demo-reader", daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
         names = [name for name, _ in self._rows.columns]
         for values in self._rows.rows():
-            self._take(_row(names, values))
+            self._on_row(_row(names, values))
 
     def close(self) -> None:
-        """End the query; the server then ends its answer, and the thread."""
+        """Close the query: the server ends the response, and the thread stops."""
         if self._rows.query_id is not None:
             self._server.close_query(self._rows.query_id)
         self._thread.join(LIMIT_S)
@@ -202,17 +202,17 @@ class ResultPrinter:
     def __init__(self, results: LiveResults, output: Output) -> None:
         self._results = results
         self._output = output
-        self._ended = threading.Event()
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._print, name="demo-printer", daemon=True)
         self._thread.start()
 
     def _print(self) -> None:
-        while not self._ended.wait(PRINT_EVERY_S):
+        while not self._closed.wait(PRINT_EVERY_S):
             self._results.print_line(self._output)
 
     def close(self) -> None:
         """Stop printing."""
-        self._ended.set()
+        self._closed.set()
         self._thread.join()
 
 

@@ -14,10 +14,10 @@ from millstream.settings import PlatformSettings, load_settings
 F = TypeVar("F", bound=Callable[..., Any])  # Any: click gives the arguments by name
 
 BOOTSTRAP_TIMEOUT_MS = 2_000
-USUAL = PlatformSettings()
-BOOTSTRAP = USUAL.listen("broker")
-REGISTRY = USUAL.url("registry")
-CONNECT = USUAL.url("connect")
+DEFAULTS = PlatformSettings()
+BOOTSTRAP = DEFAULTS.listen("broker")
+REGISTRY = DEFAULTS.url("registry")
+CONNECT = DEFAULTS.url("connect")
 
 
 def platform_address(service: str) -> str:
@@ -79,7 +79,7 @@ def confirm_deletion(names: tuple[str, ...], what_else: str, *, yes: bool, outpu
 def client_settings(properties: tuple[str, ...]) -> dict[str, Any]:
     """`-X key=value` as keyword arguments of our clients, which know the types of settings.
 
-    Values stay strings as they are: 0123 and true may be passwords. Commands do not wait long for a
+    Values stay strings, because 0123 and true may be passwords. Commands do not wait long for a
     broker that does not respond, unless `-X bootstrap.timeout.ms` is set.
     """
     given = {name.replace(".", "_"): value for name, value in _pairs(properties)}
@@ -93,8 +93,8 @@ def key_values(pairs: tuple[str, ...]) -> dict[str, str]:
 
 def _pairs(pairs: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     for pair in pairs:
-        name, sign, value = pair.partition("=")
-        if not sign:
+        name, equals, value = pair.partition("=")
+        if not equals:
             raise click.UsageError(f'"{pair}" is not KEY=VALUE')
         yield name.strip(), value
 

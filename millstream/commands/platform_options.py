@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from millstream.commands.options import USUAL, key_values
+from millstream.commands.options import DEFAULTS, key_values
 from millstream.settings import FILE, PORTS, load_settings, of_services
 
 
@@ -32,7 +32,7 @@ def platform_options(command: Callable[..., None]) -> Callable[..., None]:
     return decorated
 
 
-def _usual(service: str) -> str:
+def _port_help(service: str) -> str:
     return f"Port of the {service} service; 0: any free port.  [default: {PORTS[service]}]"
 
 
@@ -42,8 +42,8 @@ OPTIONS = (
         type=click.Path(path_type=Path, dir_okay=False),
         help=f"The settings file.  [default: {FILE}, if it exists]",
     ),
-    click.option("--data-dir", "-d", help=f"The data directory.  [default: {USUAL.data_dir}]"),
-    click.option("--host", help=f"Address to listen on.  [default: {USUAL.host}]"),
+    click.option("--data-dir", "-d", help=f"The data directory.  [default: {DEFAULTS.data_dir}]"),
+    click.option("--host", help=f"Address to listen on.  [default: {DEFAULTS.host}]"),
     click.option(
         "--allowed-hosts",
         metavar="NAME,...",
@@ -55,7 +55,7 @@ OPTIONS = (
         type=int,
         help="The services use this port and the next three; 0: any free ports.",
     ),
-    *(click.option(f"--{name}-port", type=int, help=_usual(name)) for name in PORTS),
+    *(click.option(f"--{name}-port", type=int, help=_port_help(name)) for name in PORTS),
     click.option(
         "--set",
         "-s",

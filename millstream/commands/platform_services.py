@@ -8,13 +8,13 @@ from broker import Broker, BrokerConfig
 from broker.server import Server
 from millstream.commands.connect import CONVERTERS, IN_TOPICS, connect_service
 from millstream.commands.registry import RegistryOptions, registry_service
-from millstream.commands.serving import Service, Started
+from millstream.commands.serving import RunningService, Service
 from millstream.commands.sql_server import STATE_DIRECTORY, SqlOptions, sql_service
 from millstream.settings import PlatformSettings
 
 
 class Platform:
-    """All services on one data directory; each may use those before it, and stops before them."""
+    """Runs all services on one data directory; each may use those that started before it."""
 
     def __init__(self, settings: PlatformSettings) -> None:
         self._settings = settings
@@ -28,7 +28,7 @@ class Platform:
             BrokerConfig.from_properties({**config, **settings.broker}),
             data_directory=settings.data_dir,
         )
-        # Of the services that are up: the bootstrap address of the broker, URLs of the others.
+        # Of the running services: the bootstrap address of the broker, the URLs of the others.
         self.addresses: dict[str, str] = {}
 
     @property
@@ -37,17 +37,17 @@ class Platform:
         return [self._start_broker, self._start_registry, self._start_connect, self._start_sql]
 
     @contextmanager
-    def _start_broker(self) -> Iterator[Started]:
+    def _start_broker(self) -> Iterator[RunningService]:
         with self._broker, Server(self._broker) as server:
             address = self.addresses["broker"] = server.bootstrap
             directory = self._settings.data_dir
-            yield Started(
+            yield RunningService(
                 {"event": "broker", "bootstrap": address, "data_dir": directory},
                 f"broker on {address}, data in {directory}",
             )
 
     @contextmanager
-    def _start_registry(self) -> Iterator[Started]:
+    def _start_registry(self) -> Iterator[RunningService]:
         options = RegistryOptions(
             listen=self._settings.listen("registry"), allowed_hosts=self._settings.allowed_hosts
         )
@@ -56,7 +56,7 @@ class Platform:
             yield started
 
     @contextmanager
-    def _start_connect(self) -> Iterator[Started]:
+    def _start_connect(self) -> Iterator[RunningService]:
         worker_settings = {
             "listeners": self._settings.url("connect"),
             "rest.allowed.hosts": self._settings.allowed_hosts,
@@ -67,11 +67,11 @@ class Platform:
             self._broker, {**CONVERTERS, **IN_TOPICS, **worker_settings}
         ) as started:
             self.addresses["connect"] = str(started.facts["url"])
-            # Another worker may take over its group, which is logged; the other services go on.
-            yield Started(started.facts, started.text)
+            # If another worker takes over the group, that is logged; the other services continue.
+            yield RunningService(started.facts, started.text)
 
     @contextmanager
-    def _start_sql(self) -> Iterator[Started]:
+    def _start_sql(self) -> Iterator[RunningService]:
         options = SqlOptions(
             Path(self._settings.data_dir) / STATE_DIRECTORY,
             self._settings.listen("sql"),

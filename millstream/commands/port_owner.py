@@ -21,7 +21,7 @@ def owner_of(port: int) -> str | None:
         try:
             opened = {os.readlink(each) for each in (process / "fd").iterdir()}
         except OSError:
-            continue  # it is gone, or not ours to look at
+            continue  # the process has ended, or belongs to another user
         if opened & wanted:
             return f"{_command(process)} (process {process.name})"
     return None

@@ -62,7 +62,7 @@ def produce(  # noqa: PLR0913 - one argument per option
     tags = [(name, value.encode()) for name, value in key_values(headers).items()]
     write_value = formats.to_bytes_of(value_format, registry, topic, is_key=False)
     write_key = formats.to_bytes_of(key_format, registry, topic, is_key=True)
-    sent = _Sent(output)
+    sent = _DeliveryCounter(output)
     started = time.perf_counter()
     settings = {"linger_ms": 5, "compression_type": compression, "acks": acks}
     with sent, producer(bootstrap, **{**settings, **client_settings(properties)}) as out:
@@ -84,7 +84,7 @@ def produce(  # noqa: PLR0913 - one argument per option
         except click.UsageError as error:
             out.flush()
             raise click.UsageError(f"{error.message} ({sent.so_far})") from error
-        except MillstreamError as error:  # the producer takes no more
+        except MillstreamError as error:  # the producer accepts no more records
             sent.done(None, error)
         out.flush()
     sent.finish(topic, time.perf_counter() - started)
@@ -105,7 +105,7 @@ def _encode(text: str | None, write: formats.Write, null_text: str | None) -> by
     return write(text)
 
 
-class _Sent:
+class _DeliveryCounter:
     """Counts records; the first error or signal ends the command."""
 
     def __init__(self, output: Output) -> None:
@@ -118,7 +118,7 @@ class _Sent:
         self._handling = ExitStack()
 
     def __enter__(self) -> None:
-        """Signals end the input: records in flight are not lost."""
+        """Let signals end the input, so that records in flight are not lost."""
         self._handling.enter_context(handle_stop_signals(self._on_signal))
 
     def __exit__(self, *_: object) -> None:
@@ -127,7 +127,7 @@ class _Sent:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del frame
         if self._stop.is_set:
-            raise KeyboardInterrupt  # the second one waits for nothing
+            raise KeyboardInterrupt  # the second signal does not wait
         self._stop.set(number)
         if self._waiting:
             raise _Interrupted

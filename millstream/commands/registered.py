@@ -66,7 +66,7 @@ def _opened(url: str) -> HttpSchemaRegistry:
     return registry
 
 
-# Any: the values are whatever the schema says.
+# Any: the types of the values depend on the schema.
 def _serde(kind: SchemaKind, registry: SchemaRegistry, *, is_key: bool) -> Serde[Any]:
     made: Serde[Any]
     match kind:

@@ -17,7 +17,7 @@ from millstream.commands.options import (
     allowed_hosts_option,
     json_option,
 )
-from millstream.commands.serving import Started, opened_target, serve, shown_target
+from millstream.commands.serving import RunningService, open_target, serve, target_name
 from millstream.output import Output
 
 TOPIC = "_schemas"
@@ -88,12 +88,12 @@ def registry(  # noqa: PLR0913 - one argument per option
     options = RegistryOptions(
         listen, topic, replication_factor, CompatibilityLevel(level.upper()), allowed_hosts
     )
-    with opened_target(bootstrap, data_dir) as target:
+    with open_target(bootstrap, data_dir) as target:
         serve([lambda: registry_service(target, options)], output)
 
 
 @contextmanager
-def registry_service(target: Target, options: RegistryOptions) -> Iterator[Started]:
+def registry_service(target: Target, options: RegistryOptions) -> Iterator[RunningService]:
     """A registry on a broker, and its server."""
     with admin(target, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS) as cluster:
         cluster_id = cluster.describe_cluster(timeout_ms=CONNECT_LIMIT_MS).cluster_id
@@ -111,8 +111,8 @@ def registry_service(target: Target, options: RegistryOptions) -> Iterator[Start
             allowed_hosts=options.allowed_hosts.split(","),
         ) as server,
     ):
-        where = shown_target(target)
-        yield Started(
+        where = target_name(target)
+        yield RunningService(
             {"event": "registry", "url": server.url, "topic": options.topic},
             f'registry on {server.url}, schemas in topic "{options.topic}" of {where}',
         )

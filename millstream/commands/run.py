@@ -30,8 +30,8 @@ from streams.serving import QueryServer
 from streams.topology import SinkNode, SourceNode
 
 PORT = 9092
-LOOK_EVERY_S = 1.0
-ASK_LIMIT_MS = 2000
+REFRESH_EVERY_S = 1.0
+LAG_TIMEOUT_MS = 2000
 CONNECT_LIMIT_MS = 10_000
 PRINT_EVERY_S = 10.0  # without a terminal
 SAMPLE = re.compile(r"^millstream_streams_runner_(\w+)\{.*\} (\S+)$", re.MULTILINE)
@@ -166,7 +166,7 @@ def _watch(app: StreamsApp, cluster: Admin, output: Output) -> None:
     try:
         with app, _queries(app, output), _ProgressDisplay(output) as display:
             progress = Progress.of(app, cluster, None)
-            while not stop.wait(LOOK_EVERY_S) and not app.wait(timeout_ms=0):
+            while not stop.wait(REFRESH_EVERY_S) and not app.wait(timeout_ms=0):
                 progress = Progress.of(app, cluster, progress)
                 display.show(progress)
             processed = totals(app)
@@ -189,8 +189,8 @@ def _queries(app: StreamsApp, output: Output) -> Iterator[None]:
         yield
         return
     with QueryServer(app):
-        said = f"queries on http://{address}/"
-        output.line({"event": "queries", "application_server": address}, said)
+        text = f"queries on http://{address}/"
+        output.line({"event": "queries", "application_server": address}, text)
         yield
 
 
@@ -204,7 +204,7 @@ class Progress:
     records_out: int
     in_per_second: float
     out_per_second: float
-    lag: int | None  # of what is committed; None: not known now
+    lag: int | None  # from the committed offsets; None: unknown
     restored: int
     restore_remaining: int
 
@@ -214,8 +214,8 @@ class Progress:
         counted, now = totals(app), time.monotonic()
         records_in = counted.get("records_processed_total", 0)
         records_out = counted.get("records_produced_total", 0)
-        seconds = now - before.at if before else LOOK_EVERY_S
-        if before is not None and seconds < LOOK_EVERY_S / 2:  # too short to tell
+        seconds = now - before.at if before else REFRESH_EVERY_S
+        if before is not None and seconds < REFRESH_EVERY_S / 2:  # too short for a rate
             rates = (before.in_per_second, before.out_per_second)
         else:
             rates = (
@@ -301,9 +301,9 @@ def totals(app: StreamsApp) -> dict[str, int]:
 def _lag(cluster: Admin, group_id: str) -> int | None:
     """The number of records after the committed offsets; None if it is unknown."""
     try:
-        committed = cluster.list_group_offsets(group_id, timeout_ms=ASK_LIMIT_MS).values
+        committed = cluster.list_group_offsets(group_id, timeout_ms=LAG_TIMEOUT_MS).values
         latest = dict.fromkeys(committed, LATEST_TIMESTAMP)
-        ends = cluster.list_offsets(latest, timeout_ms=ASK_LIMIT_MS).values
+        ends = cluster.list_offsets(latest, timeout_ms=LAG_TIMEOUT_MS).values
     except MillstreamError:
         return None
     return sum(max(0, ends[tp].offset - committed[tp].offset) for tp in ends)

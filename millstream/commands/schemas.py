@@ -23,12 +23,12 @@ INCOMPATIBLE = 1
 
 
 class RegistryCalls:
-    """Requests to one registry, with path segments, because subjects may contain slashes."""
+    """Sends requests to one registry; paths are segments, as subjects may contain slashes."""
 
     def __init__(self, url: str, auth: str | None) -> None:
         """`auth` is user:password, or a token."""
-        user, sign, password = (auth or "").partition(":")
-        options = TransportOptions(auth=(user, password) if sign else auth, retries=0)
+        user, colon, password = (auth or "").partition(":")
+        options = TransportOptions(auth=(user, password) if colon else auth, retries=0)
         self._transport = RegistryTransport(url.split(","), options)
 
     def call(

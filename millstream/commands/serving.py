@@ -20,19 +20,19 @@ WAIT_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class RunningService:
     """A running service, with its description."""
 
     facts: Row
     text: str
-    # Why the service ended by itself, which ends the command too; None while it runs.
+    # The error with which the service ended by itself, which also ends the command.
     failure: Callable[[], Exception | None] = lambda: None
 
 
-# Starting gives what to say; leaving stops the service.
-Service = Callable[[], AbstractContextManager[Started]]
-# What is done when all are up; they run until it is over and a signal comes.
-Ready = Callable[[Sequence[Started]], None]
+# A context manager that starts the service and stops it at the end.
+Service = Callable[[], AbstractContextManager[RunningService]]
+# Called when all services have started.
+Ready = Callable[[Sequence[RunningService]], None]
 
 
 def serve(
@@ -53,13 +53,13 @@ def serve(
     def on_signal(number: int, frame: FrameType | None) -> None:
         del number, frame
         stop.set()
-        if starting:  # a service may wait long for what it needs: a signal must stop it
+        if starting:  # a service may take long to start: a signal must interrupt it
             raise KeyboardInterrupt
 
     before = {number: signal.signal(number, on_signal) for number in stop_signals()}
     try:
         with ExitStack() as running:
-            up: list[Started] = []
+            up: list[RunningService] = []
             for service in services:
                 up.append(running.enter_context(service()))
                 # Before it is announced: the reader may stop the service immediately.
@@ -72,13 +72,13 @@ def serve(
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    with suppress(OSError):  # a terminal that was closed hears nothing any more
+    with suppress(OSError):  # the terminal may be closed
         output.line({"event": "stopped"}, "stopped")
 
 
-def _wait(stop: StopRequest, seconds: float, up: Sequence[Started]) -> None:
+def _wait(stop: StopRequest, seconds: float, up: Sequence[RunningService]) -> None:
     end = time.monotonic() + seconds
-    # Now and then: a signal that comes just before the wait begins does not end it.
+    # Waits are short, so that the failure of a service is noticed.
     while (left := end - time.monotonic()) > 0 and not stop.wait(min(left, WAIT_S)):
         for service in up:
             if (failure := service.failure()) is not None:
@@ -86,7 +86,7 @@ def _wait(stop: StopRequest, seconds: float, up: Sequence[Started]) -> None:
 
 
 @contextmanager
-def opened_target(bootstrap: str | None, data_dir: str | None) -> Iterator[Target]:
+def open_target(bootstrap: str | None, data_dir: str | None) -> Iterator[Target]:
     """The cluster of a service, or an embedded broker with a data directory."""
     if data_dir is not None and bootstrap is not None:
         raise click.UsageError("--bootstrap and --data-dir cannot be combined")
@@ -97,6 +97,6 @@ def opened_target(bootstrap: str | None, data_dir: str | None) -> Iterator[Targe
         yield broker
 
 
-def shown_target(target: Target) -> str:
-    """A cluster as it is shown to users."""
+def target_name(target: Target) -> str:
+    """The cluster, as messages name it."""
     return target if isinstance(target, str) else "an embedded broker"

@@ -48,10 +48,12 @@ def simulate(  # noqa: PLR0913 - the options of the command
     _fix_hashes()
     minutes = 4.0 if hours is None else hours * 60
     if campaign is None:
-        failed = _one(scenario_of(1 if seed is None else seed, minutes=minutes), lines, output)
+        failed = _simulate_seed(
+            scenario_of(1 if seed is None else seed, minutes=minutes), lines, output
+        )
     else:
         seeds = range(first, first + campaign)
-        failed = _many(
+        failed = _simulate_campaign(
             (scenario_of(each, minutes=minutes) for each in seeds), campaign, jobs, output
         )
     if failed:
@@ -80,18 +82,18 @@ def run_seed(scenario: Scenario) -> Result:
     )
 
 
-def _alone(scenario: Scenario) -> Result:
+def _run_isolated(scenario: Scenario) -> Result:
     (result,) = run_all([scenario], run_seed, jobs=1)
     return result
 
 
-def _one(scenario: Scenario, lines: int, output: Output) -> bool:
+def _simulate_seed(scenario: Scenario, lines: int, output: Output) -> bool:
     with output.progress(f"simulating seed {scenario.seed}"):
-        result = _alone(scenario)
+        result = _run_isolated(scenario)
     if result.invariant is not None:
         with output.progress("looking for a smaller scenario that violates the same invariant"):
-            scenario = shrink(scenario, result.invariant, _alone)
-            result = _alone(scenario)
+            scenario = shrink(scenario, result.invariant, _run_isolated)
+            result = _run_isolated(scenario)
     facts = {
         "seed": result.seed,
         "invariant": result.invariant,
@@ -113,7 +115,9 @@ def _one(scenario: Scenario, lines: int, output: Output) -> bool:
     return not result.passed
 
 
-def _many(scenarios: Iterator[Scenario], count: int, jobs: int, output: Output) -> bool:
+def _simulate_campaign(
+    scenarios: Iterator[Scenario], count: int, jobs: int, output: Output
+) -> bool:
     failed: list[Result] = []
     virtual_ms = done = 0
     seconds = 0.0

@@ -17,7 +17,7 @@ from millstream.commands.options import (
     allowed_hosts_option,
     json_option,
 )
-from millstream.commands.serving import Started, opened_target, serve, shown_target
+from millstream.commands.serving import RunningService, open_target, serve, target_name
 from millstream.commands.sql_spark import engine_options, engine_settings
 from millstream.output import Output
 
@@ -122,7 +122,7 @@ def server_command(  # noqa: PLR0913 - one argument per option
     if "listeners" in given:
         raise click.UsageError('use --listen instead of the setting "listeners"')
     options = SqlOptions(state_directory, listen, registry, queries_file, given, functions)
-    with opened_target(bootstrap, data_dir) as target:
+    with open_target(bootstrap, data_dir) as target:
         serve([lambda: sql_service(target, options)], output)
 
 
@@ -137,7 +137,7 @@ def _settings(given: tuple[str, ...]) -> dict[str, str]:
 
 
 @contextmanager
-def sql_service(target: Target, options: SqlOptions) -> Iterator[Started]:
+def sql_service(target: Target, options: SqlOptions) -> Iterator[RunningService]:
     """An engine on a broker, and its server; a headless one accepts no requests."""
     # Here, so that other commands start without them.
     from sql.engine.engine import Engine
@@ -167,9 +167,9 @@ def sql_service(target: Target, options: SqlOptions) -> Iterator[Started]:
                 peers=peers,
             )
         )
-        where = shown_target(target)
+        where = target_name(target)
         if headless:
-            yield Started(
+            yield RunningService(
                 {"event": "sql", "queries_file": str(options.queries_file)},
                 f"the queries of {options.queries_file} run on {where}",
             )
@@ -177,4 +177,6 @@ def sql_service(target: Target, options: SqlOptions) -> Iterator[Started]:
         server = opened.enter_context(
             SqlServer(engine, listen=options.listen, cluster_id=cluster_id)
         )
-        yield Started({"event": "sql", "url": server.url}, f"SQL on {server.url}, using {where}")
+        yield RunningService(
+            {"event": "sql", "url": server.url}, f"SQL on {server.url}, using {where}"
+        )

@@ -1,14 +1,14 @@
 """The service id of a SQL command, which never equals that of a server by accident.
 
-Engines with one ksql.service.id are nodes of one service: they share statements and queries. A
-command that ran under the server's default would carry out the server's queries a second time and
-leave its own behind. So a command has an id of its own:
+Engines with the same ksql.service.id are nodes of one service: they share statements and queries. A
+command with the server's default id would run the server's queries a second time, and the server
+would keep the queries of the command. Therefore a command has an id of its own:
 
-`--service-id ID`, or `-s ksql.service.id=ID`   as given; refused while a running engine has it
-`-f job.sql`                    of the file's path: the next run goes on with its queries
-`--bounded` with other input    of the statements: the next run processes what is new
-`-e`, or statements on stdin    new and temporary: queries and internal topics go with the command
-typed statements                of the user's name: the next shell goes on with its queries
+`--service-id ID`, or `-s ksql.service.id=ID`   as given; refused while a running engine uses it
+`-f job.sql`                    from the file's path: the next run continues the queries
+`--bounded` with other input    from the statements: the next run processes new records
+`-e`, or statements on stdin    new and temporary: queries and topics are deleted at the end
+interactive statements          from the user's name: the next shell continues the queries
 """
 
 import getpass
@@ -30,7 +30,7 @@ class ServiceId:
 
     text: str
     is_temporary: bool = False
-    # Whether the user chose it: then others may have it.
+    # Whether the user chose it; then other engines may use it, too.
     is_given: bool = False
 
 

@@ -155,7 +155,7 @@ def shell_command(  # noqa: PLR0913 - one argument per option
         raise click.UsageError("--service-id requires --bootstrap")
     options = SessionOptions(url, user, bootstrap, registry, data_dir, functions, service)
     of_engine, of_session = _settings(options, given)
-    with handle_stop_signals(_leave), closing(_opened(options, of_engine)) as session:
+    with handle_stop_signals(_exit_on_signal), closing(_opened(options, of_engine)) as session:
         for name, value in of_session.items():
             session.check_property(name, value)
         shell = Shell(session, screen, run_command, limits, SessionScope({**of_session}, variables))
@@ -202,8 +202,8 @@ def _wait_for_spark(session: "ShellSession", *, is_job: bool) -> None:
         wait_for_queries(engine)
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
-    """Handle a signal: close what is open, delete what is temporary."""
+def _exit_on_signal(number: int, frame: FrameType | None) -> None:
+    """Raise, so that the engine is closed and temporary queries are deleted."""
     del frame
     if number == signal.SIGINT:
         raise KeyboardInterrupt
@@ -232,7 +232,7 @@ def _run(shell: "Shell", text: str | None) -> None:
     except ExitShell:
         return
     except CommandFailed:
-        sys.exit(1)  # what failed was shown
+        sys.exit(1)  # the error has been printed
 
 
 def _prompt(shell: "Shell") -> None:
@@ -273,7 +273,7 @@ def _opened(options: SessionOptions, settings: dict[str, str]) -> "ShellSession"
         own = {SETTING: service.text} if service.is_given else {}
         return open_embedded(replace(engine, settings={**own, **settings}))
     with admin(options.bootstrap, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS) as cluster:
-        cluster.describe_cluster()  # an error soon, if it is not there
+        cluster.describe_cluster()  # fail early if no broker responds
     return open_on_cluster(
         options.bootstrap,
         options.registry,

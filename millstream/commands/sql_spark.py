@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sql.engine.engine import Engine
     from sql.engine.spark_progress import SparkProgress
 
-# Any command that click makes of a function.
+# A function that click turns into a command.
 F = TypeVar("F", bound="Callable[..., object]")
 
 WAIT_S = 0.5
@@ -56,12 +56,12 @@ def wait_for_queries(engine: "Engine") -> None:
         if not queries:
             return
         shown = "1 query runs" if len(queries) == 1 else f"{len(queries)} queries run"
-        _say(f"{shown} on Spark; Ctrl-C stops, and the next start continues from there")
+        _print_status(f"{shown} on Spark; Ctrl-C stops, and the next start continues from there")
         reporter = _ProgressReporter()
         while not stop.wait(WAIT_S):
             for query_id, runtime in engine.spark_queries().items():
                 reporter.report(query_id, runtime.progress)
-        _say("stopping")
+        _print_status("stopping")
 
 
 def run_all(engine: "Engine") -> None:
@@ -69,15 +69,17 @@ def run_all(engine: "Engine") -> None:
     reporter = _ProgressReporter(BOUNDED_REPORT_EVERY_S)
     with _catch_signals() as stop:
         if engine.run_bounded(reporter.report, lambda wait_ms: stop.wait(wait_ms / 1000)):
-            _say("all records are processed" if reporter.batches else "there were no new records")
+            _print_status(
+                "all records are processed" if reporter.batches else "there were no new records"
+            )
             return
-    _say("stopped before the end; the next run continues from there")
+    _print_status("stopped before the end; the next run continues from there")
     raise click.Abort
 
 
 @dataclass(slots=True)
 class _ProgressReporter:
-    """The progress that was reported: not the same twice, and not too often."""
+    """Reports new progress of queries, but not too often."""
 
     every_s: float = REPORT_EVERY_S
     times: dict[str, float] = field(default_factory=dict)
@@ -93,7 +95,7 @@ class _ProgressReporter:
             return
         self.times[query_id] = now
         self.batches[query_id] = progress.batch_id
-        _say(f"{query_id}: {progress.text}")
+        _print_status(f"{query_id}: {progress.text}")
 
 
 @contextmanager
@@ -115,6 +117,6 @@ def _catch_signals() -> Iterator[StopRequest]:
             signal.signal(number, handler)
 
 
-def _say(text: str) -> None:
+def _print_status(text: str) -> None:
     """Print to standard error: standard output is for results."""
     click.echo(text, err=True)

@@ -86,7 +86,7 @@ def _show(found: PlatformStatus, output: Output) -> None:
 
 
 def _json_service(service: Row) -> Row:
-    # Scripts read the details under this name.
+    # The name in JSON; scripts depend on it.
     return dict(
         {name: value for name, value in service.items() if name != "details"},
         told=service["details"],

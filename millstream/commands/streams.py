@@ -113,19 +113,19 @@ def reset(  # noqa: PLR0913 - one argument per option
         )
     kind, value = next(iter(chosen.items()), ("place", "earliest"))
     with admin(bootstrap, **client_settings(properties)) as cluster:
-        doomed = _internal_topics(cluster, application_id, _names(internals))
+        to_delete = _internal_topics(cluster, application_id, _names(internals))
         partitions = _partitions(cluster, _names(inputs))
-        _let_members_leave(cluster, application_id, force=force, dry_run=dry_run)
+        _remove_members(cluster, application_id, force=force, dry_run=dry_run)
         before = cluster.list_group_offsets(application_id).all()
         committed = {tp: place.offset for tp, place in before.items()}
-        wanted = _wanted(cluster, partitions, committed, kind, value)
+        wanted = _new_offsets(cluster, partitions, committed, kind, value)
         if not dry_run:
             if wanted:
                 positions = {tp: OffsetAndMetadata(offset) for tp, offset in wanted.items()}
                 cluster.alter_group_offsets(application_id, positions).all()
-            if doomed:
-                cluster.delete_topics(doomed).all()
-    _show(output, application_id, committed, wanted, doomed, dry_run=dry_run)
+            if to_delete:
+                cluster.delete_topics(to_delete).all()
+    _show(output, application_id, committed, wanted, to_delete, dry_run=dry_run)
 
 
 def _names(texts: tuple[str, ...]) -> list[str]:
@@ -161,7 +161,7 @@ def _partitions(cluster: Admin, topics: list[str]) -> list[TopicPartition]:
     ]
 
 
-def _let_members_leave(cluster: Admin, group_id: str, *, force: bool, dry_run: bool) -> None:
+def _remove_members(cluster: Admin, group_id: str, *, force: bool, dry_run: bool) -> None:
     if all(group.group_id != group_id for group in cluster.list_groups()):
         return
     members = cluster.describe_groups([group_id])[group_id].members
@@ -177,7 +177,7 @@ def _let_members_leave(cluster: Admin, group_id: str, *, force: bool, dry_run: b
         cluster.remove_group_members(group_id, [member.member_id for member in members]).all()
 
 
-def _wanted(
+def _new_offsets(
     cluster: Admin,
     partitions: list[TopicPartition],
     committed: Offsets,

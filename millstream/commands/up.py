@@ -10,11 +10,11 @@ from millstream.commands.live_demo import demo_service
 from millstream.commands.options import json_option
 from millstream.commands.platform_options import platform_options
 from millstream.commands.platform_services import Platform
-from millstream.commands.serving import Started, serve
+from millstream.commands.serving import RunningService, serve
 from millstream.output import Output
 from millstream.settings import PORTS, PlatformSettings
 
-# What to try first with each service, and how to tell its address if it is not the usual one.
+# A first command for each service, and its option for an address that is not the default.
 TRY = {
     "broker": ("millstream topics list", " -b {}"),
     "registry": ("millstream schemas list", " -R {}"),
@@ -41,7 +41,7 @@ def up(demo: bool, settings: PlatformSettings, output: Output) -> None:
     serve(services, output, ready=lambda started: _show(started, settings, output))
 
 
-def _show(started: Sequence[Started], settings: PlatformSettings, output: Output) -> None:
+def _show(started: Sequence[RunningService], settings: PlatformSettings, output: Output) -> None:
     if output.as_json:
         output.line({"event": "ready"}, "")
         return
@@ -51,8 +51,8 @@ def _show(started: Sequence[Started], settings: PlatformSettings, output: Output
         address = each.facts.get("bootstrap", each.facts.get("url"))
         if service in TRY:
             command, elsewhere = TRY[service]
-            usual = settings.port(service) == PORTS[service]
-            tried = (command if usual else command + elsewhere).format(address)
+            is_default = settings.port(service) == PORTS[service]
+            tried = (command if is_default else command + elsewhere).format(address)
             rows.append({"service": service, "address": address, "try": tried})
         else:
             output.line(each.facts, each.text)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from millstream.commands.serving import Started, serve
+from millstream.commands.serving import RunningService, serve
 from millstream.commands.stopping import StopRequest, stop_signals
 from millstream.output import Output
 
@@ -42,16 +42,16 @@ def test_a_service_that_fails_ends_the_command_and_stops_the_others(
     stopped: list[str] = []
 
     @contextmanager
-    def failing() -> Iterator[Started]:
+    def failing() -> Iterator[RunningService]:
         try:
-            yield Started({"event": "b"}, "b", lambda: RuntimeError("another one took over"))
+            yield RunningService({"event": "b"}, "b", lambda: RuntimeError("another one took over"))
         finally:
             stopped.append("b")
 
     @contextmanager
-    def healthy() -> Iterator[Started]:
+    def healthy() -> Iterator[RunningService]:
         try:
-            yield Started({"event": "a"}, "a")
+            yield RunningService({"event": "a"}, "a")
         finally:
             stopped.append("a")
 
